@@ -1,0 +1,11 @@
+//! The parts of a heap profiler that know no Ruby: which allocations are sampled, how stacks and live samples are
+//! stored, and how a profile is built and encoded.
+
+pub mod encode;
+pub mod interner;
+pub mod live_set;
+pub mod pprof_message;
+pub mod profile;
+pub mod rates;
+pub mod sampler;
+pub mod stack_tree;

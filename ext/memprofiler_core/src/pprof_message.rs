@@ -1,0 +1,122 @@
+//! The messages of proto/pprof.proto that a profile is written with. Field numbers are pprof's public interface.
+
+/// What one column of values means.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct ValueType {
+    /// Index of the name in the string table.
+    #[prost(int64, tag = "1")]
+    pub r#type: i64,
+    /// Index of the unit in the string table.
+    #[prost(int64, tag = "2")]
+    pub unit: i64,
+}
+
+/// One stack with its values.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Sample {
+    /// Locations, the innermost first.
+    #[prost(uint64, repeated, tag = "1")]
+    pub location_id: Vec<u64>,
+    /// One value per sample type.
+    #[prost(int64, repeated, tag = "2")]
+    pub value: Vec<i64>,
+    /// What else is known of the sample.
+    #[prost(message, repeated, tag = "3")]
+    pub label: Vec<Label>,
+}
+
+/// A key with a string, or with a number and its unit; all but the number are indices into the string table.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Label {
+    /// The key.
+    #[prost(int64, tag = "1")]
+    pub key: i64,
+    /// The string, or 0.
+    #[prost(int64, tag = "2")]
+    pub str: i64,
+    /// The number.
+    #[prost(int64, tag = "3")]
+    pub num: i64,
+    /// The number's unit.
+    #[prost(int64, tag = "4")]
+    pub num_unit: i64,
+}
+
+/// The program that ran.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Mapping {
+    /// Not 0.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// Index of the program's name in the string table.
+    #[prost(int64, tag = "5")]
+    pub filename: i64,
+    /// Locations have functions already.
+    #[prost(bool, tag = "7")]
+    pub has_functions: bool,
+    /// Functions have file names already.
+    #[prost(bool, tag = "8")]
+    pub has_filenames: bool,
+    /// Locations have lines already.
+    #[prost(bool, tag = "9")]
+    pub has_line_numbers: bool,
+}
+
+/// A place in the program.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Location {
+    /// 1, 2, 3 … in table order.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// The mapping.
+    #[prost(uint64, tag = "2")]
+    pub mapping_id: u64,
+    /// The function and line; one, since nothing is inlined.
+    #[prost(message, repeated, tag = "4")]
+    pub line: Vec<Line>,
+}
+
+/// A line of a function.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Line {
+    /// The function.
+    #[prost(uint64, tag = "1")]
+    pub function_id: u64,
+    /// The line in its file, from 1; 0 if unknown.
+    #[prost(int64, tag = "2")]
+    pub line: i64,
+}
+
+/// A function. Its system_name (3) is left empty: pprof would take it for a mangled name.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Function {
+    /// 1, 2, 3 … in table order.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// Index of the name in the string table.
+    #[prost(int64, tag = "2")]
+    pub name: i64,
+    /// Index of the file in the string table.
+    #[prost(int64, tag = "4")]
+    pub filename: i64,
+    /// The line where the function begins, from 1; 0 if unknown.
+    #[prost(int64, tag = "5")]
+    pub start_line: i64,
+}
+
+/// The numbers of the fields of the outermost message.
+pub mod field {
+    #![allow(missing_docs, reason = "named as in proto/pprof.proto")]
+    pub const SAMPLE_TYPE: u32 = 1;
+    pub const SAMPLE: u32 = 2;
+    pub const MAPPING: u32 = 3;
+    pub const LOCATION: u32 = 4;
+    pub const FUNCTION: u32 = 5;
+    pub const STRING_TABLE: u32 = 6;
+    pub const TIME_NANOS: u32 = 9;
+    pub const DURATION_NANOS: u32 = 10;
+    pub const PERIOD_TYPE: u32 = 11;
+    pub const PERIOD: u32 = 12;
+    pub const COMMENT: u32 = 13;
+    pub const DEFAULT_SAMPLE_TYPE: u32 = 14;
+}

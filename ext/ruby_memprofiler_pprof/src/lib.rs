@@ -1,0 +1,3 @@
+//! x
+use magnus as _;
+use rb_sys as _;
