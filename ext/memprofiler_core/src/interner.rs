@@ -1,21 +1,15 @@
 //! Values that are stored once, known by a small id, and dropped with their last reference.
 
-use std::collections::HashMap;
+use crate::hash::{Map, map_bytes};
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
-
-/// The hasher of every table here: fixed seeds, so that equal input gives equal ids, and no entropy is asked of the
-/// system inside a hook.
-pub(crate) fn hasher() -> ahash::RandomState {
-    ahash::RandomState::with_seeds(0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344)
-}
 
 /// Maps keys to ids `0..`, counting references. An id whose count returns to zero is free for another key.
 #[derive(Debug)]
 pub struct Interner<K, V> {
     slots: Vec<Slot<K, V>>,
     free: Vec<u32>,
-    index: HashMap<K, u32, ahash::RandomState>,
+    index: Map<K, u32>,
 }
 
 #[derive(Debug)]
@@ -28,7 +22,7 @@ struct Slot<K, V> {
 impl<K: Copy + Eq + Hash, V: Default> Interner<K, V> {
     /// An empty table; it allocates nothing.
     pub fn new() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), index: HashMap::with_hasher(hasher()) }
+        Self { slots: Vec::new(), free: Vec::new(), index: Map::default() }
     }
 
     /// The id of `key` with one reference more, and whether the key was new.
@@ -125,10 +119,9 @@ impl<K: Copy + Eq + Hash, V: Default> Interner<K, V> {
 
     /// Bytes held, apart from what the values own.
     pub fn bytes(&self) -> usize {
-        // Beside each pair hashbrown keeps a control byte, and it is filled to 7/8.
         self.slots.capacity() * size_of::<Slot<K, V>>()
             + self.free.capacity() * size_of::<u32>()
-            + self.index.capacity() * 8 / 7 * (size_of::<(K, u32)>() + 1)
+            + map_bytes(&self.index)
     }
 }
 

@@ -72,6 +72,11 @@ impl LiveSet {
         self.samples.get_mut(position)
     }
 
+    /// All samples; their addresses must not be changed.
+    pub fn samples_mut(&mut self) -> impl Iterator<Item = &mut Sample> {
+        self.samples.iter_mut()
+    }
+
     /// Adds a sample whose address is not in the set.
     pub fn insert(&mut self, sample: Sample) {
         if (self.samples.len() + 1) * 4 > self.slots.len() * 3 {

@@ -1,7 +1,6 @@
 //! A heap profile in memory: what a snapshot of the live set becomes, and what the encoder reads.
 
-use crate::interner::hasher;
-use std::collections::HashMap;
+use crate::hash::Map;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -83,7 +82,7 @@ pub struct SampleKey {
 }
 
 /// Tables in which equal values are stored once, and the samples that refer to them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Profile {
     /// All strings. The first one is empty, as pprof asks.
     pub strings: Table<Arc<str>>,
@@ -93,19 +92,13 @@ pub struct Profile {
     pub locations: Table<Location>,
     /// All stacks, as a tree.
     pub frames: Table<Frame>,
-    samples: HashMap<SampleKey, Values, ahash::RandomState>,
+    samples: Map<SampleKey, Values>,
 }
 
 impl Profile {
     /// A profile without samples.
     pub fn new() -> Self {
-        let mut profile = Self {
-            strings: Table::default(),
-            functions: Table::default(),
-            locations: Table::default(),
-            frames: Table::default(),
-            samples: HashMap::with_hasher(hasher()),
-        };
+        let mut profile = Self::default();
         profile.string(&Arc::from(""));
         profile
     }
@@ -139,17 +132,11 @@ impl Profile {
     }
 }
 
-impl Default for Profile {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// Values stored once, numbered in order of their first appearance.
 #[derive(Debug)]
 pub struct Table<T> {
     values: Vec<T>,
-    index: HashMap<T, u32, ahash::RandomState>,
+    index: Map<T, u32>,
 }
 
 impl<T: Clone + Eq + Hash> Table<T> {
@@ -172,6 +159,6 @@ impl<T: Clone + Eq + Hash> Table<T> {
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { values: Vec::new(), index: HashMap::with_hasher(hasher()) }
+        Self { values: Vec::new(), index: Map::default() }
     }
 }

@@ -1,0 +1,194 @@
+//! From an execution context to a stored stack, in a hook.
+
+use super::contexts::{Contexts, SeenFrame};
+use super::keys::Function;
+use super::options::BacktraceMethod;
+use crate::vm::frames::{ControlFrames, LAYOUT, Running, imemo_type};
+use crate::vm::layout::Layout;
+use crate::vm::gc;
+use memprofiler_core::stack_tree::{StackId, StackTree};
+use rb_sys::VALUE;
+
+/// What the collector keeps beside a function of the stack tree.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct FunctionInfo {
+    /// The number of environments between the frame and its method.
+    pub depth: u32,
+}
+
+/// Reads stacks and stores them.
+#[derive(Debug)]
+pub struct Capture {
+    pub stacks: StackTree<FunctionInfo>,
+    pub contexts: Contexts,
+    /// The stack of a lone `(truncated)` frame, on which deeper stacks than `max_frames` stand.
+    pub truncated: StackId,
+    pub max_frames: usize,
+    /// Where `rb_profile_frames` puts its frames, and their lines.
+    buffer: (Vec<VALUE>, Vec<i32>),
+}
+
+/// The position of a frame that `rb_profile_frames` has already given a line.
+pub type Line = u32;
+
+impl Capture {
+    pub fn new(truncated: u32) -> Self {
+        let mut stacks = StackTree::new();
+        let (truncated, _) = stacks.extend(StackId::EMPTY, Function::Named(truncated).key(), 0);
+        Self { stacks, contexts: Contexts::default(), truncated, max_frames: 0, buffer: (Vec::new(), Vec::new()) }
+    }
+
+    /// The stack of `context`, with one reference for the caller. Values stored for the first time are announced to
+    /// the GC as references of `holder`.
+    ///
+    /// # Safety
+    /// In a hook that the VM runs in `context`; `holder` alive.
+    #[inline]
+    pub unsafe fn stack(&mut self, method: BacktraceMethod, context: *const u8, holder: VALUE) -> StackId {
+        match (method, LAYOUT) {
+            // SAFETY: the caller's promise.
+            (BacktraceMethod::ControlFrames, Some(layout)) => unsafe { self.walk(context, layout, holder) },
+            // SAFETY: the caller's promise.
+            _ => unsafe { self.profile_frames(holder) },
+        }
+    }
+
+    /// Reads the control frames, and stores those above the first that differs from the context's last stack.
+    ///
+    /// # Safety
+    /// As for [`stack`](Self::stack).
+    #[inline]
+    unsafe fn walk(&mut self, context: *const u8, layout: &Layout, holder: VALUE) -> StackId {
+        let Self { stacks, contexts, truncated, max_frames, .. } = self;
+        // SAFETY: the caller's promise.
+        let frames = unsafe { ControlFrames::of(context, layout) };
+        let seen = contexts.of(context, |stack| stacks.release(stack));
+        let base = first_frame(frames.len(), *max_frames);
+        if base != seen.base {
+            seen.frames.drain(..).for_each(|frame| stacks.release(frame.stack));
+            seen.base = base;
+        }
+        let mut shared = 0;
+        let limit = seen.frames.len().min(frames.len() - base);
+        // SAFETY: the index is below the number of frames, and the context does not run on inside the hook.
+        while shared < limit && unsafe { is_same(&frames, base + shared, &seen.frames[shared]) } {
+            shared += 1;
+        }
+        seen.frames.drain(shared..).rev().for_each(|frame| stacks.release(frame.stack));
+        let root = if base == 0 { StackId::EMPTY } else { *truncated };
+        let mut leaf = seen.frames.last().map_or(root, |frame| frame.stack);
+        for index in base + shared..frames.len() {
+            // SAFETY: as above.
+            let frame = unsafe { frames.get(index) };
+            // SAFETY: the frame is on the stack.
+            let (entry, depth) = unsafe { frame.method_entry() };
+            // SAFETY: the frame is on the stack.
+            let function = match unsafe { frame.running(entry, layout) } {
+                Running::Ruby { iseq, position } => Some((Function::Walked { iseq, entry }, position)),
+                Running::Native => Some((Function::Walked { iseq: 0, entry }, 0)),
+                Running::Hidden => None,
+            };
+            leaf = match function {
+                Some((function, position)) => {
+                    let (stack, new) = stacks.extend(leaf, function.key(), position);
+                    if new {
+                        announce(stacks, stack, depth, holder);
+                    }
+                    stack
+                }
+                None => {
+                    stacks.retain(leaf);
+                    leaf
+                }
+            };
+            seen.frames.push(SeenFrame { pc: frame.pc, iseq: frame.iseq, entry, stack: leaf });
+        }
+        stacks.retain(leaf);
+        leaf
+    }
+
+    /// Asks the VM for the frames of the running thread.
+    ///
+    /// # Safety
+    /// In a hook; `holder` alive.
+    unsafe fn profile_frames(&mut self, holder: VALUE) -> StackId {
+        let Self { stacks, truncated, max_frames, buffer: (frames, lines), .. } = self;
+        // One more than allowed, to see whether there are more.
+        let room = *max_frames + 1;
+        frames.resize(room, 0);
+        lines.resize(room, 0);
+        // SAFETY: both buffers have as much room as the function is told.
+        let count = unsafe {
+            rb_sys::rb_profile_frames(0, room as i32, frames.as_mut_ptr(), lines.as_mut_ptr())
+        };
+        let count = usize::try_from(count).unwrap_or(0);
+        let mut leaf = if count > *max_frames { *truncated } else { StackId::EMPTY };
+        stacks.retain(leaf);
+        for (&frame, &line) in frames.iter().zip(lines.iter()).take(count.min(*max_frames)).rev() {
+            // Ruby 3.1 includes the dummy frame at the bottom of the stack.
+            // SAFETY: anything else is an instruction sequence or method entry.
+            if !crate::vm::object::is_heap(frame) || unsafe { imemo_type(frame) }.is_none() {
+                continue;
+            }
+            let (stack, new) = stacks.extend(leaf, Function::Profiled(frame).key(), line.max(0) as Line);
+            if new {
+                announce(stacks, stack, 0, holder);
+            }
+            stacks.release(leaf);
+            leaf = stack;
+        }
+        leaf
+    }
+
+    /// Forgets the last stacks, and with them what only they keep alive.
+    pub fn forget_contexts(&mut self) {
+        let Self { stacks, contexts, .. } = self;
+        contexts.clear(|stack| stacks.release(stack));
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.stacks.bytes()
+            + self.contexts.bytes()
+            + self.buffer.0.capacity() * size_of::<VALUE>()
+            + self.buffer.1.capacity() * size_of::<i32>()
+    }
+}
+
+/// The outermost frame to read of a stack of `count`. Stacks that are too deep are cut at a quarter of the limit at a
+/// time, so that those of a deep recursion have their outer frames in common nevertheless.
+fn first_frame(count: usize, max_frames: usize) -> usize {
+    if count <= max_frames {
+        return 0;
+    }
+    let step = (max_frames / 4).max(1);
+    (count - max_frames).div_ceil(step) * step
+}
+
+/// Whether frame number `index` runs what it ran when it was seen.
+///
+/// # Safety
+/// As for [`ControlFrames::get`].
+#[inline]
+unsafe fn is_same(frames: &ControlFrames, index: usize, seen: &SeenFrame) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let frame = frames.get(index);
+        frame.pc == seen.pc
+            && frame.iseq == seen.iseq
+            && ((seen.entry != 0 && frame.names(seen.entry)) || frame.method_entry().0 == seen.entry)
+    }
+}
+
+/// Tells the GC of the references of the innermost function of `stack`, and notes its depth.
+#[cold]
+fn announce(stacks: &mut StackTree<FunctionInfo>, stack: StackId, depth: u32, holder: VALUE) {
+    let Some(node) = stacks.node(stack) else { return };
+    stacks.function_mut(node.function).depth = depth;
+    let key = stacks.function_key(node.function);
+    for value in [key.code, key.owner] {
+        // SAFETY: the caller runs in a hook; the value was just read from the stack, or is not a heap reference.
+        unsafe { gc::write_barrier(holder, value as VALUE) };
+    }
+}
+

@@ -1,0 +1,440 @@
+//! From the live set to pprof bytes.
+
+use super::keys::{Class, Function};
+use super::mute::Mute;
+use super::resolve::Resolver;
+use super::state::State;
+use super::{Collector, Phase};
+use crate::vm::names::{self, FunctionName};
+use crate::vm::{gc, memsize, threads};
+use magnus::{Error, Ruby};
+use memprofiler_core::encode::{Header, encode};
+use memprofiler_core::hash::Map;
+use memprofiler_core::live_set::{ClassId, Sample};
+use memprofiler_core::profile::{self, Profile, SampleKey, Values};
+use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::tally::Allocated;
+use rb_sys::VALUE;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How to flush; see `Collector#flush`.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "named as the keywords of Collector#flush, which documents them")]
+pub struct FlushOptions {
+    pub yield_gvl: bool,
+    pub proactively_yield_gvl: bool,
+    pub gc: bool,
+    pub min_age: u32,
+}
+
+impl Default for FlushOptions {
+    fn default() -> Self {
+        Self { yield_gvl: true, proactively_yield_gvl: true, gc: false, min_age: 0 }
+    }
+}
+
+/// A profile and how it was made.
+#[derive(Debug, Default)]
+pub struct Flushed {
+    /// Gzipped pprof.
+    pub pprof: Vec<u8>,
+    /// Live samples in the profile.
+    pub heap_samples: usize,
+    /// Samples of allocations since the last flush.
+    pub allocation_samples: usize,
+    /// Samples removed because there were too many, since the last flush.
+    pub thinned: u64,
+    /// From beginning to end.
+    pub duration: Duration,
+    /// Encoding and compressing.
+    pub serialization: Duration,
+    /// Turning samples into those of the profile, in all.
+    pub sample_add: Duration,
+    /// The part of `sample_add` without the GVL.
+    pub sample_add_without_gvl: Duration,
+    /// How often other threads were let run.
+    pub yields: usize,
+    /// How often it was checked whether to let other threads run.
+    pub yield_checks: usize,
+    /// The longest time for which no other thread could run.
+    pub longest_hold: Duration,
+}
+
+/// How long a slice of work with the GVL may take.
+const SLICE: Duration = Duration::from_micros(500);
+/// How many samples are visited between two looks at the clock.
+const CLOCK_STRIDE: usize = 64;
+/// flate2's fastest level, as Go's runtime uses for its heap profiles.
+const GZIP_LEVEL: u32 = 1;
+
+/// What tells the values of one flush apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    stack: StackId,
+    class: ClassId,
+    age: Option<u32>,
+}
+
+/// A flush under way. If it is dropped before it has finished, the allocations it had taken go back to the tally.
+struct Flush<'a> {
+    collector: &'a Collector,
+    ruby: &'a Ruby,
+    options: FlushOptions,
+    resolver: Resolver,
+    values: Map<Key, Values>,
+    latest: Option<(Key, Values)>,
+    result: Flushed,
+    hold_start: Instant,
+}
+
+/// Why a slice of work ended.
+enum Pause {
+    Done,
+    OutOfTime,
+    StackUnknown(StackId),
+    ClassUnknown(ClassId),
+    SizeUnknown(VALUE),
+}
+
+impl Collector {
+    /// Takes a profile. The caller must make sure that no other flush of this collector is under way.
+    pub fn flush(&self, ruby: &Ruby, options: FlushOptions) -> Result<Flushed, Error> {
+        let start = Instant::now();
+        let _mute = Mute::new(threads::current_context());
+        if options.gc {
+            ruby.gc_start();
+        }
+        let mut flush = Flush {
+            collector: self,
+            ruby,
+            options,
+            resolver: Resolver::default(),
+            values: Map::default(),
+            latest: None,
+            result: Flushed::default(),
+            hold_start: start,
+        };
+        flush.allocations()?;
+        flush.live_samples()?;
+        let extract = flush.extract();
+        flush.result.sample_add = start.elapsed();
+        let mut header = self.header(ruby, start)?;
+        let mut result = flush.commit(&mut header);
+        let build = move || extract.encode(&header);
+        let (encoded, build_time, encode_time) = if options.yield_gvl { threads::without_gvl(build) } else { build() };
+        result.pprof = encoded.map_err(|error| crate::ruby_api::errors::error(ruby, error.to_string()))?;
+        result.sample_add += build_time;
+        result.sample_add_without_gvl = if options.yield_gvl { build_time } else { Duration::ZERO };
+        result.serialization = encode_time;
+        if !options.yield_gvl {
+            result.longest_hold = result.longest_hold.max(build_time + encode_time);
+        }
+        result.duration = start.elapsed();
+        Ok(result)
+    }
+}
+
+impl Flush<'_> {
+    /// Takes over what was allocated and has died since the last flush.
+    fn allocations(&mut self) -> Result<(), Error> {
+        let mut pending = self.collector.state.with(|state| {
+            state.flush_number = state.flush_number.wrapping_add(1);
+            state.tally.drain()
+        });
+        while let Some((stack, class, allocated)) = pending.pop() {
+            let (named_stack, named_class) = match self.name(stack, class) {
+                Ok(named) => named,
+                Err(error) => {
+                    // Nothing may get lost: put this one and the rest back.
+                    pending.push((stack, class, allocated));
+                    self.collector.state.with(|state| {
+                        pending.drain(..).for_each(|(stack, class, sum)| state.count_allocated(stack, class, sum));
+                    });
+                    return Err(error);
+                }
+            };
+            let key = Key { stack: named_stack, class: named_class, age: None };
+            self.add(
+                key,
+                Values { allocations: allocated.objects, allocated_bytes: allocated.bytes, ..Values::default() },
+            );
+            self.collector.state.with(|state| state.release(stack, class));
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, stack: StackId, class: ClassId) -> Result<(StackId, ClassId), Error> {
+        loop {
+            match (self.resolver.stack(stack), self.resolver.class(class)) {
+                (Some(stack), Some(class)) => return Ok((stack, class)),
+                (None, _) => self.resolver.name_stack(self.collector, stack)?,
+                (_, None) => self.resolver.name_class(self.collector, class)?,
+            }
+        }
+    }
+
+    /// Visits all samples that were alive when the flush began. Walking downwards visits each of them in spite of
+    /// deaths meanwhile, when the last sample takes the place of the dead one.
+    fn live_samples(&mut self) -> Result<(), Error> {
+        let collector = self.collector;
+        let mut position = collector.state.with(|state| state.live.len());
+        let mut measured = None;
+        loop {
+            // The dead must be gone before anything in the live set is read, also after Ruby code ran below.
+            gc::settle(self.ruby);
+            match collector.state.with(|state| self.visit(state, &mut position, &mut measured)) {
+                Pause::Done => return Ok(()),
+                Pause::OutOfTime => self.let_others_run()?,
+                Pause::StackUnknown(stack) => self.resolver.name_stack(collector, stack)?,
+                Pause::ClassUnknown(class) => {
+                    let named = self.resolver.name_class(collector, class);
+                    collector.state.with(|state| state.release_class(class));
+                    named?;
+                }
+                Pause::SizeUnknown(object) => {
+                    // SAFETY: the object was alive in the slice that has just ended, and nothing has run since.
+                    let size = unsafe { memsize::of_data(object) };
+                    // An extension whose size function raises is no reason to fail.
+                    measured = Some((object, size.unwrap_or_else(|_| memsize::slot_size(object))));
+                }
+            }
+        }
+    }
+
+    /// Visits samples below `position` until something is missing that takes Ruby code to find. Reads objects, but
+    /// runs nothing that could free one.
+    fn visit(&mut self, state: &mut State, position: &mut usize, measured: &mut Option<(VALUE, usize)>) -> Pause {
+        let deadline = Instant::now() + SLICE;
+        let now = gc::count();
+        for step in 1.. {
+            *position = (*position).min(state.live.len());
+            if *position == 0 {
+                return Pause::Done;
+            }
+            let sample = state.live.samples()[*position - 1];
+            if sample.seen != state.flush_number {
+                if let Err(pause) = self.visit_one(state, *position - 1, sample, now, measured) {
+                    return pause;
+                }
+            }
+            *position -= 1;
+            if step % CLOCK_STRIDE == 0 && self.options.proactively_yield_gvl && Instant::now() > deadline {
+                return Pause::OutOfTime;
+            }
+        }
+        Pause::Done
+    }
+
+    fn visit_one(
+        &mut self,
+        state: &mut State,
+        position: usize,
+        sample: Sample,
+        now: u32,
+        measured: &mut Option<(VALUE, usize)>,
+    ) -> Result<(), Pause> {
+        let object = sample.address as VALUE;
+        let stack = self.resolver.stack(sample.stack).ok_or(Pause::StackUnknown(sample.stack))?;
+        // SAFETY: samples in the live set are alive once the sweep is settled.
+        let visible = if state.options.object_class { unsafe { names::class_of(object) } } else { None };
+        let raw_class = match visible {
+            Some(class) => state.class_id(Class::Object(class), self.collector.holder.get()),
+            None => {
+                state.classes.retain(sample.class.0);
+                sample.class
+            }
+        };
+        // On failure the caller gives up the reference, once it has named the class.
+        let class = self.resolver.class(raw_class).ok_or(Pause::ClassUnknown(raw_class))?;
+        // SAFETY: as above.
+        let size = match unsafe { memsize::of_plain(object) } {
+            Some(size) => size,
+            None => match measured.take() {
+                Some((of, size)) if of == object => size,
+                _ => {
+                    state.release_class(raw_class);
+                    return Err(Pause::SizeUnknown(object));
+                }
+            },
+        };
+        let weight = state.rates.weight(sample.rate);
+        let bytes = weight * size as f64;
+        let age = now.wrapping_sub(sample.born);
+        let mut values = Values::default();
+        if age >= self.options.min_age {
+            (values.retained, values.retained_bytes) = (weight, bytes);
+            self.result.heap_samples += 1;
+        }
+        if sample.unreported && state.options.track_allocations {
+            (values.allocations, values.allocated_bytes) = (weight, bytes);
+            self.result.allocation_samples += 1;
+        }
+        let age = state.options.object_age.then(|| quantised(age));
+        self.add(Key { stack, class, age }, values);
+        if let Some(visited) = state.live.sample_mut(position) {
+            (visited.stack, visited.class) = (stack, class);
+            visited.seen = state.flush_number;
+            visited.unreported = false;
+        }
+        state.capture.stacks.retain(stack);
+        state.classes.retain(class.0);
+        state.release(sample.stack, sample.class);
+        state.release_class(raw_class);
+        Ok(())
+    }
+
+    fn add(&mut self, key: Key, values: Values) {
+        match &mut self.latest {
+            Some((latest, sum)) if *latest == key => *sum += values,
+            latest => {
+                if let Some((key, sum)) = latest.replace((key, values)) {
+                    *self.values.entry(key).or_default() += sum;
+                }
+            }
+        }
+    }
+
+    fn let_others_run(&mut self) -> Result<(), Error> {
+        self.result.yield_checks += 1;
+        self.result.longest_hold = self.result.longest_hold.max(self.hold_start.elapsed());
+        threads::schedule()?;
+        self.result.yields += 1;
+        self.hold_start = Instant::now();
+        Ok(())
+    }
+
+    /// Copies what the profile needs out of the collector.
+    fn extract(&mut self) -> Extract {
+        if let Some((key, sum)) = self.latest.take() {
+            *self.values.entry(key).or_default() += sum;
+        }
+        let mut samples: Vec<_> = self.values.iter().map(|(&key, &values)| (key, values)).collect();
+        samples.sort_unstable_by_key(|&(key, _)| key);
+        self.collector.state.with(|state| Extract::new(state, &samples))
+    }
+
+    /// Ends the interval. Nothing can fail from here on until the profile is with its reader.
+    fn commit(mut self, header: &mut Header) -> Flushed {
+        let Self { collector, .. } = self;
+        self.values.clear();
+        self.latest = None;
+        collector.interval_start.set(Instant::now());
+        if collector.phase.get() == Phase::Stopped {
+            collector.disconnect();
+        }
+        collector.state.with(|state| {
+            self.resolver.release(state);
+            state.capture.forget_contexts();
+            state.live.shrink();
+            state.prune_names();
+            header.period = (1.0 / state.sampler.rate()).round() as i64;
+            header.comments.extend(super::stats::remarks(state));
+            state.recover_rate();
+            state.counters.flushes += 1;
+            self.result.thinned = std::mem::take(&mut state.thinned_since_flush);
+        });
+        self.result.longest_hold = self.result.longest_hold.max(self.hold_start.elapsed());
+        std::mem::take(&mut self.result)
+    }
+}
+
+impl Drop for Flush<'_> {
+    fn drop(&mut self) {
+        let values = std::mem::take(&mut self.values).into_iter().chain(self.latest.take());
+        self.collector.state.with(|state| {
+            for (key, values) in values.filter(|(_, values)| values.allocations > 0.0) {
+                state.capture.stacks.retain(key.stack);
+                state.classes.retain(key.class.0);
+                let allocated = Allocated { objects: values.allocations, bytes: values.allocated_bytes };
+                state.count_allocated(key.stack, key.class, allocated);
+            }
+            self.resolver.release(state);
+        });
+    }
+}
+
+/// A power of two above 3, so that ages do not make too many samples of one stack.
+fn quantised(age: u32) -> u32 {
+    if age < 4 { age } else { 1 << age.ilog2() }
+}
+
+/// What a profile is built from: no Ruby objects, so that it can be done without the GVL.
+struct Extract {
+    samples: Vec<(Option<usize>, Option<Arc<str>>, Option<u32>, Values)>,
+    /// Caller, function and line of each frame; callers come first.
+    frames: Vec<(Option<usize>, Arc<FunctionName>, u32)>,
+}
+
+impl Extract {
+    fn new(state: &State, samples: &[(Key, Values)]) -> Self {
+        let mut extract = Self { samples: Vec::with_capacity(samples.len()), frames: Vec::new() };
+        let mut known = Map::<StackId, usize>::default();
+        for &(key, values) in samples {
+            let stack = extract.frame(state, &mut known, key.stack);
+            let class = match Class::of(state.classes.key(key.class.0)) {
+                Class::Named(id) => state.class_names.get(id).cloned(),
+                _ => None,
+            };
+            extract.samples.push((stack, class, key.age, values));
+        }
+        extract
+    }
+
+    /// The number of the innermost frame of `stack`.
+    fn frame(&mut self, state: &State, known: &mut Map<StackId, usize>, stack: StackId) -> Option<usize> {
+        let mut missing = Vec::new();
+        let mut at = stack;
+        while !known.contains_key(&at) {
+            let Some(node) = state.capture.stacks.node(at) else { break };
+            missing.push((at, node));
+            at = node.parent;
+        }
+        let mut caller = known.get(&at).copied();
+        for (stack, node) in missing.into_iter().rev() {
+            let Function::Named(id) = Function::of(state.capture.stacks.function_key(node.function)) else { continue };
+            let Some(name) = state.function_names.get(id) else { continue };
+            self.frames.push((caller, Arc::clone(name), node.position));
+            caller = Some(self.frames.len() - 1);
+            known.insert(stack, self.frames.len() - 1);
+        }
+        caller
+    }
+
+    /// The encoded profile, how long it took to build, and to encode.
+    fn encode(self, header: &Header) -> (std::io::Result<Vec<u8>>, Duration, Duration) {
+        let start = Instant::now();
+        let mut profile = Profile::new();
+        let mut stacks: Vec<profile::Stack> = Vec::with_capacity(self.frames.len());
+        for (caller, function, line) in &self.frames {
+            let name = profile.string(&function.name);
+            let file = profile.string(&function.file);
+            let location = profile.location(profile::Function { name, file, start_line: function.start_line }, *line);
+            let caller = caller.and_then(|caller| stacks[caller]);
+            stacks.push(profile.extend(caller, location));
+        }
+        for (stack, class, age, values) in self.samples {
+            let stack = stack.and_then(|stack| stacks[stack]);
+            let class = class.map(|class| profile.string(&class));
+            profile.add(SampleKey { stack, class, age }, values);
+        }
+        let build = start.elapsed();
+        let encoded = encode(&mut profile, header, GZIP_LEVEL);
+        (encoded, build, start.elapsed() - build)
+    }
+}
+
+impl Collector {
+    fn header(&self, ruby: &Ruby, now: Instant) -> Result<Header, Error> {
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let comments = vec![super::stats::ruby_description(ruby)?];
+        let sample_type_names = self.state.with(|state| state.options.sample_type_names);
+        Ok(Header {
+            time_nanos: i64::try_from(time.as_nanos()).unwrap_or(i64::MAX),
+            duration_nanos: i64::try_from((now - self.interval_start.get()).as_nanos()).unwrap_or(i64::MAX),
+            period: 1,
+            sample_type_names,
+            comments,
+        })
+    }
+}

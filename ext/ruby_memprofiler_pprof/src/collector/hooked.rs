@@ -1,0 +1,38 @@
+//! The collectors that have hooks.
+
+use super::{Collector, Phase};
+use rb_sys::VALUE;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Their Ruby objects, which are registered as roots and so stay where they are. Only ever locked for a moment with
+/// the GVL held, never in a hook.
+static HOOKED: Mutex<Vec<VALUE>> = Mutex::new(Vec::new());
+
+fn list() -> MutexGuard<'static, Vec<VALUE>> {
+    HOOKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The Ruby objects of all collectors that have hooks, in the order in which they got them.
+pub fn hooked() -> Vec<VALUE> {
+    list().clone()
+}
+
+impl Collector {
+    /// Keeps the collector alive and in place while the VM has pointers to it.
+    pub(super) fn anchor(&self, holder: VALUE) {
+        debug_assert_eq!(self.phase.get(), Phase::Idle);
+        self.holder.set(holder);
+        // SAFETY: the cell lies in a box of its own until the GC frees the collector, which it does not as long as
+        // the cell is registered.
+        unsafe { rb_sys::rb_gc_register_address(self.holder.as_ptr()) };
+        list().push(holder);
+    }
+
+    /// Undoes [`anchor`](Self::anchor).
+    pub(super) fn release_anchor(&self) {
+        // SAFETY: registered by `anchor`.
+        unsafe { rb_sys::rb_gc_unregister_address(self.holder.as_ptr()) };
+        let holder = self.holder.replace(rb_sys::Qnil as VALUE);
+        list().retain(|&other| other != holder);
+    }
+}

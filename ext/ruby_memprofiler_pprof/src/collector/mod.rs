@@ -1,0 +1,248 @@
+//! The profiler's state and its three events: an allocation, a death, a flush.
+
+mod capture;
+mod cell;
+mod contexts;
+mod events;
+mod flush;
+mod hooked;
+mod keys;
+pub mod mute;
+pub mod options;
+mod resolve;
+mod state;
+mod stats;
+pub mod walker;
+
+pub use flush::{FlushOptions, Flushed};
+pub use hooked::hooked;
+pub use state::State;
+
+use crate::vm::hooks::{self, FREEOBJ, NEWOBJ};
+use crate::vm::{gc, object};
+use cell::HookCell;
+use magnus::rb_sys::AsRawValue;
+use magnus::Value;
+use options::Options;
+use rb_sys::VALUE;
+use std::cell::Cell;
+use std::time::Instant;
+
+/// Which hooks are on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// None: nothing is known.
+    Idle,
+    /// Allocations are sampled and deaths followed.
+    Running,
+    /// Deaths are followed until the next flush.
+    Stopped,
+}
+
+/// One profiler, shared by the Ruby object that owns it and the hooks.
+#[derive(Debug)]
+pub struct Collector {
+    /// Allocations up to and including the next sample.
+    countdown: Cell<u64>,
+    state: HookCell<State>,
+    /// The Ruby object, for the GC's write barriers; valid while there are hooks, when it is pinned.
+    holder: Cell<VALUE>,
+    phase: Cell<Phase>,
+    started: Cell<bool>,
+    /// When the interval of the next flush began.
+    interval_start: Cell<Instant>,
+    /// Samples that found the state in use.
+    contended: Cell<u64>,
+    /// Which hook panicked, if one did: the collector is off for good then.
+    panicked: Cell<Option<&'static str>>,
+    /// Why the collector stopped by itself, if it did.
+    disarmed: Cell<Option<&'static str>>,
+}
+
+// SAFETY: every access is ordered by the GVL, or by `state` where other Ractors may take part.
+unsafe impl Send for Collector {}
+// SAFETY: as above. The countdown is only written in NEWOBJ hooks, which the VM orders, and before they are on.
+unsafe impl Sync for Collector {}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self::new(Options::default())
+    }
+}
+
+impl Collector {
+    /// A collector that does nothing yet.
+    pub fn new(options: Options) -> Self {
+        let seed = options.seed.unwrap_or_else(random_seed);
+        Self {
+            countdown: Cell::new(u64::MAX),
+            state: HookCell::new(State::new(options, seed)),
+            holder: Cell::new(rb_sys::Qnil as VALUE),
+            phase: Cell::new(Phase::Idle),
+            started: Cell::new(false),
+            interval_start: Cell::new(Instant::now()),
+            contended: Cell::new(0),
+            panicked: Cell::new(None),
+            disarmed: Cell::new(None),
+        }
+    }
+
+    /// Which hooks are on.
+    pub fn phase(&self) -> Phase {
+        self.phase.get()
+    }
+
+    /// Whether it was ever started.
+    pub fn was_started(&self) -> bool {
+        self.started.get()
+    }
+
+    /// The options in force.
+    pub fn options(&self) -> Options {
+        self.state.with(|state| state.options.clone())
+    }
+
+    /// Replaces the options. A changed rate holds from the next allocation on.
+    pub fn configure(&self, options: Options) {
+        let gap = self.state.with(|state| {
+            let rate = options.sample_rate;
+            let changed = rate != state.options.sample_rate;
+            let seed = options.seed.filter(|_| options.seed != state.options.seed);
+            state.configure(options);
+            if let Some(seed) = seed {
+                state.sampler.reseed(seed);
+            }
+            changed.then(|| {
+                state.set_rate(rate);
+                state.sampler.next_gap()
+            })
+        });
+        if let Some(gap) = gap {
+            self.countdown.set(gap);
+        }
+    }
+
+    /// Begins to sample allocations and follow deaths. `holder` is the Ruby object that owns this collector.
+    ///
+    /// # Safety
+    /// On the main Ractor.
+    pub unsafe fn start(&self, holder: Value) {
+        if self.phase.get() == Phase::Running {
+            return;
+        }
+        self.disarmed.set(None);
+        self.started.set(true);
+        // The self-test has run by now.
+        self.state.with(|state| state.configure(state.options.clone()));
+        if self.phase.get() == Phase::Idle {
+            self.anchor(holder.as_raw());
+            self.interval_start.set(Instant::now());
+            // Deaths first: an object must not be in the live set while its death would go unseen.
+            // SAFETY: the caller's promise; `anchor` keeps the collector alive and in place.
+            unsafe { hooks::add(events::on_freeobj, FREEOBJ, self.hook_data()) };
+        }
+        self.countdown.set(self.state.with(|state| state.sampler.next_gap()));
+        // SAFETY: as above.
+        unsafe { hooks::add(events::on_newobj, NEWOBJ, self.hook_data()) };
+        self.phase.set(Phase::Running);
+    }
+
+    /// Ends sampling. Deaths are followed on, so that the next flush tells the truth.
+    pub fn stop(&self) {
+        if self.phase.get() != Phase::Running {
+            return;
+        }
+        // SAFETY: a running collector was started on the main Ractor, and is not shareable with others.
+        unsafe { hooks::remove(events::on_newobj, self.hook_data()) };
+        self.phase.set(Phase::Stopped);
+        self.state.with(|state| state.capture.forget_contexts());
+    }
+
+    /// Stops by the profiler's own decision.
+    pub fn disarm(&self, reason: &'static str) {
+        if self.phase.get() == Phase::Running {
+            self.stop();
+            self.disarmed.set(Some(reason));
+        }
+    }
+
+    /// Takes the last hook off and forgets all samples.
+    fn disconnect(&self) {
+        // SAFETY: as in `stop`.
+        unsafe { hooks::remove(events::on_freeobj, self.hook_data()) };
+        self.phase.set(Phase::Idle);
+        self.state.with(State::clear);
+        self.release_anchor();
+    }
+
+    /// In a forked child: the live set stays, while counters, interval and random numbers begin anew.
+    pub fn after_fork(&self) {
+        self.interval_start.set(Instant::now());
+        let gap = self.state.with(|state| {
+            let seed = state.options.seed.map_or_else(random_seed, |seed| seed ^ u64::from(std::process::id()));
+            state.sampler.reseed(seed);
+            state.counters = state::Counters::default();
+            state.forget_allocations();
+            state.sampler.next_gap()
+        });
+        self.countdown.set(gap);
+    }
+
+    /// How many live samples there are.
+    pub fn live_samples(&self) -> usize {
+        self.state.with(|state| state.live.len())
+    }
+
+    /// The reason why the collector must not go on, if there is one.
+    pub fn failure(&self) -> Option<&'static str> {
+        self.panicked.get()
+    }
+
+    /// In a hook that has panicked: makes sure that it does nothing from now on.
+    fn panicked(&self, hook: &'static str) {
+        self.countdown.set(u64::MAX);
+        self.panicked.set(Some(hook));
+    }
+
+    /// Marks what the state refers to.
+    ///
+    /// # Safety
+    /// Only as the mark function of the Ruby object.
+    pub unsafe fn mark(&self) {
+        let start = Instant::now();
+        self.state.with(|state| {
+            let mut marked = 0;
+            for value in state.references().filter(|&value| object::is_heap(value)) {
+                // SAFETY: in a mark function; the state keeps what it refers to alive through it.
+                unsafe { gc::mark(value) };
+                marked += 1;
+            }
+            state.last_mark = (start.elapsed().as_nanos() as u64, marked);
+        });
+    }
+
+    /// Follows sampled objects to where compaction has moved them.
+    ///
+    /// # Safety
+    /// Only as the compact function of the Ruby object.
+    pub unsafe fn compact(&self) {
+        self.state.with(|state| {
+            // SAFETY: in a compact function; samples in the live set were alive when compaction began.
+            state.live.relocate(|address| unsafe { gc::location(address as VALUE) } as u64);
+        });
+    }
+
+    /// Bytes held outside of Ruby's heap.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.state.with(|state| state.bytes())
+    }
+}
+
+fn random_seed() -> u64 {
+    use rand::TryRng;
+    // Without entropy the time will do: the seed guards against aliasing, not against people.
+    rand::rngs::SysRng.try_next_u64().unwrap_or_else(|_| {
+        let time = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+        time.unwrap_or_default().as_nanos() as u64
+    })
+}

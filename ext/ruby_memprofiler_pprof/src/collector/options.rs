@@ -1,0 +1,84 @@
+//! The options of a collector, already checked.
+
+use memprofiler_core::encode::SampleTypeNames;
+use memprofiler_core::live_set::LiveSet;
+
+/// How stacks are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BacktraceMethod {
+    /// By walking the VM's control frames.
+    ControlFrames,
+    /// By `rb_profile_frames`.
+    ProfileFrames,
+    /// By `Thread#backtrace_locations` soon after the allocation.
+    BacktraceLocations,
+}
+
+/// How deaths are noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// By the hook that the GC calls for each object it frees.
+    FreeObject,
+}
+
+impl BacktraceMethod {
+    /// The symbol that users know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ControlFrames => "cfp",
+            Self::ProfileFrames => "profile_frames",
+            Self::BacktraceLocations => "backtrace_locations",
+        }
+    }
+}
+
+impl Liveness {
+    /// The symbol that users know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FreeObject => "freeobj",
+        }
+    }
+}
+
+/// See `Collector.new` for what each means to the user.
+#[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "named as the keywords of Collector.new, which documents them")]
+pub struct Options {
+    pub sample_rate: f64,
+    pub max_heap_samples: usize,
+    pub track_allocations: bool,
+    pub bt_method: BacktraceMethod,
+    pub liveness: Liveness,
+    pub max_frames: usize,
+    pub object_class: bool,
+    pub object_age: bool,
+    pub pretty_backtraces: bool,
+    pub sample_type_names: SampleTypeNames,
+    pub seed: Option<u64>,
+}
+
+impl Options {
+    /// The most that `max_heap_samples` can be.
+    pub const MAX_HEAP_SAMPLES: usize = LiveSet::MAX_SAMPLES;
+    /// The most that `max_frames` can be.
+    pub const MAX_FRAMES: usize = 100_000;
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            sample_rate: 0.01,
+            max_heap_samples: 50_000,
+            track_allocations: true,
+            bt_method: BacktraceMethod::ControlFrames,
+            liveness: Liveness::FreeObject,
+            max_frames: 1000,
+            object_class: true,
+            object_age: false,
+            pretty_backtraces: true,
+            sample_type_names: SampleTypeNames::Ruby,
+            seed: None,
+        }
+    }
+}

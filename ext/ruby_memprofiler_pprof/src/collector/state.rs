@@ -1,0 +1,313 @@
+//! What a collector knows, and what an allocation and a death do to it.
+
+use super::capture::Capture;
+use super::keys::{Class, Function};
+use super::mute::is_muted;
+use super::options::{BacktraceMethod, Options};
+use super::walker;
+use crate::vm::errno::SavedErrno;
+use crate::vm::hooks::TraceArg;
+use crate::vm::names::FunctionName;
+use crate::vm::object::{class, flags};
+use crate::vm::{gc, memsize};
+use memprofiler_core::interner::Interner;
+use memprofiler_core::live_set::{ClassId, LiveSet, RateId, Sample};
+use memprofiler_core::name_table::NameTable;
+use memprofiler_core::rates::RateTable;
+use memprofiler_core::sampler::Sampler;
+use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::tally::{Allocated, Tally};
+use rb_sys::VALUE;
+use std::sync::Arc;
+
+/// Events since the collector was made, or since it was forked.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Counters {
+    /// Allocations sampled.
+    pub samples: u64,
+    /// Live samples removed because there were too many.
+    pub thinned: u64,
+    /// Times that the live samples were halved.
+    pub halvings: u64,
+    /// Deaths that no hook told of: the address was allocated again.
+    pub missed_deaths: u64,
+    /// Flushes completed.
+    pub flushes: u64,
+}
+
+/// The profiler's data. Everything here runs without allocating on Ruby's heap, so also in hooks.
+#[derive(Debug)]
+pub struct State {
+    pub options: Options,
+    /// How stacks are read, which depends on what the VM allows.
+    pub method: BacktraceMethod,
+    pub sampler: Sampler,
+    pub rates: RateTable,
+    /// The probability of the samples taken now.
+    rate: RateId,
+    pub capture: Capture,
+    pub live: LiveSet,
+    pub classes: Interner<u64, ()>,
+    pub tally: Tally,
+    pub function_names: NameTable<FunctionName>,
+    pub class_names: NameTable<str>,
+    /// The number of the last flush, modulo 256; see [`Sample::seen`].
+    pub flush_number: u8,
+    pub counters: Counters,
+    /// The class found last, which the next object probably has too.
+    latest_class: Option<(u64, ClassId)>,
+    /// Samples removed by halving since the last flush.
+    pub thinned_since_flush: u64,
+    /// How long the last mark phase took here, in nanoseconds, and how many values it marked.
+    pub last_mark: (u64, usize),
+}
+
+impl State {
+    pub fn new(options: Options, seed: u64) -> Self {
+        let mut function_names = NameTable::new();
+        let truncated = function_names.id(pseudo_function("(truncated)"));
+        let mut rates = RateTable::default();
+        let rate = rates.id(options.sample_rate).unwrap_or(RateId(0));
+        let mut state = Self {
+            sampler: Sampler::new(options.sample_rate, seed),
+            method: options.bt_method,
+            options: options.clone(),
+            rates,
+            rate,
+            capture: Capture::new(truncated),
+            live: LiveSet::new(),
+            classes: Interner::new(),
+            tally: Tally::new(),
+            function_names,
+            class_names: NameTable::new(),
+            flush_number: 0,
+            counters: Counters::default(),
+            latest_class: None,
+            thinned_since_flush: 0,
+            last_mark: (0, 0),
+        };
+        state.configure(options);
+        state
+    }
+
+    /// Puts options in force, except rate and seed.
+    pub fn configure(&mut self, options: Options) {
+        self.capture.max_frames = options.max_frames;
+        self.method = walker::usable(options.bt_method);
+        self.options = options;
+    }
+
+    /// Takes the object of a NEWOBJ event as a sample; `holder` is the Ruby object that marks this state.
+    ///
+    /// # Safety
+    /// In a NEWOBJ hook; `holder` alive.
+    pub unsafe fn allocated(&mut self, arg: &TraceArg, holder: VALUE) {
+        if is_muted(arg.context) {
+            return;
+        }
+        let object = arg.object;
+        // SAFETY: flags and class of a new object are set.
+        let class = unsafe { Class::of_header(flags(object), class(object)) };
+        let class = self.class_id(class, holder);
+        // SAFETY: the VM runs the hook in this context.
+        let stack = unsafe { self.capture.stack(self.method, arg.context, holder) };
+        if let Some(dead) = self.live.remove(object as u64) {
+            self.counters.missed_deaths += 1;
+            self.bury(&dead, memsize::slot_size(object));
+        }
+        self.counters.samples += 1;
+        self.live.insert(Sample {
+            address: object as u64,
+            stack,
+            class,
+            born: gc::count(),
+            rate: self.rate,
+            seen: self.flush_number,
+            unreported: true,
+        });
+        while self.live.len() > self.options.max_heap_samples {
+            self.halve();
+        }
+    }
+
+    /// Takes note of the death of an object. Whether it was sampled is decided without touching it.
+    ///
+    /// # Safety
+    /// In a FREEOBJ hook for `object`.
+    #[inline]
+    pub unsafe fn freed(&mut self, object: VALUE) {
+        if let Some(sample) = self.live.remove(object as u64) {
+            let _errno = SavedErrno::new();
+            let size = if sample.unreported && self.options.track_allocations {
+                // SAFETY: the object passed to the hook is intact.
+                unsafe { memsize::of_plain(object) }.unwrap_or_else(|| memsize::slot_size(object))
+            } else {
+                0
+            };
+            self.bury(&sample, size);
+        }
+    }
+
+    /// Counts the allocation of a sample that is no longer in the live set, and gives up its references.
+    fn bury(&mut self, sample: &Sample, size: usize) {
+        let &Sample { stack, class, rate, unreported, .. } = sample;
+        if unreported && self.options.track_allocations {
+            let weight = self.rates.weight(rate);
+            self.count_allocated(stack, class, Allocated { objects: weight, bytes: weight * size as f64 });
+        } else {
+            self.release(stack, class);
+        }
+    }
+
+    /// Adds to the tally, which takes over one reference to stack and class.
+    pub fn count_allocated(&mut self, stack: StackId, class: ClassId, allocated: Allocated) {
+        if !self.tally.add(stack, class, allocated) {
+            self.release(stack, class);
+        }
+    }
+
+    /// Gives up one reference to stack and class.
+    pub fn release(&mut self, stack: StackId, class: ClassId) {
+        self.capture.stacks.release(stack);
+        self.release_class(class);
+    }
+
+    /// Gives up one reference to a class.
+    pub fn release_class(&mut self, class: ClassId) {
+        if self.classes.release(class.0).is_some() && self.latest_class.is_some_and(|(_, latest)| latest == class) {
+            self.latest_class = None;
+        }
+    }
+
+    /// The id of a class, with one reference for the caller. A class stored for the first time is announced to the GC
+    /// as a reference of `holder`.
+    pub fn class_id(&mut self, class: Class, holder: VALUE) -> ClassId {
+        let class = if self.options.object_class { class } else { Class::Unknown };
+        let key = class.key();
+        if let Some((latest, id)) = self.latest_class
+            && latest == key
+        {
+            self.classes.retain(id.0);
+            return id;
+        }
+        let (id, new) = self.classes.acquire(key);
+        if new && let Class::Object(value) = class {
+            // SAFETY: the caller has just read the class from a live object.
+            unsafe { gc::write_barrier(holder, value) };
+        }
+        self.latest_class = Some((key, ClassId(id)));
+        ClassId(id)
+    }
+
+    /// Stops sampling classes of `id`'s key under that id: the key's object may go from now on.
+    pub fn detach_class(&mut self, id: ClassId) {
+        self.classes.detach(id.0);
+        self.latest_class = None;
+    }
+
+    /// Keeps each live sample with probability 1/2 and lets it stand for twice as many objects; samples with half the
+    /// rate from now on. Unbiased, unlike refusing new samples.
+    fn halve(&mut self) {
+        for position in (0..self.live.len()).rev() {
+            if self.sampler.coin() {
+                continue;
+            }
+            if let Some(sample) = self.live.remove_at(position) {
+                self.release(sample.stack, sample.class);
+                self.counters.thinned += 1;
+                self.thinned_since_flush += 1;
+            }
+        }
+        self.counters.halvings += 1;
+        self.rates.halve();
+        self.sampler.set_rate(self.sampler.rate() / 2.0);
+    }
+
+    /// Samples with probability `rate` from now on; samples already taken keep theirs.
+    pub fn set_rate(&mut self, rate: f64) {
+        if self.rates.id(rate).is_none() {
+            self.rates.compact(self.live.samples_mut().map(|sample| &mut sample.rate));
+        }
+        // At most 65,535 probabilities are in use after compaction unless there is one per live sample; then the rate
+        // stays as it is.
+        if let Some(id) = self.rates.id(rate) {
+            self.rate = id;
+            self.sampler.set_rate(rate);
+        }
+    }
+
+    /// Doubles the rate again after halvings, towards the one asked for, once few live samples are left.
+    pub fn recover_rate(&mut self) {
+        let asked = self.options.sample_rate;
+        let mut rate = self.sampler.rate();
+        let mut room = self.options.max_heap_samples / 4;
+        while rate < asked && self.live.len() <= room {
+            rate = (rate * 2.0).min(asked);
+            room /= 2;
+        }
+        if rate != self.sampler.rate() {
+            self.set_rate(rate);
+        }
+    }
+
+    /// Counts no allocation made so far: for a forked child, whose parent reports them.
+    pub fn forget_allocations(&mut self) {
+        self.live.samples_mut().for_each(|sample| sample.unreported = false);
+        for (stack, class, _) in self.tally.drain() {
+            self.release(stack, class);
+        }
+        self.thinned_since_flush = 0;
+    }
+
+    /// Forgets all samples and allocations not yet reported.
+    pub fn clear(&mut self) {
+        for sample in self.live.drain() {
+            self.release(sample.stack, sample.class);
+        }
+        for (stack, class, _) in self.tally.drain() {
+            self.release(stack, class);
+        }
+        self.capture.forget_contexts();
+        self.prune_names();
+    }
+
+    /// Drops the names that no stack or class refers to any more.
+    pub fn prune_names(&mut self) {
+        let functions = self.capture.stacks.function_keys().filter_map(|key| match Function::of(key) {
+            Function::Named(id) => Some(id),
+            _ => None,
+        });
+        self.function_names.retain(functions);
+        let classes = self.classes.attached().filter_map(|(key, _)| match Class::of(key) {
+            Class::Named(id) => Some(id),
+            _ => None,
+        });
+        self.class_names.retain(classes);
+    }
+
+    /// The objects that this state refers to: instruction sequences, method entries and classes.
+    pub fn references(&self) -> impl Iterator<Item = VALUE> {
+        let functions = self.capture.stacks.function_keys().flat_map(|key| [key.code as VALUE, key.owner as VALUE]);
+        let classes = self.classes.attached().filter_map(|(key, _)| match Class::of(key) {
+            Class::Object(class) => Some(class),
+            _ => None,
+        });
+        functions.chain(classes)
+    }
+
+    /// Bytes held in all.
+    pub fn bytes(&self) -> usize {
+        self.live.bytes() + self.capture.bytes() + self.classes.bytes() + self.tally.bytes() + self.name_bytes()
+    }
+
+    /// Bytes held by names.
+    pub fn name_bytes(&self) -> usize {
+        self.function_names.bytes(|name| size_of::<FunctionName>() + name.name.len() + name.file.len())
+            + self.class_names.bytes(str::len)
+    }
+}
+
+/// A function that stands for something the profiler has to say.
+pub fn pseudo_function(name: &str) -> Arc<FunctionName> {
+    Arc::new(FunctionName { name: name.into(), file: "".into(), start_line: 0, native: false })
+}

@@ -1,0 +1,81 @@
+//! What a collector says about itself.
+
+use super::state::{Counters, State};
+use super::Collector;
+use super::options::{BacktraceMethod, Liveness};
+use magnus::{Error, Module, Ruby};
+
+/// A snapshot of a collector's figures; see `Collector#stats`.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "documented where they become a Hash")]
+pub struct Statistics {
+    pub bt_method: BacktraceMethod,
+    pub liveness: Liveness,
+    pub effective_sample_rate: f64,
+    pub live_samples: usize,
+    pub unreported_entries: usize,
+    pub counters: Counters,
+    pub contended: u64,
+    pub stack_nodes: usize,
+    pub functions: usize,
+    pub live_set_bytes: usize,
+    pub stack_bytes: usize,
+    pub name_bytes: usize,
+    pub tally_bytes: usize,
+    pub bytes: usize,
+    pub last_mark_nsecs: u64,
+    pub mark_table_size: usize,
+    pub disarmed: Option<&'static str>,
+}
+
+impl Collector {
+    /// The collector's figures now.
+    pub fn statistics(&self) -> Statistics {
+        let (contended, disarmed) = (self.contended.get(), self.disarmed.get());
+        self.state.with(|state| Statistics {
+            bt_method: state.method,
+            liveness: state.options.liveness,
+            effective_sample_rate: state.sampler.rate(),
+            live_samples: state.live.len(),
+            unreported_entries: state.tally.len(),
+            counters: state.counters,
+            contended,
+            stack_nodes: state.capture.stacks.len(),
+            functions: state.capture.stacks.function_count(),
+            live_set_bytes: state.live.bytes(),
+            stack_bytes: state.capture.bytes(),
+            name_bytes: state.name_bytes(),
+            tally_bytes: state.tally.bytes(),
+            bytes: state.bytes(),
+            last_mark_nsecs: state.last_mark.0,
+            mark_table_size: state.last_mark.1,
+            disarmed,
+        })
+    }
+}
+
+/// The Ruby that wrote a profile, as a comment for its reader.
+pub fn ruby_description(ruby: &Ruby) -> Result<String, Error> {
+    let object = ruby.class_object();
+    let (engine, version): (String, String) = (object.const_get("RUBY_ENGINE")?, object.const_get("RUBY_VERSION")?);
+    let platform: String = object.const_get("RUBY_PLATFORM")?;
+    Ok(format!("{engine} {version} ({platform})"))
+}
+
+/// What a reader of a profile must know of how it was made.
+pub fn remarks(state: &State) -> Vec<String> {
+    let mut remarks = vec![
+        format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
+        format!("sample_rate={}", state.sampler.rate()),
+        format!("max_heap_samples={}", state.options.max_heap_samples),
+        format!("bt_method={}", state.method.name()),
+        format!("liveness={}", state.options.liveness.name()),
+    ];
+    if state.thinned_since_flush > 0 {
+        remarks.push(format!("thinned_samples={}", state.thinned_since_flush));
+    }
+    if state.counters.missed_deaths > 0 {
+        remarks.push(format!("missed_deaths={}", state.counters.missed_deaths));
+    }
+    remarks
+}

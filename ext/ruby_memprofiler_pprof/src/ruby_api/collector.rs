@@ -1,0 +1,236 @@
+//! `MemprofilerPprof::Collector`.
+
+use super::errors::{self, Wrong, argument};
+use super::options;
+use super::profile_data::ProfileData;
+use crate::collector::mute::Mute;
+use crate::collector::{Collector, FlushOptions, Phase, walker};
+use crate::vm::{quirks::Quirks, threads};
+use magnus::r_hash::ForEach;
+use magnus::scan_args::scan_args;
+use magnus::typed_data::Obj;
+use magnus::value::Opaque;
+use magnus::{DataTypeFunctions, Error, RHash, RModule, Ruby, Symbol, TypedData, Value, method, prelude::*};
+use std::cell::Cell;
+
+/// The Ruby object.
+#[derive(Default, TypedData)]
+#[magnus(class = "MemprofilerPprof::Collector", mark, compact, size, free_immediately, wb_protected)]
+pub struct RubyCollector {
+    collector: Collector,
+    /// A Thread::Mutex: one flush at a time.
+    flushing: Cell<Option<Opaque<Value>>>,
+}
+
+impl DataTypeFunctions for RubyCollector {
+    fn mark(&self, marker: &magnus::gc::Marker) {
+        // SAFETY: called by the GC as the mark function.
+        unsafe { self.collector.mark() };
+        if let Some(mutex) = self.flushing.get() {
+            // SAFETY: the GC runs on a Ruby thread.
+            marker.mark(unsafe { Ruby::get_unchecked() }.get_inner(mutex));
+        }
+    }
+
+    fn compact(&self, _compactor: &magnus::gc::Compactor) {
+        // SAFETY: called by the GC as the compact function. What `mark` marked is pinned.
+        unsafe { self.collector.compact() };
+    }
+
+    fn size(&self) -> usize {
+        self.collector.bytes()
+    }
+}
+
+/// Defines the class.
+pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
+    let class = module.define_class("Collector", ruby.class_object())?;
+    class.define_alloc_func::<RubyCollector>();
+    class.define_method("initialize", method!(initialize, -1))?;
+    class.define_private_method("initialize_copy", method!(initialize_copy, 1))?;
+    class.define_method("start", method!(start, 0))?;
+    class.define_method("stop", method!(stop, 0))?;
+    class.define_alias("start!", "start")?;
+    class.define_alias("stop!", "stop")?;
+    class.define_method("flush", method!(flush, -1))?;
+    class.define_method("running?", method!(is_running, 0))?;
+    class.define_method("live_heap_samples_count", method!(live_heap_samples_count, 0))?;
+    class.define_method("last_mark_nsecs", method!(last_mark_nsecs, 0))?;
+    class.define_method("mark_table_size", method!(mark_table_size, 0))?;
+    class.define_method("stats", method!(stats, 0))?;
+    class.define_method("after_fork", method!(after_fork, 0))?;
+    class.define_method("before_ractor", method!(before_ractor, 0))?;
+    class.define_private_method("get_option", method!(get_option, 1))?;
+    class.define_private_method("set_option", method!(set_option, 2))?;
+    class.const_set("OPTIONS", option_names(ruby)?)
+}
+
+fn option_names(ruby: &Ruby) -> Result<Value, Error> {
+    let names = ruby.ary_from_iter(options::NAMES.iter().map(|name| ruby.to_symbol(name)));
+    names.freeze();
+    Ok(names.as_value())
+}
+
+fn initialize(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<(), Error> {
+    let keywords = scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords;
+    let mut options = this.collector.options();
+    options::set_all(ruby, &mut options, keywords)?;
+    this.collector.configure(options);
+    let mutex: Value = ruby.class_object().const_get::<_, Value>("Mutex")?.funcall("new", ())?;
+    this.flushing.set(Some(Opaque::from(mutex)));
+    crate::vm::gc::refer(this.as_value(), mutex);
+    Ok(())
+}
+
+fn initialize_copy(ruby: &Ruby, _this: Obj<RubyCollector>, _other: Value) -> Result<Value, Error> {
+    Err(Error::new(ruby.exception_type_error(), "a MemprofilerPprof::Collector cannot be copied"))
+}
+
+fn start(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<Obj<RubyCollector>, Error> {
+    check_failure(ruby, &this)?;
+    check_ractors(ruby)?;
+    walker::check(ruby)?;
+    // SAFETY: on the main Ractor, as just checked.
+    unsafe { this.collector.start(this.as_value()) };
+    Ok(this)
+}
+
+fn stop(this: Obj<RubyCollector>) -> Obj<RubyCollector> {
+    this.collector.stop();
+    this
+}
+
+fn check_failure(ruby: &Ruby, this: &RubyCollector) -> Result<(), Error> {
+    match this.collector.failure() {
+        None => Ok(()),
+        Some(place) => {
+            this.collector.stop();
+            let message = format!("the collector has switched itself off after a panic in its {place}; please report it");
+            Err(errors::error(ruby, message))
+        }
+    }
+}
+
+fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
+    let Ok(ractor) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(()) };
+    let (current, main): (Value, Value) = (ractor.funcall("current", ())?, ractor.funcall("main", ())?);
+    if !current.equal(main)? {
+        return Err(errors::ractor(ruby, "a collector can only be started on the main Ractor"));
+    }
+    if Quirks::current(ruby)?.ractor_creation_crashes && ractor.funcall::<_, _, usize>("count", ())? > 1 {
+        let message = "this Ruby crashes when a Ractor is created while allocations are traced, and another Ractor, \
+                       which may create one, is running: start the collector when it has ended, or use Ruby 3.1.4, \
+                       3.2.3 or later";
+        return Err(errors::ractor(ruby, message));
+    }
+    Ok(())
+}
+
+/// Called before a Ractor is created.
+fn before_ractor(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<bool, Error> {
+    let must_stop = Quirks::current(ruby)?.ractor_creation_crashes && this.collector.phase() == Phase::Running;
+    if must_stop {
+        this.collector.disarm("a Ractor was created, which crashes this Ruby while allocations are traced");
+    }
+    Ok(must_stop)
+}
+
+fn flush(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
+    let keywords = scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords;
+    let options = flush_options(ruby, keywords)?;
+    check_failure(ruby, &this)?;
+    if !this.collector.was_started() {
+        return Err(errors::not_started(ruby));
+    }
+    let _mute = Mute::new(threads::current_context());
+    let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
+    let mutex = ruby.get_inner(mutex);
+    let _: Value = mutex.funcall("lock", ())?;
+    let flushed = this.collector.flush(ruby, options);
+    let unlocked: Result<Value, Error> = mutex.funcall("unlock", ());
+    let data = ruby.obj_wrap(ProfileData::new(flushed?));
+    unlocked?;
+    Ok(data)
+}
+
+fn flush_options(ruby: &Ruby, keywords: RHash) -> Result<FlushOptions, Error> {
+    let mut options = FlushOptions::default();
+    keywords.foreach(|name: Value, value: Value| {
+        let known = Symbol::from_value(name).map(|name| name.name().map(std::borrow::Cow::into_owned)).transpose()?;
+        match known.as_deref() {
+            Some(name @ "yield_gvl") => options.yield_gvl = options::boolean(ruby, name, value)?,
+            Some(name @ "proactively_yield_gvl") => {
+                options.proactively_yield_gvl = options::boolean(ruby, name, value)?;
+            }
+            Some(name @ "gc") => options.gc = options::boolean(ruby, name, value)?,
+            Some(name @ "min_age") => {
+                options.min_age = options::integer(ruby, name, value, 0, u64::from(u32::MAX))? as u32;
+            }
+            _ => {
+                let allowed = "yield_gvl, proactively_yield_gvl, gc, min_age";
+                return Err(argument(ruby, Wrong::Value, "keyword", name, &format!("one of {allowed}")));
+            }
+        }
+        Ok(ForEach::Continue)
+    })?;
+    Ok(options)
+}
+
+fn is_running(this: Obj<RubyCollector>) -> bool {
+    this.collector.phase() == Phase::Running && this.collector.failure().is_none()
+}
+
+fn live_heap_samples_count(this: Obj<RubyCollector>) -> usize {
+    this.collector.statistics().live_samples
+}
+
+fn last_mark_nsecs(this: Obj<RubyCollector>) -> u64 {
+    this.collector.statistics().last_mark_nsecs
+}
+
+fn mark_table_size(this: Obj<RubyCollector>) -> usize {
+    this.collector.statistics().mark_table_size
+}
+
+fn after_fork(this: Obj<RubyCollector>) {
+    this.collector.after_fork();
+}
+
+fn get_option(ruby: &Ruby, this: Obj<RubyCollector>, name: Symbol) -> Result<Value, Error> {
+    Ok(options::get(ruby, &this.collector.options(), &name.name()?))
+}
+
+fn set_option(ruby: &Ruby, this: Obj<RubyCollector>, name: Symbol, value: Value) -> Result<(), Error> {
+    let mut options = this.collector.options();
+    options::set(ruby, &mut options, &name.name()?, value)?;
+    this.collector.configure(options);
+    Ok(())
+}
+
+fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
+    let stats = this.collector.statistics();
+    let hash = ruby.hash_new();
+    hash.aset(ruby.to_symbol("running"), is_running(this))?;
+    hash.aset(ruby.to_symbol("bt_method"), ruby.to_symbol(stats.bt_method.name()))?;
+    hash.aset(ruby.to_symbol("liveness"), ruby.to_symbol(stats.liveness.name()))?;
+    hash.aset(ruby.to_symbol("walker_failure"), walker::failure())?;
+    hash.aset(ruby.to_symbol("disarmed"), stats.disarmed)?;
+    hash.aset(ruby.to_symbol("failure"), this.collector.failure())?;
+    hash.aset(ruby.to_symbol("effective_sample_rate"), stats.effective_sample_rate)?;
+    hash.aset(ruby.to_symbol("live_samples"), stats.live_samples)?;
+    hash.aset(ruby.to_symbol("samples"), stats.counters.samples)?;
+    hash.aset(ruby.to_symbol("thinned_samples"), stats.counters.thinned)?;
+    hash.aset(ruby.to_symbol("halvings"), stats.counters.halvings)?;
+    hash.aset(ruby.to_symbol("missed_deaths"), stats.counters.missed_deaths)?;
+    hash.aset(ruby.to_symbol("contended"), stats.contended)?;
+    hash.aset(ruby.to_symbol("flushes"), stats.counters.flushes)?;
+    hash.aset(ruby.to_symbol("unreported_entries"), stats.unreported_entries)?;
+    hash.aset(ruby.to_symbol("stack_nodes"), stats.stack_nodes)?;
+    hash.aset(ruby.to_symbol("functions"), stats.functions)?;
+    hash.aset(ruby.to_symbol("live_set_bytes"), stats.live_set_bytes)?;
+    hash.aset(ruby.to_symbol("stack_bytes"), stats.stack_bytes)?;
+    hash.aset(ruby.to_symbol("name_bytes"), stats.name_bytes)?;
+    hash.aset(ruby.to_symbol("tally_bytes"), stats.tally_bytes)?;
+    hash.aset(ruby.to_symbol("bytes"), stats.bytes)?;
+    Ok(hash)
+}

@@ -1,0 +1,58 @@
+//! `MemprofilerPprof::Error` and its subclasses.
+
+use magnus::value::{Lazy, ReprValue};
+use magnus::{Error, ExceptionClass, Module, RModule, Ruby, Value};
+
+static ERROR: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "Error"));
+static NOT_STARTED: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "NotStartedError"));
+static RACTOR: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "RactorError"));
+
+/// Defines the classes.
+pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
+    let error = module.define_error("Error", ruby.exception_standard_error())?;
+    module.define_error("NotStartedError", error)?;
+    module.define_error("RactorError", error)?;
+    for lazy in [&ERROR, &NOT_STARTED, &RACTOR] {
+        Lazy::force(lazy, ruby);
+    }
+    Ok(())
+}
+
+fn class(ruby: &Ruby, name: &str) -> ExceptionClass {
+    let module: Result<RModule, Error> = ruby.class_object().const_get("MemprofilerPprof");
+    // `init` has defined them all; somebody who removes the constant gets a plainer error.
+    module.and_then(|module| module.const_get(name)).unwrap_or_else(|_| ruby.exception_runtime_error())
+}
+
+/// A `MemprofilerPprof::Error`.
+pub fn error(ruby: &Ruby, message: String) -> Error {
+    Error::new(ruby.get_inner(&ERROR), message)
+}
+
+/// A `MemprofilerPprof::NotStartedError`.
+pub fn not_started(ruby: &Ruby) -> Error {
+    Error::new(ruby.get_inner(&NOT_STARTED), "flush needs a collector that was started: call start first")
+}
+
+/// A `MemprofilerPprof::RactorError`.
+pub fn ractor(ruby: &Ruby, message: &'static str) -> Error {
+    Error::new(ruby.get_inner(&RACTOR), message)
+}
+
+/// A TypeError or ArgumentError that names the argument, the value and what is allowed.
+pub fn argument(ruby: &Ruby, kind: Wrong, name: &str, value: Value, allowed: &str) -> Error {
+    let class = match kind {
+        Wrong::Type => ruby.exception_type_error(),
+        Wrong::Value => ruby.exception_arg_error(),
+    };
+    Error::new(class, format!("{name} must be {allowed}, got {}", value.inspect()))
+}
+
+/// What is wrong with an argument.
+#[derive(Debug, Clone, Copy)]
+pub enum Wrong {
+    /// Its class.
+    Type,
+    /// Its value.
+    Value,
+}

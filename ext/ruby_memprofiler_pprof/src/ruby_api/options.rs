@@ -1,0 +1,137 @@
+//! From keyword arguments to options and back.
+
+use super::errors::{Wrong, argument};
+use crate::collector::options::{BacktraceMethod, Liveness, Options};
+use magnus::r_hash::ForEach;
+use magnus::value::ReprValue;
+use magnus::{Error, Integer, IntoValue, RHash, Ruby, Symbol, TryConvert, Value};
+use memprofiler_core::encode::SampleTypeNames;
+
+/// The names of all options, in the order of the documentation.
+pub const NAMES: [&str; 11] = [
+    "sample_rate",
+    "max_heap_samples",
+    "track_allocations",
+    "bt_method",
+    "liveness",
+    "max_frames",
+    "object_class",
+    "object_age",
+    "sample_type_names",
+    "pretty_backtraces",
+    "seed",
+];
+
+const BT_METHODS: [(&str, BacktraceMethod); 3] = [
+    ("cfp", BacktraceMethod::ControlFrames),
+    ("profile_frames", BacktraceMethod::ProfileFrames),
+    ("backtrace_locations", BacktraceMethod::BacktraceLocations),
+];
+
+const SAMPLE_TYPE_NAMES: [(&str, SampleTypeNames); 2] = [("ruby", SampleTypeNames::Ruby), ("go", SampleTypeNames::Go)];
+
+/// Changes `options` as a hash of keywords says.
+pub fn set_all(ruby: &Ruby, options: &mut Options, keywords: RHash) -> Result<(), Error> {
+    keywords.foreach(|name: Value, value: Value| {
+        let known = Symbol::from_value(name).and_then(|name| {
+            let name = name.name().ok()?;
+            NAMES.into_iter().find(|&known| known == name)
+        });
+        let Some(known) = known else {
+            let message = format!("unknown keyword: {}; allowed are {}", name.inspect(), NAMES.join(", "));
+            return Err(Error::new(ruby.exception_arg_error(), message));
+        };
+        set(ruby, options, known, value)?;
+        Ok(ForEach::Continue)
+    })
+}
+
+/// Changes one of [`NAMES`].
+pub fn set(ruby: &Ruby, options: &mut Options, name: &str, value: Value) -> Result<(), Error> {
+    match name {
+        "sample_rate" => options.sample_rate = fraction(ruby, name, value)?,
+        "max_heap_samples" => {
+            options.max_heap_samples = integer(ruby, name, value, 1, Options::MAX_HEAP_SAMPLES as u64)? as usize;
+        }
+        "track_allocations" => options.track_allocations = boolean(ruby, name, value)?,
+        "bt_method" => options.bt_method = choice(ruby, name, value, &BT_METHODS)?,
+        "liveness" => options.liveness = liveness(ruby, name, value)?,
+        "max_frames" => options.max_frames = integer(ruby, name, value, 1, Options::MAX_FRAMES as u64)? as usize,
+        "object_class" => options.object_class = boolean(ruby, name, value)?,
+        "object_age" => options.object_age = boolean(ruby, name, value)?,
+        "sample_type_names" => options.sample_type_names = choice(ruby, name, value, &SAMPLE_TYPE_NAMES)?,
+        "pretty_backtraces" => options.pretty_backtraces = boolean(ruby, name, value)?,
+        "seed" => {
+            options.seed = if value.is_nil() { None } else { Some(integer(ruby, name, value, 0, u64::MAX)?) };
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// One of [`NAMES`] as Ruby sees it.
+pub fn get(ruby: &Ruby, options: &Options, name: &str) -> Value {
+    match name {
+        "sample_rate" => options.sample_rate.into_value_with(ruby),
+        "max_heap_samples" => options.max_heap_samples.into_value_with(ruby),
+        "track_allocations" => options.track_allocations.into_value_with(ruby),
+        "bt_method" => ruby.to_symbol(options.bt_method.name()).as_value(),
+        "liveness" => ruby.to_symbol(options.liveness.name()).as_value(),
+        "max_frames" => options.max_frames.into_value_with(ruby),
+        "object_class" => options.object_class.into_value_with(ruby),
+        "object_age" => options.object_age.into_value_with(ruby),
+        "sample_type_names" => {
+            let name = SAMPLE_TYPE_NAMES.iter().find(|(_, names)| *names == options.sample_type_names);
+            ruby.to_symbol(name.map_or("ruby", |(name, _)| name)).as_value()
+        }
+        "pretty_backtraces" => options.pretty_backtraces.into_value_with(ruby),
+        "seed" => options.seed.into_value_with(ruby),
+        _ => ruby.qnil().as_value(),
+    }
+}
+
+fn fraction(ruby: &Ruby, name: &str, value: Value) -> Result<f64, Error> {
+    let allowed = "a number in 0.0..1.0";
+    if !value.is_kind_of(ruby.class_numeric()) {
+        return Err(argument(ruby, Wrong::Type, name, value, allowed));
+    }
+    let number = f64::try_convert(value).map_err(|_| argument(ruby, Wrong::Type, name, value, allowed))?;
+    // NaN is in no range.
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(argument(ruby, Wrong::Value, name, value, allowed)) }
+}
+
+/// An Integer in `least..=most`.
+pub fn integer(ruby: &Ruby, name: &str, value: Value, least: u64, most: u64) -> Result<u64, Error> {
+    let allowed = format!("an Integer in {least}..{most}");
+    let integer = Integer::from_value(value).ok_or_else(|| argument(ruby, Wrong::Type, name, value, &allowed))?;
+    match integer.to_u64() {
+        Ok(number) if (least..=most).contains(&number) && value.funcall::<_, _, bool>(">=", (0,))? => Ok(number),
+        _ => Err(argument(ruby, Wrong::Value, name, value, &allowed)),
+    }
+}
+
+/// True or false, and nothing that merely counts as such.
+pub fn boolean(ruby: &Ruby, name: &str, value: Value) -> Result<bool, Error> {
+    if value.is_kind_of(ruby.class_true_class()) || value.is_kind_of(ruby.class_false_class()) {
+        return Ok(value.to_bool());
+    }
+    Err(argument(ruby, Wrong::Type, name, value, "true or false"))
+}
+
+fn choice<T: Copy>(ruby: &Ruby, name: &str, value: Value, choices: &[(&str, T)]) -> Result<T, Error> {
+    let allowed = || choices.iter().map(|(choice, _)| format!(":{choice}")).collect::<Vec<_>>().join(" or ");
+    let symbol = Symbol::from_value(value).ok_or_else(|| argument(ruby, Wrong::Type, name, value, &allowed()))?;
+    let chosen = symbol.name()?;
+    choices
+        .iter()
+        .find(|(choice, _)| *choice == chosen)
+        .map(|&(_, choice)| choice)
+        .ok_or_else(|| argument(ruby, Wrong::Value, name, value, &allowed()))
+}
+
+fn liveness(ruby: &Ruby, name: &str, value: Value) -> Result<Liveness, Error> {
+    let choices = [("auto", Some(Liveness::FreeObject)), ("freeobj", Some(Liveness::FreeObject)), ("mark_bits", None)];
+    choice(ruby, name, value, &choices)?.ok_or_else(|| {
+        Error::new(ruby.exception_not_imp_error(), "liveness: :mark_bits is not implemented yet; use :freeobj")
+    })
+}

@@ -1,0 +1,92 @@
+//! `MemprofilerPprof::ProfileData`.
+
+use crate::collector::Flushed;
+use crate::collector::mute::Mute;
+use crate::vm::threads;
+use magnus::typed_data::Obj;
+use magnus::{DataTypeFunctions, Error, RModule, RString, Ruby, TypedData, method, prelude::*};
+use std::time::Duration;
+
+/// The Ruby object.
+#[derive(TypedData)]
+#[magnus(class = "MemprofilerPprof::ProfileData", size, free_immediately, frozen_shareable)]
+pub struct ProfileData(Flushed);
+
+impl DataTypeFunctions for ProfileData {
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.0.pprof.capacity()
+    }
+}
+
+impl ProfileData {
+    /// Wraps what a flush returned.
+    pub fn new(flushed: Flushed) -> Self {
+        Self(flushed)
+    }
+}
+
+/// Defines the class.
+pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
+    let class = module.define_class("ProfileData", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    class.define_method("pprof_data", method!(pprof_data, 0))?;
+    class.define_method("heap_samples_count", method!(heap_samples_count, 0))?;
+    class.define_method("allocation_samples_count", method!(allocation_samples_count, 0))?;
+    class.define_method("dropped_samples_heap_bufsize", method!(dropped_samples_heap_bufsize, 0))?;
+    class.define_method("flush_duration_nsecs", method!(flush_duration_nsecs, 0))?;
+    class.define_method("pprof_serialization_nsecs", method!(pprof_serialization_nsecs, 0))?;
+    class.define_method("sample_add_nsecs", method!(sample_add_nsecs, 0))?;
+    class.define_method("sample_add_without_gvl_nsecs", method!(sample_add_without_gvl_nsecs, 0))?;
+    class.define_method("gvl_proactive_yield_count", method!(gvl_proactive_yield_count, 0))?;
+    class.define_method("gvl_proactive_check_yield_count", method!(gvl_proactive_check_yield_count, 0))?;
+    class.define_method("longest_gvl_hold_nsecs", method!(longest_gvl_hold_nsecs, 0))
+}
+
+fn pprof_data(ruby: &Ruby, this: Obj<ProfileData>) -> RString {
+    let _mute = Mute::new(threads::current_context());
+    ruby.str_from_slice(&this.0.pprof)
+}
+
+fn heap_samples_count(this: Obj<ProfileData>) -> usize {
+    this.0.heap_samples
+}
+
+fn allocation_samples_count(this: Obj<ProfileData>) -> usize {
+    this.0.allocation_samples
+}
+
+fn dropped_samples_heap_bufsize(this: Obj<ProfileData>) -> u64 {
+    this.0.thinned
+}
+
+fn flush_duration_nsecs(this: Obj<ProfileData>) -> u64 {
+    nanoseconds(this.0.duration)
+}
+
+fn pprof_serialization_nsecs(this: Obj<ProfileData>) -> u64 {
+    nanoseconds(this.0.serialization)
+}
+
+fn sample_add_nsecs(this: Obj<ProfileData>) -> u64 {
+    nanoseconds(this.0.sample_add)
+}
+
+fn sample_add_without_gvl_nsecs(this: Obj<ProfileData>) -> u64 {
+    nanoseconds(this.0.sample_add_without_gvl)
+}
+
+fn gvl_proactive_yield_count(this: Obj<ProfileData>) -> usize {
+    this.0.yields
+}
+
+fn gvl_proactive_check_yield_count(this: Obj<ProfileData>) -> usize {
+    this.0.yield_checks
+}
+
+fn longest_gvl_hold_nsecs(this: Obj<ProfileData>) -> u64 {
+    nanoseconds(this.0.longest_hold)
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,26 @@
+//! errno, which a hook must leave as it found it.
+
+unsafe extern "C" {
+    /// Where libc keeps errno of this thread.
+    #[cfg_attr(any(target_os = "macos", target_os = "ios", target_os = "freebsd"), link_name = "__error")]
+    fn __errno_location() -> *mut i32;
+}
+
+/// Restores errno when dropped.
+#[derive(Debug)]
+pub struct SavedErrno(i32);
+
+impl SavedErrno {
+    /// Remembers errno.
+    pub fn new() -> Self {
+        // SAFETY: the pointer is to a variable of this thread, which lives as long as the thread.
+        Self(unsafe { *__errno_location() })
+    }
+}
+
+impl Drop for SavedErrno {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { *__errno_location() = self.0 };
+    }
+}

@@ -1,0 +1,220 @@
+//! The control frames of an execution context, read straight from the VM's stack.
+//!
+//! Much of this mirrors `rb_profile_frames` and `rb_vm_frame_method_entry`, and is compared with them at start
+//! (selftest.rs). Nothing here allocates, locks or calls into the VM.
+
+use super::layout::{self, Layout};
+use super::object::{Type, flags, is_heap};
+use rb_sys::VALUE;
+
+/// Where this Ruby keeps what the walker reads; None for a minor version that layout.rs does not know.
+pub const LAYOUT: Option<&Layout> = layout::for_version(super::RUBY_MAJOR, super::RUBY_MINOR);
+
+/// The words of a control frame that identify what runs in it.
+#[derive(Debug, Clone, Copy)]
+pub struct ControlFrame {
+    /// The next instruction; anything in frames of C functions, where JIT compilers leave it unset.
+    pub pc: usize,
+    /// The instruction sequence; in frames of C functions 0 or something else.
+    pub iseq: VALUE,
+    /// The environment: flags at 0, the previous environment at -1, method entry or cref at -2.
+    pub ep: *const VALUE,
+}
+
+/// What runs in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Running {
+    /// Ruby code: the instruction sequence, and the index of the instruction word under way.
+    Ruby {
+        /// The instruction sequence.
+        iseq: VALUE,
+        /// The index of a word of the current instruction.
+        position: u32,
+    },
+    /// A C function, known by its method entry alone.
+    Native,
+    /// Something that Ruby's backtraces do not show.
+    Hidden,
+}
+
+/// The control frames of one execution context, from the outermost, which is number 0, to the innermost.
+#[derive(Debug, Clone, Copy)]
+pub struct ControlFrames {
+    /// One past the outermost frame: frames grow towards lower addresses.
+    end: usize,
+    count: usize,
+    frame_size: usize,
+}
+
+impl ControlFrames {
+    /// The frames of `context`; none if it has not begun to run.
+    ///
+    /// # Safety
+    /// `context` must be the execution context of the running thread, as passed to a hook, and `layout` the one of
+    /// this Ruby.
+    #[inline]
+    pub unsafe fn of(context: *const u8, layout: &Layout) -> Self {
+        // SAFETY: the layout says that these three words lie in the context.
+        let (stack, size, innermost) = unsafe {
+            (
+                read(context, layout::EC_VM_STACK),
+                read(context, layout::EC_VM_STACK_SIZE),
+                read(context, layout::EC_CFP),
+            )
+        };
+        let end = stack + size * size_of::<VALUE>();
+        let frame_size = layout.cfp_size;
+        let count = if stack == 0 || innermost < stack || innermost >= end { 0 } else { (end - innermost) / frame_size };
+        // The outermost frame is a dummy that vm.c pushes so that each frame has a previous one.
+        Self { end: end - frame_size.min(end), count: count.saturating_sub(1), frame_size }
+    }
+
+    /// How many frames there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Frame number `index`.
+    ///
+    /// # Safety
+    /// `index < self.len()`, and the context has not run on since [`of`](Self::of).
+    #[inline]
+    pub unsafe fn get(&self, index: usize) -> ControlFrame {
+        let frame = (self.end - (index + 1) * self.frame_size) as *const u8;
+        // SAFETY: the frame lies on the VM stack between the innermost frame and its end.
+        unsafe {
+            ControlFrame {
+                pc: read(frame, layout::CFP_PC),
+                iseq: read(frame, layout::CFP_ISEQ) as VALUE,
+                ep: read(frame, layout::CFP_EP) as *const VALUE,
+            }
+        }
+    }
+}
+
+impl ControlFrame {
+    /// Whether the frame's own environment names `entry`, a live method entry, as what runs: the quick answer for most
+    /// frames. If not, [`method_entry`](Self::method_entry) may still find it further out.
+    ///
+    /// # Safety
+    /// The frame must be on the stack.
+    #[inline]
+    pub unsafe fn names(&self, entry: VALUE) -> bool {
+        // SAFETY: the environment of a frame on the stack has its three words.
+        unsafe { *self.ep.sub(2) == entry }
+    }
+
+    /// The method entry of the frame, or 0 outside of methods, and how many environments lie between: the number of
+    /// blocks (or rescue bodies and the like) that the frame is inside the method. As `rb_vm_frame_method_entry`.
+    ///
+    /// # Safety
+    /// The frame must be on the stack.
+    pub unsafe fn method_entry(&self) -> (VALUE, u32) {
+        let mut ep = self.ep;
+        let mut depth = 0;
+        loop {
+            // SAFETY: an environment has these three words, and the one it was created in lives as long as itself.
+            let (flags, previous, entry) = unsafe { (*ep, *ep.sub(1), *ep.sub(2)) };
+            let local = flags & layout::VM_ENV_FLAG_LOCAL as VALUE != 0;
+            // SAFETY: the word holds a cref, method entry or svar, all objects on the heap, or false.
+            if let Some(entry) = unsafe { as_method_entry(entry, local) } {
+                return (entry, depth);
+            }
+            if local {
+                return (0, 0);
+            }
+            // The low two bits of the word are flags of the block handler.
+            ep = (previous & !3) as *const VALUE;
+            depth += 1;
+        }
+    }
+
+    /// Whether C code runs in the frame: a C function or a block of one.
+    ///
+    /// # Safety
+    /// The frame must be on the stack.
+    pub unsafe fn is_native(&self) -> bool {
+        // SAFETY: the environment of a frame on the stack has its three words.
+        (unsafe { *self.ep }) as usize & layout::VM_FRAME_FLAG_CFRAME != 0
+    }
+
+    /// What runs in the frame.
+    ///
+    /// # Safety
+    /// The frame must be on the stack, and `entry` be its method entry.
+    pub unsafe fn running(&self, entry: VALUE, layout: &Layout) -> Running {
+        // SAFETY: the environment of a frame on the stack has its three words.
+        let frame_flags = unsafe { *self.ep } as usize;
+        if frame_flags & layout::VM_FRAME_FLAG_CFRAME != 0 {
+            let is_function = frame_flags & layout::VM_FRAME_MAGIC_MASK == layout::VM_FRAME_MAGIC_CFUNC;
+            return if is_function && entry != 0 { Running::Native } else { Running::Hidden };
+        }
+        if self.pc == 0 || !is_heap(self.iseq) {
+            return Running::Hidden;
+        }
+        // SAFETY: a frame that runs Ruby code refers to a compiled instruction sequence.
+        let (encoded, size) = unsafe { iseq_code(self.iseq, layout) };
+        let offset = self.pc.wrapping_sub(encoded) / size_of::<VALUE>();
+        // The program counter is past the instruction under way, except before the first one.
+        let position = offset.saturating_sub(1);
+        if position >= size as usize {
+            return Running::Hidden;
+        }
+        Running::Ruby { iseq: self.iseq, position: position as u32 }
+    }
+}
+
+/// Address and length, in words, of the code of `iseq`.
+///
+/// # Safety
+/// `iseq` must be a compiled instruction sequence that is alive.
+pub unsafe fn iseq_code(iseq: VALUE, _layout: &Layout) -> (usize, u32) {
+    // SAFETY: by the layout.
+    unsafe {
+        let body = read(iseq as *const u8, layout::ISEQ_BODY) as *const u8;
+        let size = body.add(layout::ISEQ_BODY_ISEQ_SIZE).cast::<u32>().read();
+        (read(body, layout::ISEQ_BODY_ISEQ_ENCODED), size)
+    }
+}
+
+/// What kind of internal object a T_IMEMO is, or None for any other object.
+///
+/// # Safety
+/// `object` must be on Ruby's heap and alive.
+pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
+    // SAFETY: the caller's promise.
+    let flags = unsafe { flags(object) };
+    (Type::of_flags(flags) == Type::IMEMO).then_some((flags as usize >> layout::IMEMO_TYPE_SHIFT) & layout::IMEMO_TYPE_MASK)
+}
+
+/// `check_method_entry` of vm_insnhelper.c. An svar, which only a local environment has, stands before the entry.
+///
+/// # Safety
+/// `word` must be the third word of an environment in use.
+unsafe fn as_method_entry(word: VALUE, local: bool) -> Option<VALUE> {
+    if !is_heap(word) {
+        return None;
+    }
+    // SAFETY: the environment keeps the object alive.
+    match unsafe { imemo_type(word) }? {
+        layout::IMEMO_MENT => Some(word),
+        layout::IMEMO_SVAR if local => {
+            // SAFETY: by the layout of struct vm_svar.
+            let inner = unsafe { read(word as *const u8, layout::SVAR_CREF_OR_ME) } as VALUE;
+            // SAFETY: the svar keeps the object alive.
+            unsafe { as_method_entry(inner, false) }
+        }
+        _ => None,
+    }
+}
+
+/// The word at `offset` bytes from `base`.
+///
+/// # Safety
+/// The word must be readable and aligned.
+#[inline]
+unsafe fn read(base: *const u8, offset: usize) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { base.add(offset).cast::<usize>().read() }
+}

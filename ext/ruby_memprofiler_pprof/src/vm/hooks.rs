@@ -1,0 +1,56 @@
+//! The VM's events around objects, as raw hooks: they cost less than TracePoints.
+
+use rb_sys::{VALUE, rb_event_flag_t};
+
+unsafe extern "C" {
+    // include/ruby/debug.h. Declared here because bindgen makes a Rust enum of the flags, which has no value for two
+    // of them at once, and because a raw hook has another signature than the public one.
+    fn rb_add_event_hook2(hook: RawHook, events: rb_event_flag_t, data: VALUE, flags: u32);
+    fn rb_remove_event_hook_with_data(hook: RawHook, data: VALUE) -> i32;
+}
+
+/// `RUBY_EVENT_HOOK_FLAG_SAFE | RUBY_EVENT_HOOK_FLAG_RAW_ARG`.
+const SAFE_RAW_ARG: u32 = 0x01 | 0x04;
+
+/// An allocation: flags and class of the object are set, its contents are not.
+pub const NEWOBJ: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
+/// The death of an object, which is intact, while what it refers to may be gone.
+pub const FREEOBJ: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_FREEOBJ;
+
+/// `struct rb_trace_arg_struct` of vm_core.h, the same in every Ruby from 3.1 to 4.0.
+#[repr(C)]
+pub struct TraceArg {
+    event: rb_event_flag_t,
+    /// The execution context in which the event happened.
+    pub context: *const u8,
+    control_frame: *const u8,
+    receiver: VALUE,
+    id: VALUE,
+    called_id: VALUE,
+    class: VALUE,
+    /// The object allocated or freed; 0 for other events.
+    pub object: VALUE,
+}
+
+/// What a raw hook is called with: the data it was registered with, and the event. It must not raise, allocate on
+/// Ruby's heap, call Ruby code, or check interrupts.
+pub type RawHook = unsafe extern "C" fn(data: VALUE, arg: *const TraceArg);
+
+/// Calls `hook` with `data` at each of `events`, until [`remove`]d. The VM marks `data` as an object, so pass what
+/// looks like a small integer.
+///
+/// # Safety
+/// On the main Ractor with the GVL held. What `data` leads to must outlive the registration.
+pub unsafe fn add(hook: RawHook, events: rb_event_flag_t, data: VALUE) {
+    // SAFETY: with RAW_ARG the VM calls the function as a RawHook.
+    unsafe { rb_add_event_hook2(hook, events, data, SAFE_RAW_ARG) };
+}
+
+/// Undoes [`add`] with the same hook and data.
+///
+/// # Safety
+/// On the main Ractor with the GVL held.
+pub unsafe fn remove(hook: RawHook, data: VALUE) {
+    // SAFETY: removing what was never added does nothing.
+    unsafe { rb_remove_event_hook_with_data(hook, data) };
+}

@@ -1,0 +1,27 @@
+//! The only place that knows CRuby's insides.
+
+pub mod errno;
+pub mod frames;
+pub mod gc;
+pub mod hooks;
+pub mod layout;
+pub mod memsize;
+pub mod names;
+pub mod object;
+pub mod quirks;
+pub mod selftest;
+pub mod threads;
+
+/// The Ruby this library was built for; the loader refuses any other minor version.
+pub const RUBY_MAJOR: u32 = parse(env!("RUBY_MAJOR"));
+/// See [`RUBY_MAJOR`].
+pub const RUBY_MINOR: u32 = parse(env!("RUBY_MINOR"));
+
+const fn parse(digits: &str) -> u32 {
+    let (digits, mut number, mut i) = (digits.as_bytes(), 0, 0);
+    while i < digits.len() {
+        number = number * 10 + (digits[i] - b'0') as u32;
+        i += 1;
+    }
+    number
+}

@@ -1,0 +1,136 @@
+//! Compares the frame walker with the VM's own, inside a real hook, before the walker is relied on.
+
+use super::frames::{ControlFrames, LAYOUT, Running};
+use super::hooks::{self, TraceArg};
+use super::layout::{self, Layout};
+use super::{names, threads};
+use magnus::{Error, Ruby, Value};
+use rb_sys::VALUE;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Allocates in each kind of frame that the walker tells apart.
+const EXERCISE: &str = r"
+Class.new do
+  def self.build = yield
+  def plain = [1].each { Object.new }
+  def indexed = [1].each_with_index.map { |value, index| [value, index] }
+  define_method(:defined) do
+    plain
+    indexed
+    begin
+      raise ArgumentError
+    rescue ArgumentError
+      [[Object.new]].each { |list| list.each { String.new } }
+    ensure
+      Object.new
+    end
+  end
+  new.then { |object| object.defined && object.instance_eval('Object.new') }
+  build { proc { Object.new }.call }
+end
+nil
+";
+
+const MAX_FRAMES: usize = 256;
+
+#[derive(Default)]
+struct Probe {
+    compared: usize,
+    failure: Option<String>,
+}
+
+/// Why the walker cannot be used on this Ruby; None if it can.
+pub fn run(ruby: &Ruby) -> Result<Option<String>, Error> {
+    if LAYOUT.is_none() {
+        return Ok(Some(format!("Ruby {}.{} is not known", super::RUBY_MAJOR, super::RUBY_MINOR)));
+    }
+    let mut probe = Probe::default();
+    // A pointer with its lowest bit set looks like a small integer to the VM, which would mark a plain one.
+    let data = std::ptr::from_mut(&mut probe) as VALUE | 1;
+    // SAFETY: the caller holds the GVL on the main Ractor; the probe outlives the registration.
+    unsafe { hooks::add(on_newobj, hooks::NEWOBJ, data) };
+    let result = ruby.eval::<Value>(EXERCISE);
+    // SAFETY: as above.
+    unsafe { hooks::remove(on_newobj, data) };
+    result?;
+    if probe.compared < 20 && probe.failure.is_none() {
+        probe.failure = Some(format!("only {} allocations were seen", probe.compared));
+    }
+    Ok(probe.failure)
+}
+
+unsafe extern "C" fn on_newobj(data: VALUE, arg: *const TraceArg) {
+    // SAFETY: `run` registered this pointer and waits; nothing else uses the probe meanwhile.
+    let probe = unsafe { &mut *((data & !1) as *mut Probe) };
+    if probe.failure.is_some() {
+        return;
+    }
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let layout = LAYOUT?;
+        // SAFETY: the VM passes a valid argument.
+        let context = unsafe { (*arg).context };
+        if threads::current_context() != context {
+            return Some("the thread's execution context is not where it should be".to_owned());
+        }
+        // SAFETY: inside the hook the context's frames do not change.
+        unsafe { compare(context, layout) }
+    }));
+    probe.compared += 1;
+    probe.failure = outcome.unwrap_or_else(|_| Some("the walker panicked".to_owned()));
+}
+
+/// # Safety
+/// In a NEWOBJ hook of `context`.
+unsafe fn compare(context: *const u8, layout: &Layout) -> Option<String> {
+    let (mut expected, mut lines) = ([0 as VALUE; MAX_FRAMES], [0i32; MAX_FRAMES]);
+    // SAFETY: both buffers have room for as many frames as the function is told.
+    let count = unsafe {
+        rb_sys::rb_profile_frames(0, MAX_FRAMES as i32, expected.as_mut_ptr(), lines.as_mut_ptr())
+    };
+    let count = usize::try_from(count).unwrap_or(0);
+    // SAFETY: the caller's promise.
+    let frames = unsafe { ControlFrames::of(context, layout) };
+    let mut index = 0;
+    for number in (0..frames.len()).rev() {
+        // SAFETY: the number is below the length, and nothing has run on.
+        let Some((value, line)) = (unsafe { as_the_vm_says(frames, number, layout) }) else { continue };
+        if index == count {
+            return (count < MAX_FRAMES).then(|| format!("found more than {count} frames"));
+        }
+        // With YJIT the VM sometimes says line 0.
+        if value != expected[index] || (line != lines[index] && lines[index] != 0) {
+            return Some(format!("frame {index} of {count} differs, line {line} instead of {}", lines[index]));
+        }
+        index += 1;
+    }
+    // Ruby 3.1 adds the dummy frame at the bottom of the stack.
+    (count > index + 1).then(|| format!("found {index} of {count} frames"))
+}
+
+/// What `rb_profile_frames` says for a frame: unlike backtraces it knows no blocks, and shows a C function once more
+/// for each block of C code that it runs.
+///
+/// # Safety
+/// As for [`ControlFrames::get`].
+unsafe fn as_the_vm_says(frames: ControlFrames, number: usize, layout: &Layout) -> Option<(VALUE, i32)> {
+    // SAFETY: the caller's promise holds for each call.
+    unsafe {
+        let frame = frames.get(number);
+        let (entry, _) = frame.method_entry();
+        let kind = |entry: VALUE| {
+            let definition = *((entry as usize + layout::ME_DEF) as *const usize);
+            *(definition as *const usize) & layout::METHOD_TYPE_MASK
+        };
+        match frame.running(entry, layout) {
+            Running::Ruby { iseq, position } => {
+                let value = if entry != 0 && kind(entry) == layout::METHOD_TYPE_ISEQ { entry } else { iseq };
+                Some((value, names::line(iseq, position) as i32))
+            }
+            Running::Native => Some((entry, 0)),
+            Running::Hidden => {
+                let native = frame.is_native() && entry != 0 && kind(entry) == layout::METHOD_TYPE_CFUNC;
+                native.then_some((entry, 0))
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The GVL and the threads around it.
+
+use super::frames::LAYOUT;
+use super::layout::RTYPEDDATA_DATA;
+use magnus::Error;
+use magnus::rb_sys::protect;
+use rb_sys::VALUE;
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+
+/// Runs `work` without the GVL, or with it if the VM declines because an interrupt is pending. The interrupt is left
+/// for later: this function does not raise.
+pub fn without_gvl<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    struct Call<F, T> {
+        work: Option<F>,
+        result: Option<T>,
+    }
+    extern "C" fn run<F: FnOnce() -> T, T>(call: *mut c_void) -> *mut c_void {
+        // SAFETY: the pointer passed below; the caller waits until this function has returned.
+        let call = unsafe { &mut *call.cast::<Call<F, T>>() };
+        call.result = call.work.take().map(|work| work());
+        null_mut()
+    }
+    fn start<F: FnOnce() -> T, T>(call: &mut Call<F, T>) {
+        // SAFETY: `run` touches nothing of Ruby's. Without an unblocking function an interrupt waits for it to end,
+        // and the variant "2" of the function does not raise afterwards.
+        unsafe {
+            rb_sys::rb_thread_call_without_gvl2(Some(run::<F, T>), std::ptr::from_mut(call).cast(), None, null_mut());
+        }
+    }
+    let mut call = Call { work: Some(work), result: None };
+    start(&mut call);
+    let Call { work, result } = call;
+    match (result, work) {
+        (Some(result), _) => result,
+        (None, Some(work)) => work(),
+        // `run` stores a result whenever it takes the work, short of a panic, which must not be swallowed.
+        (None, None) => std::process::abort(),
+    }
+}
+
+/// Lets another thread run that waits for the GVL. Fails with the exception if one was raised in this thread.
+pub fn schedule() -> Result<(), Error> {
+    protect(|| {
+        // SAFETY: the GVL is held and no borrow is alive across the call.
+        unsafe { rb_sys::rb_thread_schedule() };
+        rb_sys::Qnil as VALUE
+    })?;
+    Ok(())
+}
+
+/// The execution context of the running thread or fiber; null if this Ruby's layout is unknown.
+pub fn current_context() -> *const u8 {
+    let Some(layout) = LAYOUT else { return null() };
+    // SAFETY: the GVL is held. A Thread is T_DATA whose data is the VM's rb_thread_t.
+    unsafe {
+        let thread = rb_sys::rb_thread_current();
+        let data = *((thread as usize + RTYPEDDATA_DATA) as *const usize);
+        *((data + layout.thread_ec) as *const *const u8)
+    }
+}
