@@ -1,7 +1,6 @@
 //! From the live set to pprof bytes.
 
 use super::keys::{Class, Function};
-use super::mute::Mute;
 use super::resolve::Resolver;
 use super::state::State;
 use super::{Collector, Phase};
@@ -98,10 +97,10 @@ enum Pause {
 }
 
 impl Collector {
-    /// Takes a profile. The caller must make sure that no other flush of this collector is under way.
+    /// Takes a profile. The caller must make sure that no other flush of this collector is under way, and mute the
+    /// thread.
     pub fn flush(&self, ruby: &Ruby, options: FlushOptions) -> Result<Flushed, Error> {
         let start = Instant::now();
-        let _mute = Mute::new(threads::current_context());
         if options.gc {
             ruby.gc_start();
         }
@@ -115,8 +114,15 @@ impl Collector {
             result: Flushed::default(),
             hold_start: start,
         };
+        // The dead that still wait to be swept belong to this interval.
+        gc::settle(ruby);
+        self.state.with(|state| state.flush_number = state.flush_number.wrapping_add(1));
         flush.allocations()?;
         flush.live_samples()?;
+        if self.phase.get() == Phase::Stopped {
+            // There will be no other profile to tell of those that have died meanwhile.
+            flush.allocations()?;
+        }
         let extract = flush.extract();
         flush.result.sample_add = start.elapsed();
         let mut header = self.header(ruby, start)?;
@@ -138,10 +144,7 @@ impl Collector {
 impl Flush<'_> {
     /// Takes over what was allocated and has died since the last flush.
     fn allocations(&mut self) -> Result<(), Error> {
-        let mut pending = self.collector.state.with(|state| {
-            state.flush_number = state.flush_number.wrapping_add(1);
-            state.tally.drain()
-        });
+        let mut pending = self.collector.state.with(|state| state.tally.drain());
         while let Some((stack, class, allocated)) = pending.pop() {
             let (named_stack, named_class) = match self.name(stack, class) {
                 Ok(named) => named,

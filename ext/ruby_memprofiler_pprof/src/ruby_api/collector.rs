@@ -136,13 +136,13 @@ fn before_ractor(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<bool, Error> {
 }
 
 fn flush(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
+    let _mute = Mute::new(threads::current_context());
     let keywords = scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords;
     let options = flush_options(ruby, keywords)?;
     check_failure(ruby, &this)?;
     if !this.collector.was_started() {
         return Err(errors::not_started(ruby));
     }
-    let _mute = Mute::new(threads::current_context());
     let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
     let mutex = ruby.get_inner(mutex);
     let _: Value = mutex.funcall("lock", ())?;

@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+# What profiles say about allocations, whether their objects live or not.
+RSpec.describe MemprofilerPprof::Collector, "allocations" do
+  # How many objects the block allocates, as the VM counts.
+  def allocated
+    before = GC.stat(:total_allocated_objects)
+    yield
+    GC.stat(:total_allocated_objects) - before
+  end
+
+  def allocate(count)
+    i = 0
+    while i < count
+      Object.new
+      i += 1
+    end
+  end
+
+  it "equal the VM's own count at rate 1" do
+    # The first call makes the names of all its keys.
+    GC.stat(:total_allocated_objects)
+    collector = new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start
+    collector.flush
+    expected = allocated { allocate(50_000) }
+    profile = Pprof.decode(collector.flush)
+    told = profile.total(:allocations) { |sample| sample.frame?(/#allocated\z/) }
+    # Either count may hold what the calls of GC.stat themselves take.
+    expect(told).to be_within(3).of(expected)
+    expect(told).to be > 50_000
+  end
+
+  it "are those since the last flush" do
+    collector = new_collector(sample_rate: 1.0).start
+    allocate(1000)
+    collector.flush
+    allocate(10)
+    expect(Pprof.decode(collector.flush).by_class(:allocations)["Object"]).to eq(10)
+  end
+
+  it "count objects that died before the flush, with their size" do
+    profile = profile_of do
+      allocate(1000)
+      GC.start
+    end
+    sample = profile.samples_with_frame(/allocate\z/).find { |found| found.labels["class"] == "Object" }
+    expect([sample[:allocations], sample[:allocations_size]]).to eq([1000, 40_000])
+  end
+
+  it "do not contain what the gem itself allocates" do
+    collector = new_collector(sample_rate: 1.0).start
+    flusher = MemprofilerPprof::BlockFlusher.new(collector, interval: 0.01).start!
+    sleep 0.1
+    flusher.stop!
+    profile = Pprof.decode(collector.flush)
+    expect(profile.samples_with_frame(/BlockFlusher#flush|Collector#flush|work_at_interval/)).to be_empty
+  end
+
+  it "are estimated without bias at lower rates" do
+    estimates = (1..20).map do |seed|
+      profile = profile_of(sample_rate: 0.02, seed: seed) { allocate(20_000) }
+      profile.by_class(:allocations)["Object"]
+    end
+    # The standard deviation of one estimate is sqrt(20,000 * 0.98 / 0.02), that of the mean of twenty 221.
+    expect(estimates.sum / 20.0).to be_within(6 * 221).of(20_000)
+  end
+end

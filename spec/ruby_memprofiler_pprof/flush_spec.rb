@@ -1,0 +1,165 @@
+# frozen_string_literal: true
+
+require "timeout"
+
+RSpec.describe MemprofilerPprof::Collector, "#flush" do
+  before { stub_const("Marker", Class.new) }
+
+  let(:collector) { new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start }
+
+  def allocated(*profiles)
+    profiles.sum { |profile| Pprof.decode(profile).by_class(:allocations).fetch("Marker", 0) }
+  end
+
+  def retained(profile)
+    Pprof.decode(profile).by_class(:retained_objects).fetch("Marker", 0)
+  end
+
+  # Flushes while `thread` lives, and lets exceptions that it raises here come in during the flushes only: between the
+  # end of one and the assignment of its result there is no place where the VM looks for them.
+  def flush_under_fire(error, thread)
+    profiles = []
+    batches = aborted = 0
+    Thread.handle_interrupt(error => :never) do
+      while thread.alive?
+        begin
+          Array.new(2000) { Marker.new }
+          batches += 1
+          profile = nil
+          Thread.handle_interrupt(error => :immediate) { profile = collector.flush }
+        rescue error
+          aborted += 1 unless profile
+        ensure
+          profiles << profile if profile
+        end
+      end
+    end
+    [profiles, batches, aborted]
+  end
+
+  it "loses no allocation when exceptions end it" do
+    collector
+    error = Class.new(StandardError)
+    target = Thread.current
+    thread = Thread.new do
+      200.times do
+        sleep(0.001)
+        target.raise(error)
+      end
+    end
+    profiles, batches, aborted = flush_under_fire(error, thread)
+    expect(aborted).to be > 0
+    expect(allocated(*profiles, collector.flush)).to eq(2000 * batches)
+  end
+
+  it "goes on counting after Timeout has ended a flush" do
+    collector
+    kept = Array.new(50_000) { Marker.new }
+    20.times do
+      Timeout.timeout(0.0005) { collector.flush }
+    rescue Timeout::Error
+      next
+    end
+    expect(retained(collector.flush)).to eq(kept.size)
+  end
+
+  it "returns its mutex when an exception ends it" do
+    collector
+    kept = Array.new(50_000) { Marker.new }
+    thread = Thread.new { loop { collector.flush } }
+    sleep 0.01
+    thread.kill.join
+    expect(retained(collector.flush)).to eq(kept.size)
+  end
+
+  it "counts each allocation once when two threads flush" do
+    collector
+    profiles = Queue.new
+    threads = Array.new(2) do
+      Thread.new do
+        20.times { profiles << collector.flush }
+      end
+    end
+    5_000.times { Marker.new }
+    threads.each(&:join)
+    profiles << collector.flush
+    expect(allocated(*Array.new(profiles.size) { profiles.pop })).to eq(5_000)
+  end
+
+  it "counts each allocation once while other threads allocate" do
+    collector
+    threads = Array.new(3) { Thread.new { 10_000.times { Marker.new } } }
+    profiles = []
+    profiles << collector.flush while threads.any?(&:alive?)
+    profiles << collector.flush
+    expect(allocated(*profiles)).to eq(30_000)
+  end
+
+  it "lets other threads run between slices" do
+    collector
+    kept = Array.new(200_000) { Marker.new }
+    ticks = 0
+    thread = Thread.new { loop { ticks += 1 } }
+    data = collector.flush
+    thread.kill.join
+    expect(data.gvl_proactive_yield_count).to be > 0
+    expect(ticks).to be > 0
+    expect(retained(data)).to eq(kept.size)
+  end
+
+  it "keeps the GVL when told so" do
+    collector
+    Array.new(20_000) { Marker.new }
+    data = collector.flush(yield_gvl: false, proactively_yield_gvl: false)
+    expect([data.gvl_proactive_yield_count, data.sample_add_without_gvl_nsecs]).to eq([0, 0])
+  end
+
+  it "gives an empty profile after the flush that follows stop" do
+    collector
+    kept = Marker.new
+    collector.stop
+    expect(retained(collector.flush)).to eq(1)
+    expect(Pprof.decode(collector.flush).samples).to be_empty
+    expect(kept).to be_a(Marker)
+  end
+
+  it "follows deaths after stop" do
+    collector
+    kept = Array.new(1000) { Marker.new }
+    collector.stop
+    kept.clear
+    GC.start
+    profile = collector.flush
+    # The conservative stack scan may keep one alive.
+    expect(retained(profile)).to be <= 1
+    expect(allocated(profile)).to eq(1000)
+  end
+
+  it "goes on from where it was when started again after stop" do
+    collector
+    kept = [Marker.new]
+    collector.stop
+    kept << Marker.new
+    collector.start
+    kept << Marker.new
+    expect(retained(collector.flush)).to eq(2)
+  end
+
+  it "keeps a running collector alive" do
+    id = MemprofilerPprof::Collector.new(sample_rate: 0.0).start.object_id
+    GC.start
+    expect(MemprofilerPprof.collectors.map(&:object_id)).to include(id)
+  end
+
+  it "refuses to be called from a trap handler" do
+    outcome = run_ruby(<<~RUBY)
+      collector = MemprofilerPprof::Collector.new.start
+      trap(:USR1) { collector.flush rescue print $!.class }
+      Process.kill(:USR1, Process.pid)
+      sleep 0.1
+      collector.flush
+    RUBY
+    expect(outcome.stdout).to eq("ThreadError")
+    expect(outcome).to be_success
+  end
+end
