@@ -14,6 +14,7 @@ rescue LoadError
   manifest = File.expand_path("Cargo.toml", __dir__)
   cargo_lib = RbConfig::CONFIG["host_os"].match?(/darwin/) ? "dylib" : "so"
 
+  # A library is replaced, never overwritten: a process that runs has it mapped.
   File.write("Makefile", <<~MAKEFILE)
     SHELL = /bin/sh
     DESTDIR =
@@ -30,10 +31,12 @@ rescue LoadError
 
     $(DLLIB): FORCE
     \t$(CARGO) rustc --locked --lib --crate-type cdylib --profile release --manifest-path "#{manifest}"
+    \trm -f $@
     \tcp "$(CARGO_TARGET_DIR)/release/libruby_memprofiler_pprof.#{cargo_lib}" $@
 
     install: $(DLLIB)
     \tmkdir -p "$(DESTDIR)$(RUBYARCHDIR)"
+    \trm -f "$(DESTDIR)$(RUBYARCHDIR)/$(DLLIB)"
     \tcp $(DLLIB) "$(DESTDIR)$(RUBYARCHDIR)/"
 
     clean:

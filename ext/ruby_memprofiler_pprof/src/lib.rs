@@ -1,5 +1,7 @@
 //! The native extension of the gem ruby_memprofiler_pprof: a heap profiler that runs inside a Ruby process.
 
+#![allow(missing_docs, reason = "magnus::init makes an undocumented function")]
+
 mod collector;
 mod ruby_api;
 mod vm;

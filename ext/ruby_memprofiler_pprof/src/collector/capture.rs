@@ -1,26 +1,23 @@
 //! From an execution context to a stored stack, in a hook.
 
 use super::contexts::{Contexts, SeenFrame};
+use super::deferred::Deferred;
 use super::keys::Function;
 use super::options::BacktraceMethod;
 use crate::vm::frames::{ControlFrames, LAYOUT, Running, imemo_type};
-use crate::vm::layout::Layout;
 use crate::vm::gc;
+use crate::vm::layout::{IMEMO_ISEQ, Layout};
+use crate::vm::object::Type;
+use crate::vm::position::Position;
 use memprofiler_core::stack_tree::{StackId, StackTree};
 use rb_sys::VALUE;
-
-/// What the collector keeps beside a function of the stack tree.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct FunctionInfo {
-    /// The number of environments between the frame and its method.
-    pub depth: u32,
-}
 
 /// Reads stacks and stores them.
 #[derive(Debug)]
 pub struct Capture {
-    pub stacks: StackTree<FunctionInfo>,
+    pub stacks: StackTree<()>,
     pub contexts: Contexts,
+    pub deferred: Deferred,
     /// The stack of a lone `(truncated)` frame, on which deeper stacks than `max_frames` stand.
     pub truncated: StackId,
     pub max_frames: usize,
@@ -35,19 +32,36 @@ impl Capture {
     pub fn new(truncated: u32) -> Self {
         let mut stacks = StackTree::new();
         let (truncated, _) = stacks.extend(StackId::EMPTY, Function::Named(truncated).key(), 0);
-        Self { stacks, contexts: Contexts::default(), truncated, max_frames: 0, buffer: (Vec::new(), Vec::new()) }
+        Self {
+            stacks,
+            contexts: Contexts::default(),
+            deferred: Deferred::default(),
+            truncated,
+            max_frames: 0,
+            buffer: (Vec::new(), Vec::new()),
+        }
     }
 
-    /// The stack of `context`, with one reference for the caller. Values stored for the first time are announced to
+    /// The stack of `context`, which allocates an object of type `allocated`, with one reference for the caller. Values stored for the first time are announced to
     /// the GC as references of `holder`.
     ///
     /// # Safety
     /// In a hook that the VM runs in `context`; `holder` alive.
     #[inline]
-    pub unsafe fn stack(&mut self, method: BacktraceMethod, context: *const u8, holder: VALUE) -> StackId {
+    pub unsafe fn stack(
+        &mut self,
+        method: BacktraceMethod,
+        context: *const u8,
+        allocated: Type,
+        holder: VALUE,
+    ) -> StackId {
         match (method, LAYOUT) {
             // SAFETY: the caller's promise.
-            (BacktraceMethod::ControlFrames, Some(layout)) => unsafe { self.walk(context, layout, holder) },
+            (BacktraceMethod::ControlFrames, Some(layout)) => unsafe { self.walk(context, layout, allocated, holder) },
+            (BacktraceMethod::BacktraceLocations, _) => {
+                let number = self.deferred.number(context);
+                self.stacks.extend(StackId::EMPTY, Function::Deferred(number).key(), 0).0
+            }
             // SAFETY: the caller's promise.
             _ => unsafe { self.profile_frames(holder) },
         }
@@ -58,7 +72,7 @@ impl Capture {
     /// # Safety
     /// As for [`stack`](Self::stack).
     #[inline]
-    unsafe fn walk(&mut self, context: *const u8, layout: &Layout, holder: VALUE) -> StackId {
+    unsafe fn walk(&mut self, context: *const u8, layout: &Layout, allocated: Type, holder: VALUE) -> StackId {
         let Self { stacks, contexts, truncated, max_frames, .. } = self;
         // SAFETY: the caller's promise.
         let frames = unsafe { ControlFrames::of(context, layout) };
@@ -69,7 +83,7 @@ impl Capture {
             seen.base = base;
         }
         let mut shared = 0;
-        let limit = seen.frames.len().min(frames.len() - base);
+        let limit = seen.frames.len().min(comparable(&frames) - base);
         // SAFETY: the index is below the number of frames, and the context does not run on inside the hook.
         while shared < limit && unsafe { is_same(&frames, base + shared, &seen.frames[shared]) } {
             shared += 1;
@@ -81,10 +95,13 @@ impl Capture {
             // SAFETY: as above.
             let frame = unsafe { frames.get(index) };
             // SAFETY: the frame is on the stack.
-            let (entry, depth) = unsafe { frame.method_entry() };
+            let entry = unsafe { frame.method_entry() };
             // SAFETY: the frame is on the stack.
             let function = match unsafe { frame.running(entry, layout) } {
-                Running::Ruby { iseq, position } => Some((Function::Walked { iseq, entry }, position)),
+                Running::Ruby { iseq, position } => {
+                    let position = if index + 1 == frames.len() { position.innermost(allocated) } else { position };
+                    Some((Function::Walked { iseq, entry }, position.raw()))
+                }
                 Running::Native => Some((Function::Walked { iseq: 0, entry }, 0)),
                 Running::Hidden => None,
             };
@@ -92,7 +109,7 @@ impl Capture {
                 Some((function, position)) => {
                     let (stack, new) = stacks.extend(leaf, function.key(), position);
                     if new {
-                        announce(stacks, stack, depth, holder);
+                        announce(stacks, stack, holder);
                     }
                     stack
                 }
@@ -118,21 +135,20 @@ impl Capture {
         frames.resize(room, 0);
         lines.resize(room, 0);
         // SAFETY: both buffers have as much room as the function is told.
-        let count = unsafe {
-            rb_sys::rb_profile_frames(0, room as i32, frames.as_mut_ptr(), lines.as_mut_ptr())
-        };
+        let count = unsafe { rb_sys::rb_profile_frames(0, room as i32, frames.as_mut_ptr(), lines.as_mut_ptr()) };
         let count = usize::try_from(count).unwrap_or(0);
         let mut leaf = if count > *max_frames { *truncated } else { StackId::EMPTY };
         stacks.retain(leaf);
         for (&frame, &line) in frames.iter().zip(lines.iter()).take(count.min(*max_frames)).rev() {
-            // Ruby 3.1 includes the dummy frame at the bottom of the stack.
-            // SAFETY: anything else is an instruction sequence or method entry.
-            if !crate::vm::object::is_heap(frame) || unsafe { imemo_type(frame) }.is_none() {
+            // Ruby 3.1 includes the dummy frame at the bottom of the stack, which has no line.
+            // SAFETY: every frame is an instruction sequence or method entry.
+            let kind = unsafe { imemo_type(frame) };
+            if kind.is_none() || (leaf == StackId::EMPTY && line == 0 && kind == Some(IMEMO_ISEQ)) {
                 continue;
             }
             let (stack, new) = stacks.extend(leaf, Function::Profiled(frame).key(), line.max(0) as Line);
             if new {
-                announce(stacks, stack, 0, holder);
+                announce(stacks, stack, holder);
             }
             stacks.release(leaf);
             leaf = stack;
@@ -146,6 +162,12 @@ impl Capture {
         contexts.clear(|stack| stacks.release(stack));
     }
 
+    /// Forgets the deferred stacks up to a number.
+    pub fn forget_deferred(&mut self, number: u32) {
+        let Self { stacks, deferred, .. } = self;
+        deferred.forget_up_to(number, |stack| stacks.release(stack));
+    }
+
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         self.stacks.bytes()
@@ -153,6 +175,16 @@ impl Capture {
             + self.buffer.0.capacity() * size_of::<VALUE>()
             + self.buffer.1.capacity() * size_of::<i32>()
     }
+}
+
+/// How many frames can be compared with what was seen. Where the position of the innermost frame depends on what was
+/// allocated, that frame cannot, unless a C function runs in it.
+#[inline]
+fn comparable(frames: &ControlFrames) -> usize {
+    let count = frames.len();
+    // SAFETY: the index is that of the innermost frame, inside a hook.
+    let varies = Position::ADVANCED && count > 0 && !unsafe { frames.get(count - 1).is_native() };
+    count - usize::from(varies)
 }
 
 /// The outermost frame to read of a stack of `count`. Stacks that are too deep are cut at a quarter of the limit at a
@@ -176,19 +208,17 @@ unsafe fn is_same(frames: &ControlFrames, index: usize, seen: &SeenFrame) -> boo
         let frame = frames.get(index);
         frame.pc == seen.pc
             && frame.iseq == seen.iseq
-            && ((seen.entry != 0 && frame.names(seen.entry)) || frame.method_entry().0 == seen.entry)
+            && ((seen.entry != 0 && frame.names(seen.entry)) || frame.method_entry() == seen.entry)
     }
 }
 
-/// Tells the GC of the references of the innermost function of `stack`, and notes its depth.
+/// Tells the GC of the references of the innermost function of `stack`.
 #[cold]
-fn announce(stacks: &mut StackTree<FunctionInfo>, stack: StackId, depth: u32, holder: VALUE) {
+fn announce(stacks: &StackTree<()>, stack: StackId, holder: VALUE) {
     let Some(node) = stacks.node(stack) else { return };
-    stacks.function_mut(node.function).depth = depth;
     let key = stacks.function_key(node.function);
     for value in [key.code, key.owner] {
         // SAFETY: the caller runs in a hook; the value was just read from the stack, or is not a heap reference.
         unsafe { gc::write_barrier(holder, value as VALUE) };
     }
 }
-

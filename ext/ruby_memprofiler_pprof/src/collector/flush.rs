@@ -3,7 +3,8 @@
 use super::keys::{Class, Function};
 use super::resolve::Resolver;
 use super::state::State;
-use super::{Collector, Phase};
+use super::{Collector, Phase, stats};
+use crate::ruby_api::errors;
 use crate::vm::names::{self, FunctionName};
 use crate::vm::{gc, memsize, threads};
 use magnus::{Error, Ruby};
@@ -84,7 +85,10 @@ struct Flush<'a> {
     values: Map<Key, Values>,
     latest: Option<(Key, Values)>,
     result: Flushed,
+    start: Instant,
     hold_start: Instant,
+    /// The deferred stack numbered last when the flush began.
+    deferred: u32,
 }
 
 /// Why a slice of work ended.
@@ -112,30 +116,31 @@ impl Collector {
             values: Map::default(),
             latest: None,
             result: Flushed::default(),
+            start,
             hold_start: start,
+            deferred: 0,
         };
         // The dead that still wait to be swept belong to this interval.
         gc::settle(ruby);
-        self.state.with(|state| state.flush_number = state.flush_number.wrapping_add(1));
+        flush.deferred = self.state.with(|state| {
+            state.flush_number = state.flush_number.wrapping_add(1);
+            state.capture.deferred.latest()
+        });
+        let last = self.phase.get() == Phase::Stopped;
         flush.allocations()?;
         flush.live_samples()?;
-        if self.phase.get() == Phase::Stopped {
+        if last {
             // There will be no other profile to tell of those that have died meanwhile.
             flush.allocations()?;
         }
+        let header = self.header(ruby, start)?;
         let extract = flush.extract();
         flush.result.sample_add = start.elapsed();
-        let mut header = self.header(ruby, start)?;
-        let mut result = flush.commit(&mut header);
-        let build = move || extract.encode(&header);
-        let (encoded, build_time, encode_time) = if options.yield_gvl { threads::without_gvl(build) } else { build() };
-        result.pprof = encoded.map_err(|error| crate::ruby_api::errors::error(ruby, error.to_string()))?;
-        result.sample_add += build_time;
-        result.sample_add_without_gvl = if options.yield_gvl { build_time } else { Duration::ZERO };
-        result.serialization = encode_time;
-        if !options.yield_gvl {
-            result.longest_hold = result.longest_hold.max(build_time + encode_time);
-        }
+        flush.encode(extract, &header)?;
+        // The VM looks for interrupts when a method returns: an exception that is due would throw the profile away.
+        // Let it come now, while everything can go back to where it was.
+        threads::check_interrupts()?;
+        let mut result = flush.commit(last);
         result.duration = start.elapsed();
         Ok(result)
     }
@@ -317,22 +322,36 @@ impl Flush<'_> {
         self.collector.state.with(|state| Extract::new(state, &samples))
     }
 
-    /// Ends the interval. Nothing can fail from here on until the profile is with its reader.
-    fn commit(mut self, header: &mut Header) -> Flushed {
+    /// Makes the profile's bytes, if allowed without the GVL.
+    fn encode(&mut self, extract: Extract, header: &Header) -> Result<(), Error> {
+        let build = move || extract.encode(header);
+        self.result.longest_hold = self.result.longest_hold.max(self.hold_start.elapsed());
+        let (encoded, build_time, encode_time) =
+            if self.options.yield_gvl { threads::without_gvl(build) } else { build() };
+        self.result.pprof = encoded.map_err(|error| errors::error(self.ruby, error.to_string()))?;
+        self.result.sample_add += build_time;
+        self.result.serialization = encode_time;
+        if self.options.yield_gvl {
+            self.result.sample_add_without_gvl = build_time;
+            self.hold_start = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Ends the interval. With `last`, which a collector had stopped before, nothing is followed any more.
+    fn commit(mut self, last: bool) -> Flushed {
         let Self { collector, .. } = self;
         self.values.clear();
-        self.latest = None;
-        collector.interval_start.set(Instant::now());
-        if collector.phase.get() == Phase::Stopped {
+        collector.interval_start.set(self.start);
+        if last && collector.phase.get() == Phase::Stopped {
             collector.disconnect();
         }
         collector.state.with(|state| {
             self.resolver.release(state);
             state.capture.forget_contexts();
+            state.capture.forget_deferred(self.deferred);
             state.live.shrink();
             state.prune_names();
-            header.period = (1.0 / state.sampler.rate()).round() as i64;
-            header.comments.extend(super::stats::remarks(state));
             state.recover_rate();
             state.counters.flushes += 1;
             self.result.thinned = std::mem::take(&mut state.thinned_since_flush);
@@ -430,14 +449,17 @@ impl Extract {
 impl Collector {
     fn header(&self, ruby: &Ruby, now: Instant) -> Result<Header, Error> {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let comments = vec![super::stats::ruby_description(ruby)?];
-        let sample_type_names = self.state.with(|state| state.options.sample_type_names);
-        Ok(Header {
-            time_nanos: i64::try_from(time.as_nanos()).unwrap_or(i64::MAX),
-            duration_nanos: i64::try_from((now - self.interval_start.get()).as_nanos()).unwrap_or(i64::MAX),
-            period: 1,
-            sample_type_names,
-            comments,
-        })
+        let duration = now.saturating_duration_since(self.interval_start.get());
+        let mut comments = vec![stats::ruby_description(ruby)?];
+        Ok(self.state.with(|state| {
+            comments.extend(stats::remarks(state));
+            Header {
+                time_nanos: i64::try_from(time.as_nanos()).unwrap_or(i64::MAX),
+                duration_nanos: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX),
+                period: (1.0 / state.sampler.rate()).round() as i64,
+                sample_type_names: state.options.sample_type_names,
+                comments,
+            }
+        }))
     }
 }

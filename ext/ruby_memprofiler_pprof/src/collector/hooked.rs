@@ -4,17 +4,29 @@ use super::{Collector, Phase};
 use rb_sys::VALUE;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Their Ruby objects, which are registered as roots and so stay where they are. Only ever locked for a moment with
-/// the GVL held, never in a hook.
-static HOOKED: Mutex<Vec<VALUE>> = Mutex::new(Vec::new());
+/// Their Ruby objects, which are registered as roots and so stay where they are, and their addresses. Only ever locked
+/// for a moment with the GVL held, never in a hook.
+static HOOKED: Mutex<Vec<(VALUE, usize)>> = Mutex::new(Vec::new());
 
-fn list() -> MutexGuard<'static, Vec<VALUE>> {
+fn list() -> MutexGuard<'static, Vec<(VALUE, usize)>> {
     HOOKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The Ruby objects of all collectors that have hooks, in the order in which they got them.
 pub fn hooked() -> Vec<VALUE> {
-    list().clone()
+    list().iter().map(|&(holder, _)| holder).collect()
+}
+
+/// Calls `body`, which may run Ruby code, with each collector that has hooks.
+pub fn each(mut body: impl FnMut(&Collector)) {
+    // Not in the loop's head, where the lock would be held throughout.
+    let collectors = list().clone();
+    for (holder, collector) in collectors {
+        if hooked().contains(&holder) {
+            // SAFETY: a collector with hooks is alive.
+            body(unsafe { &*(collector as *const Collector) });
+        }
+    }
 }
 
 impl Collector {
@@ -25,7 +37,7 @@ impl Collector {
         // SAFETY: the cell lies in a box of its own until the GC frees the collector, which it does not as long as
         // the cell is registered.
         unsafe { rb_sys::rb_gc_register_address(self.holder.as_ptr()) };
-        list().push(holder);
+        list().push((holder, std::ptr::from_ref(self) as usize));
     }
 
     /// Undoes [`anchor`](Self::anchor).
@@ -33,6 +45,6 @@ impl Collector {
         // SAFETY: registered by `anchor`.
         unsafe { rb_sys::rb_gc_unregister_address(self.holder.as_ptr()) };
         let holder = self.holder.replace(rb_sys::Qnil as VALUE);
-        list().retain(|&other| other != holder);
+        list().retain(|&(other, _)| other != holder);
     }
 }

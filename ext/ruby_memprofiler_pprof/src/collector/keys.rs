@@ -19,11 +19,14 @@ pub enum Function {
     Profiled(VALUE),
     /// A name, an id in the collector's table of functions. The frame's position is a line.
     Named(u32),
+    /// A whole stack in place of a function: the one that `Deferred` has under this number.
+    Deferred(u32),
 }
 
-/// Neither is a reference to the heap.
+// None is a reference to the heap.
 const NAMED: u64 = 1;
 const PROFILED: u64 = 3;
+const DEFERRED: u64 = 5;
 
 impl Function {
     /// As the stack tree stores it.
@@ -32,6 +35,7 @@ impl Function {
             Self::Walked { iseq, entry } => FunctionKey { code: iseq as u64, owner: entry as u64 },
             Self::Profiled(frame) => FunctionKey { code: PROFILED, owner: frame as u64 },
             Self::Named(id) => FunctionKey { code: NAMED, owner: u64::from(id) << 1 | 1 },
+            Self::Deferred(number) => FunctionKey { code: DEFERRED, owner: u64::from(number) << 1 | 1 },
         }
     }
 
@@ -39,6 +43,7 @@ impl Function {
     pub fn of(key: FunctionKey) -> Self {
         match key.code {
             NAMED => Self::Named((key.owner >> 1) as u32),
+            DEFERRED => Self::Deferred((key.owner >> 1) as u32),
             PROFILED => Self::Profiled(key.owner as VALUE),
             _ => Self::Walked { iseq: key.code as VALUE, entry: key.owner as VALUE },
         }

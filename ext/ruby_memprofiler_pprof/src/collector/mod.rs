@@ -3,6 +3,7 @@
 mod capture;
 mod cell;
 mod contexts;
+mod deferred;
 mod events;
 mod flush;
 mod hooked;
@@ -21,8 +22,8 @@ pub use state::State;
 use crate::vm::hooks::{self, FREEOBJ, NEWOBJ};
 use crate::vm::{gc, object};
 use cell::HookCell;
-use magnus::rb_sys::AsRawValue;
 use magnus::Value;
+use magnus::rb_sys::AsRawValue;
 use options::Options;
 use rb_sys::VALUE;
 use std::cell::Cell;
@@ -186,11 +187,6 @@ impl Collector {
             state.sampler.next_gap()
         });
         self.countdown.set(gap);
-    }
-
-    /// How many live samples there are.
-    pub fn live_samples(&self) -> usize {
-        self.state.with(|state| state.live.len())
     }
 
     /// The reason why the collector must not go on, if there is one.

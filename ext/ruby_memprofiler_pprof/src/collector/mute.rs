@@ -34,6 +34,5 @@ impl Drop for Mute {
 
 /// Whether `context` is muted.
 pub fn is_muted(context: *const u8) -> bool {
-    COUNT.load(Ordering::Relaxed) > 0
-        && MUTED.iter().any(|slot| slot.load(Ordering::Relaxed) == context as usize)
+    COUNT.load(Ordering::Relaxed) > 0 && MUTED.iter().any(|slot| slot.load(Ordering::Relaxed) == context as usize)
 }

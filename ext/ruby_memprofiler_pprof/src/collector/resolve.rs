@@ -1,10 +1,11 @@
 //! From stacks and classes known by the VM's objects to such known by name.
 
+use super::Collector;
 use super::capture::Capture;
 use super::keys::{Class, Function};
 use super::state::State;
-use super::Collector;
-use crate::vm::names::{self, FunctionName};
+use crate::vm::names::{self, FunctionName, Place};
+use crate::vm::position::Position;
 use magnus::Error;
 use memprofiler_core::hash::Map;
 use memprofiler_core::live_set::ClassId;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 pub struct Resolver {
     stacks: Map<StackId, StackId>,
     classes: Map<ClassId, ClassId>,
-    functions: Map<FunctionId, Arc<FunctionName>>,
+    functions: Map<FunctionId, (Arc<FunctionName>, Place)>,
     /// The stack and class asked for last.
     latest_stack: Option<(StackId, StackId)>,
     latest_class: Option<(ClassId, ClassId)>,
@@ -123,48 +124,59 @@ impl Resolver {
         chain
     }
 
-    fn name_function(&mut self, collector: &Collector, function: FunctionId) -> Result<Arc<FunctionName>, Error> {
-        if let Some(name) = self.functions.get(&function) {
-            return Ok(Arc::clone(name));
+    fn name_function(
+        &mut self,
+        collector: &Collector,
+        function: FunctionId,
+    ) -> Result<(Arc<FunctionName>, Place), Error> {
+        if let Some(known) = self.functions.get(&function) {
+            return Ok(known.clone());
         }
-        let (key, depth, pretty) = collector.state.with(|state| {
-            let stacks = &state.capture.stacks;
-            let depth = stacks.function(function).depth;
-            (Function::of(stacks.function_key(function)), depth, state.options.pretty_backtraces)
-        });
-        let name = match key {
+        let (key, pretty) = collector
+            .state
+            .with(|state| (Function::of(state.capture.stacks.function_key(function)), state.options.pretty_backtraces));
+        let (name, place) = match key {
             // SAFETY: the tree refers to the function, and marks its objects.
-            Function::Walked { iseq, entry } => Arc::new(unsafe { names::function(iseq, entry, depth, pretty) }?),
+            Function::Walked { iseq, entry } => unsafe { names::function(iseq, entry, pretty) }?,
             // SAFETY: as above.
-            Function::Profiled(frame) => Arc::new(unsafe { names::profiled_frame(frame, pretty) }?),
-            Function::Named(id) => collector
-                .state
-                .with(|state| state.function_names.get(id).cloned())
-                .unwrap_or_else(|| super::state::pseudo_function("(unknown)")),
+            Function::Profiled(frame) => unsafe { names::profiled_frame(frame, pretty) }?,
+            // These stand in the place of names already.
+            Function::Named(_) | Function::Deferred(_) => (FunctionName::pseudo("(unknown)"), Place::Own),
         };
-        self.functions.insert(function, Arc::clone(&name));
-        Ok(name)
+        let named = (Arc::new(name), place);
+        self.functions.insert(function, named.clone());
+        Ok(named)
     }
 
     /// Stores the named counterpart of `raw`, whose parent has one.
-    fn add_named(&mut self, state: &mut State, raw: StackId, node: Node, name: Arc<FunctionName>) {
+    fn add_named(&mut self, state: &mut State, raw: StackId, node: Node, (name, place): (Arc<FunctionName>, Place)) {
         let function = Function::of(state.capture.stacks.function_key(node.function));
         state.capture.stacks.retain(raw);
-        if let Function::Named(_) = function {
-            state.capture.stacks.retain(raw);
-            self.stacks.insert(raw, raw);
+        let ready = match function {
+            Function::Named(_) => Some(raw),
+            Function::Deferred(number) => Some(state.capture.deferred.stack(number)),
+            Function::Walked { .. } | Function::Profiled(_) => None,
+        };
+        if let Some(named) = ready {
+            state.capture.stacks.retain(named);
+            self.stacks.insert(raw, named);
             return;
         }
-        let parent = self.stacks.get(&node.parent).copied().unwrap_or(StackId::EMPTY);
-        let (name, line) = if name.native {
-            at_caller(state, parent, &name)
-        } else {
-            let line = match function {
-                // SAFETY: the tree keeps the instruction sequence alive; the walker checked the position.
-                Function::Walked { iseq, .. } => unsafe { names::line(iseq, node.position) },
-                Function::Profiled(_) | Function::Named(_) => node.position,
-            };
-            (name, line)
+        let caller = self.stacks.get(&node.parent).copied().unwrap_or(StackId::EMPTY);
+        let line = match function {
+            // SAFETY: the tree keeps the instruction sequence alive; the walker checked the position.
+            Function::Walked { iseq, .. } if iseq != 0 => unsafe { Position::from_raw(node.position).line(iseq) },
+            _ => node.position,
+        };
+        let (parent, name, line) = match place {
+            Place::Own => (caller, name, line),
+            Place::InPlaceOfCaller => {
+                (state.capture.stacks.node(caller).map_or(StackId::EMPTY, |node| node.parent), name, line)
+            }
+            Place::Caller => {
+                let (name, line) = at_caller(state, caller, name);
+                (caller, name, line)
+            }
         };
         let id = state.function_names.id(name);
         let (named, _) = state.capture.stacks.extend(parent, Function::Named(id).key(), line);
@@ -172,14 +184,14 @@ impl Resolver {
     }
 }
 
-/// A function without a place of its own, and the line to show it at: its caller's, as in Ruby's backtraces.
-fn at_caller(state: &State, caller: StackId, name: &FunctionName) -> (Arc<FunctionName>, u32) {
+/// A function without a place of its own as if it were at its caller's, and the line there.
+fn at_caller(state: &State, caller: StackId, function: Arc<FunctionName>) -> (Arc<FunctionName>, u32) {
     let found = state.capture.stacks.node(caller).and_then(|node| {
-        match Function::of(state.capture.stacks.function_key(node.function)) {
-            Function::Named(id) => state.function_names.get(id).map(|function| (Arc::clone(&function.file), node.position)),
-            _ => None,
-        }
+        let Function::Named(id) = Function::of(state.capture.stacks.function_key(node.function)) else { return None };
+        Some((Arc::clone(&state.function_names.get(id)?.file), node.position))
     });
-    let (file, line) = found.unwrap_or_else(|| (Arc::clone(&name.file), 0));
-    (Arc::new(FunctionName { name: Arc::clone(&name.name), file, start_line: 0, native: true }), line)
+    match found {
+        Some((file, line)) => (Arc::new(FunctionName { name: Arc::clone(&function.name), file, start_line: 0 }), line),
+        None => (function, 0),
+    }
 }

@@ -8,7 +8,7 @@ use super::walker;
 use crate::vm::errno::SavedErrno;
 use crate::vm::hooks::TraceArg;
 use crate::vm::names::FunctionName;
-use crate::vm::object::{class, flags};
+use crate::vm::object::{Type, class, flags};
 use crate::vm::{gc, memsize};
 use memprofiler_core::interner::Interner;
 use memprofiler_core::live_set::{ClassId, LiveSet, RateId, Sample};
@@ -65,7 +65,7 @@ pub struct State {
 impl State {
     pub fn new(options: Options, seed: u64) -> Self {
         let mut function_names = NameTable::new();
-        let truncated = function_names.id(pseudo_function("(truncated)"));
+        let truncated = function_names.id(Arc::new(FunctionName::pseudo("(truncated)")));
         let mut rates = RateTable::default();
         let rate = rates.id(options.sample_rate).unwrap_or(RateId(0));
         let mut state = Self {
@@ -107,10 +107,10 @@ impl State {
         }
         let object = arg.object;
         // SAFETY: flags and class of a new object are set.
-        let class = unsafe { Class::of_header(flags(object), class(object)) };
-        let class = self.class_id(class, holder);
+        let (flags, class) = unsafe { (flags(object), class(object)) };
+        let class = self.class_id(Class::of_header(flags, class), holder);
         // SAFETY: the VM runs the hook in this context.
-        let stack = unsafe { self.capture.stack(self.method, arg.context, holder) };
+        let stack = unsafe { self.capture.stack(self.method, arg.context, Type::of_flags(flags), holder) };
         if let Some(dead) = self.live.remove(object as u64) {
             self.counters.missed_deaths += 1;
             self.bury(&dead, memsize::slot_size(object));
@@ -268,6 +268,7 @@ impl State {
             self.release(stack, class);
         }
         self.capture.forget_contexts();
+        self.capture.forget_deferred(self.capture.deferred.latest());
         self.prune_names();
     }
 
@@ -305,9 +306,4 @@ impl State {
         self.function_names.bytes(|name| size_of::<FunctionName>() + name.name.len() + name.file.len())
             + self.class_names.bytes(str::len)
     }
-}
-
-/// A function that stands for something the profiler has to say.
-pub fn pseudo_function(name: &str) -> Arc<FunctionName> {
-    Arc::new(FunctionName { name: name.into(), file: "".into(), start_line: 0, native: false })
 }

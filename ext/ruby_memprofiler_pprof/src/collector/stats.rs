@@ -1,8 +1,8 @@
 //! What a collector says about itself.
 
-use super::state::{Counters, State};
 use super::Collector;
 use super::options::{BacktraceMethod, Liveness};
+use super::state::{Counters, State};
 use magnus::{Error, Module, Ruby};
 
 /// A snapshot of a collector's figures; see `Collector#stats`.

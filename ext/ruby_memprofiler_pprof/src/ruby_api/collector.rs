@@ -105,7 +105,8 @@ fn check_failure(ruby: &Ruby, this: &RubyCollector) -> Result<(), Error> {
         None => Ok(()),
         Some(place) => {
             this.collector.stop();
-            let message = format!("the collector has switched itself off after a panic in its {place}; please report it");
+            let message =
+                format!("the collector has switched itself off after a panic in its {place}; please report it");
             Err(errors::error(ruby, message))
         }
     }
@@ -144,13 +145,10 @@ fn flush(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<O
         return Err(errors::not_started(ruby));
     }
     let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
-    let mutex = ruby.get_inner(mutex);
-    let _: Value = mutex.funcall("lock", ())?;
-    let flushed = this.collector.flush(ruby, options);
-    let unlocked: Result<Value, Error> = mutex.funcall("unlock", ());
-    let data = ruby.obj_wrap(ProfileData::new(flushed?));
-    unlocked?;
-    Ok(data)
+    let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
+    // What follows the flush must not check interrupts: an exception would throw the profile away.
+    let flushed = this.collector.flush(ruby, options)?;
+    Ok(ruby.obj_wrap(ProfileData::new(flushed)))
 }
 
 fn flush_options(ruby: &Ruby, keywords: RHash) -> Result<FlushOptions, Error> {

@@ -3,7 +3,7 @@
 use crate::collector::{hooked, mute::Mute};
 use crate::vm::threads;
 use magnus::rb_sys::FromRawValue;
-use magnus::{Error, RArray, RModule, Ruby, Value, function, prelude::*};
+use magnus::{Error, RArray, RModule, Ruby, Value, function};
 
 /// Defines the functions.
 pub fn init(module: RModule) -> Result<(), Error> {

@@ -5,6 +5,7 @@
 
 use super::layout::{self, Layout};
 use super::object::{Type, flags, is_heap};
+use super::position::Position;
 use rb_sys::VALUE;
 
 /// Where this Ruby keeps what the walker reads; None for a minor version that layout.rs does not know.
@@ -24,12 +25,12 @@ pub struct ControlFrame {
 /// What runs in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Running {
-    /// Ruby code: the instruction sequence, and the index of the instruction word under way.
+    /// Ruby code.
     Ruby {
         /// The instruction sequence.
         iseq: VALUE,
-        /// The index of a word of the current instruction.
-        position: u32,
+        /// Where in it.
+        position: Position,
     },
     /// A C function, known by its method entry alone.
     Native,
@@ -56,15 +57,12 @@ impl ControlFrames {
     pub unsafe fn of(context: *const u8, layout: &Layout) -> Self {
         // SAFETY: the layout says that these three words lie in the context.
         let (stack, size, innermost) = unsafe {
-            (
-                read(context, layout::EC_VM_STACK),
-                read(context, layout::EC_VM_STACK_SIZE),
-                read(context, layout::EC_CFP),
-            )
+            (read(context, layout::EC_VM_STACK), read(context, layout::EC_VM_STACK_SIZE), read(context, layout::EC_CFP))
         };
         let end = stack + size * size_of::<VALUE>();
         let frame_size = layout.cfp_size;
-        let count = if stack == 0 || innermost < stack || innermost >= end { 0 } else { (end - innermost) / frame_size };
+        let count =
+            if stack == 0 || innermost < stack || innermost >= end { 0 } else { (end - innermost) / frame_size };
         // The outermost frame is a dummy that vm.c pushes so that each frame has a previous one.
         Self { end: end - frame_size.min(end), count: count.saturating_sub(1), frame_size }
     }
@@ -105,28 +103,26 @@ impl ControlFrame {
         unsafe { *self.ep.sub(2) == entry }
     }
 
-    /// The method entry of the frame, or 0 outside of methods, and how many environments lie between: the number of
-    /// blocks (or rescue bodies and the like) that the frame is inside the method. As `rb_vm_frame_method_entry`.
+    /// The method entry of the frame, or 0 outside of methods: that of its own environment or of one that it is nested
+    /// in, as `rb_vm_frame_method_entry` finds it.
     ///
     /// # Safety
     /// The frame must be on the stack.
-    pub unsafe fn method_entry(&self) -> (VALUE, u32) {
+    pub unsafe fn method_entry(&self) -> VALUE {
         let mut ep = self.ep;
-        let mut depth = 0;
         loop {
             // SAFETY: an environment has these three words, and the one it was created in lives as long as itself.
             let (flags, previous, entry) = unsafe { (*ep, *ep.sub(1), *ep.sub(2)) };
             let local = flags & layout::VM_ENV_FLAG_LOCAL as VALUE != 0;
             // SAFETY: the word holds a cref, method entry or svar, all objects on the heap, or false.
             if let Some(entry) = unsafe { as_method_entry(entry, local) } {
-                return (entry, depth);
+                return entry;
             }
             if local {
-                return (0, 0);
+                return 0;
             }
             // The low two bits of the word are flags of the block handler.
             ep = (previous & !3) as *const VALUE;
-            depth += 1;
         }
     }
 
@@ -157,11 +153,11 @@ impl ControlFrame {
         let (encoded, size) = unsafe { iseq_code(self.iseq, layout) };
         let offset = self.pc.wrapping_sub(encoded) / size_of::<VALUE>();
         // The program counter is past the instruction under way, except before the first one.
-        let position = offset.saturating_sub(1);
-        if position >= size as usize {
-            return Running::Hidden;
+        let index = offset.saturating_sub(1);
+        match Position::new(index) {
+            Some(position) if index < size as usize => Running::Ruby { iseq: self.iseq, position },
+            _ => Running::Hidden,
         }
-        Running::Ruby { iseq: self.iseq, position: position as u32 }
     }
 }
 
@@ -181,11 +177,15 @@ pub unsafe fn iseq_code(iseq: VALUE, _layout: &Layout) -> (usize, u32) {
 /// What kind of internal object a T_IMEMO is, or None for any other object.
 ///
 /// # Safety
-/// `object` must be on Ruby's heap and alive.
+/// `object` must be alive if it is a heap reference.
 pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
+    if !is_heap(object) {
+        return None;
+    }
     // SAFETY: the caller's promise.
     let flags = unsafe { flags(object) };
-    (Type::of_flags(flags) == Type::IMEMO).then_some((flags as usize >> layout::IMEMO_TYPE_SHIFT) & layout::IMEMO_TYPE_MASK)
+    (Type::of_flags(flags) == Type::IMEMO)
+        .then_some((flags as usize >> layout::IMEMO_TYPE_SHIFT) & layout::IMEMO_TYPE_MASK)
 }
 
 /// `check_method_entry` of vm_insnhelper.c. An svar, which only a local environment has, stands before the entry.
@@ -193,9 +193,6 @@ pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
 /// # Safety
 /// `word` must be the third word of an environment in use.
 unsafe fn as_method_entry(word: VALUE, local: bool) -> Option<VALUE> {
-    if !is_heap(word) {
-        return None;
-    }
     // SAFETY: the environment keeps the object alive.
     match unsafe { imemo_type(word) }? {
         layout::IMEMO_MENT => Some(word),

@@ -82,6 +82,8 @@ pub const ME_DEFINED_CLASS: usize = 8;
 pub const ME_DEF: usize = 16;
 /// `rb_method_entry_struct.called_id`: the name that it is called by.
 pub const ME_CALLED_ID: usize = 24;
+/// `rb_method_entry_struct.owner`: the class or module that it was defined in.
+pub const ME_OWNER: usize = 32;
 
 // struct rb_method_definition_struct
 
@@ -167,6 +169,11 @@ pub const RTYPEDDATA_DATA: usize = 32;
 pub const IMEMO_TYPE_SHIFT: usize = 12;
 /// `IMEMO_MASK`: to apply after the shift.
 pub const IMEMO_TYPE_MASK: usize = 0xf;
+
+// struct rb_method_definition_struct (method.h)
+
+/// `offsetof(struct rb_method_definition_struct, body.bmethod.proc)`: of a `METHOD_TYPE_BMETHOD`: the Proc that define_method was given.
+pub const METHOD_DEF_BMETHOD_PROC: usize = 8;
 
 // enum vm_frame_env_flags (vm_core.h), in `ep[0]`
 

@@ -8,7 +8,9 @@ pub mod layout;
 pub mod memsize;
 pub mod names;
 pub mod object;
+pub mod position;
 pub mod quirks;
+pub mod safepoint;
 pub mod selftest;
 pub mod threads;
 

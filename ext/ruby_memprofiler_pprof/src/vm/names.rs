@@ -1,19 +1,17 @@
 //! What functions and classes are called. Everything here may allocate on Ruby's heap and raise: it runs only in a
 //! flush, with no borrow of the collector's state.
 
-use super::frames::{imemo_type, LAYOUT};
+use super::frames::{LAYOUT, imemo_type};
 use super::layout;
 use super::object::{Type, class, flags, is_heap, type_of};
 use magnus::rb_sys::{FromRawValue, protect};
-use magnus::{Error, RString, Value};
+use magnus::{Error, Module, RString, Ruby, Value, value::ReprValue};
 use rb_sys::VALUE;
 use std::sync::Arc;
 
 unsafe extern "C" {
     /// symbol.c; exported by every Ruby from 3.1 to 4.0. False for an id without a name.
     fn rb_id2str(id: rb_sys::ID) -> VALUE;
-    /// iseq.c; exported by every Ruby from 3.1 to 4.0. Does not allocate.
-    fn rb_iseq_line_no(iseq: VALUE, position: usize) -> u32;
 }
 
 /// What a profile says of a function.
@@ -25,16 +23,35 @@ pub struct FunctionName {
     pub file: Arc<str>,
     /// The line on which the function begins; 0 if unknown.
     pub start_line: u32,
-    /// Such functions have no place of their own: backtraces show them at their caller's.
-    pub native: bool,
 }
 
-/// Names the function that runs `iseq`, or the C function of `entry` if `iseq` is 0. `depth` is the number of
-/// environments between the frame and its method; `pretty` asks for the class in front.
+impl FunctionName {
+    /// The name of something that the profiler itself has to say.
+    pub fn pseudo(name: &str) -> Self {
+        Self { name: name.into(), file: "".into(), start_line: 0 }
+    }
+}
+
+/// Where the newest Ruby's backtraces show a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// At its own file and line.
+    Own,
+    /// At the file and line of its caller: C functions, and Ruby code inside the VM.
+    Caller,
+    /// Instead of its caller: a rescue or ensure body, which is a frame on top of the method it belongs to.
+    InPlaceOfCaller,
+}
+
+/// What the files of the VM's own Ruby code begin with.
+const INTERNAL: &str = "<internal:";
+
+/// Names the function that runs `iseq`, or the C function of `entry` if `iseq` is 0; `pretty` asks for the class in
+/// front.
 ///
 /// # Safety
 /// GVL held; `iseq` and `entry` each 0, or alive and of their type.
-pub unsafe fn function(iseq: VALUE, entry: VALUE, depth: u32, pretty: bool) -> Result<FunctionName, Error> {
+pub unsafe fn function(iseq: VALUE, entry: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
     if iseq == 0 {
         // SAFETY: the caller's promise.
         return unsafe { native_function(entry, pretty) };
@@ -48,18 +65,23 @@ pub unsafe fn function(iseq: VALUE, entry: VALUE, depth: u32, pretty: bool) -> R
             None => text(|| rb_sys::rb_profile_frame_path(iseq))?.unwrap_or_default(),
         };
         let start_line = integer(|| rb_sys::rb_profile_frame_first_lineno(iseq))?;
-        let place = Label::parse(&label, &base);
+        let blocks = blocks(&label, &base);
         let name = match defined_method(entry) {
-            Some(id) => {
-                let blocks = depth.saturating_sub(place.handlers);
+            Some((id, body)) => {
                 let method = text(|| rb_id2str(id))?.unwrap_or(base);
-                format!("{}{}", block_prefix(blocks), qualified(entry, &method, pretty)?)
+                format!("{}{}", block_prefix(blocks.saturating_sub(body?)), qualified(entry, &method, pretty)?)
             }
-            None if entry != 0 => format!("{}{}", place.prefix, qualified(entry, &base, pretty)?),
-            None => format!("{}{base}", place.prefix),
+            None if entry != 0 => format!("{}{}", block_prefix(blocks), qualified(entry, &base, pretty)?),
+            None => format!("{}{base}", block_prefix(blocks)),
         };
-        let native = path.starts_with("<internal:");
-        Ok(FunctionName { name: name.into(), file: path.into(), start_line, native })
+        let place = if path.starts_with(INTERNAL) {
+            Place::Caller
+        } else if is_handler(iseq) {
+            Place::InPlaceOfCaller
+        } else {
+            Place::Own
+        };
+        Ok((FunctionName { name: name.into(), file: path.into(), start_line }, place))
     }
 }
 
@@ -67,7 +89,7 @@ pub unsafe fn function(iseq: VALUE, entry: VALUE, depth: u32, pretty: bool) -> R
 ///
 /// # Safety
 /// GVL held; `frame` as returned, and alive.
-pub unsafe fn profiled_frame(frame: VALUE, pretty: bool) -> Result<FunctionName, Error> {
+pub unsafe fn profiled_frame(frame: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
     // SAFETY: the caller's promise.
     unsafe {
         let Some(path) = text(|| rb_sys::rb_profile_frame_path(frame))? else {
@@ -78,19 +100,14 @@ pub unsafe fn profiled_frame(frame: VALUE, pretty: bool) -> Result<FunctionName,
         let base = text(|| rb_sys::rb_profile_frame_base_label(frame))?.unwrap_or_default();
         let start_line = integer(|| rb_sys::rb_profile_frame_first_lineno(frame))?;
         let is_entry = imemo_type(frame) == Some(layout::IMEMO_MENT);
-        let name = if is_entry { qualified(frame, &base, pretty)? } else { format!("{}{base}", Label::parse(&label, &base).prefix) };
-        let native = file.starts_with("<internal:");
-        Ok(FunctionName { name: name.into(), file: file.into(), start_line, native })
+        let name = if is_entry {
+            qualified(frame, &base, pretty)?
+        } else {
+            format!("{}{base}", block_prefix(blocks(&label, &base)))
+        };
+        let place = if file.starts_with(INTERNAL) { Place::Caller } else { Place::Own };
+        Ok((FunctionName { name: name.into(), file: file.into(), start_line }, place))
     }
-}
-
-/// The line of the instruction at `position` of `iseq`; 0 if unknown.
-///
-/// # Safety
-/// GVL held; `iseq` alive and `position` within its code.
-pub unsafe fn line(iseq: VALUE, position: u32) -> u32 {
-    // SAFETY: the caller's promise; the function searches a table of the instruction sequence.
-    unsafe { rb_iseq_line_no(iseq, position as usize) }
 }
 
 /// The name of a class, or for an anonymous one that of its nearest named ancestor.
@@ -145,12 +162,12 @@ pub unsafe fn visible_class(class: VALUE) -> Option<VALUE> {
 
 /// # Safety
 /// GVL held; `entry` a live method entry of a C function.
-unsafe fn native_function(entry: VALUE, pretty: bool) -> Result<FunctionName, Error> {
+unsafe fn native_function(entry: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
     // SAFETY: the caller's promise.
     let method = text(|| unsafe { rb_sys::rb_profile_frame_method_name(entry) })?.unwrap_or_default();
     // SAFETY: as above.
     let name = unsafe { qualified(entry, &method, pretty) }?;
-    Ok(FunctionName { name: name.into(), file: "<cfunc>".into(), start_line: 0, native: true })
+    Ok((FunctionName { name: name.into(), file: "<cfunc>".into(), start_line: 0 }, Place::Caller))
 }
 
 /// `Class#method` or `Class.method`; the bare method if the class has no name of its own, as in Ruby 3.4.
@@ -161,21 +178,37 @@ unsafe fn qualified(entry: VALUE, method: &str, pretty: bool) -> Result<String, 
     if !pretty {
         return Ok(method.to_owned());
     }
-    // SAFETY: the caller's promise.
-    let class = text(|| unsafe { rb_sys::rb_profile_frame_classpath(entry) })?;
-    let Some(class) = class.filter(|class| !class.starts_with("#<")) else {
-        return Ok(method.to_owned());
+    // SAFETY: the caller's promise, and the layout of rb_method_entry_struct.
+    let (class, separator) = unsafe {
+        if rb_sys::rb_profile_frame_singleton_method_p(entry) == rb_sys::Qtrue as VALUE {
+            (text(|| rb_sys::rb_profile_frame_classpath(entry))?, '.')
+        } else if LAYOUT.is_some() {
+            let owner = *((entry as usize + layout::ME_OWNER) as *const VALUE);
+            (text(|| rb_sys::rb_mod_name(owner))?, '#')
+        } else {
+            (text(|| rb_sys::rb_profile_frame_classpath(entry))?, '#')
+        }
     };
-    // SAFETY: as above.
-    let singleton = unsafe { rb_sys::rb_profile_frame_singleton_method_p(entry) } == rb_sys::Qtrue as VALUE;
-    Ok(format!("{class}{}{method}", if singleton { '.' } else { '#' }))
+    Ok(match class.filter(|class| is_constant_path(class)) {
+        Some(class) => format!("{class}{separator}{method}"),
+        None => method.to_owned(),
+    })
 }
 
-/// The name under which define_method defined `entry`; None for other methods.
+/// Whether a class has this name for good: those that are not constants yet are called `#<Class:0x…>`, or by a
+/// temporary name, which must not look like a constant.
+fn is_constant_path(name: &str) -> bool {
+    name.split("::").all(|part| {
+        part.starts_with(|first: char| first.is_uppercase() || (!first.is_ascii() && !first.is_lowercase()))
+    })
+}
+
+/// The name under which define_method defined `entry`, and within how many blocks its body was written; None for other
+/// methods.
 ///
 /// # Safety
 /// GVL held; `entry` 0 or a live method entry.
-unsafe fn defined_method(entry: VALUE) -> Option<rb_sys::ID> {
+unsafe fn defined_method(entry: VALUE) -> Option<(rb_sys::ID, Result<u32, Error>)> {
     if entry == 0 {
         return None;
     }
@@ -184,28 +217,53 @@ unsafe fn defined_method(entry: VALUE) -> Option<rb_sys::ID> {
     unsafe {
         let definition = *((entry as usize + layout::ME_DEF) as *const usize);
         let kind = *(definition as *const usize) & layout::METHOD_TYPE_MASK;
-        (kind == layout::METHOD_TYPE_BMETHOD).then(|| *((definition + layout::METHOD_DEF_ORIGINAL_ID) as *const rb_sys::ID))
+        if kind != layout::METHOD_TYPE_BMETHOD {
+            return None;
+        }
+        let id = *((definition + layout::METHOD_DEF_ORIGINAL_ID) as *const rb_sys::ID);
+        let body = *((definition + layout::METHOD_DEF_BMETHOD_PROC) as *const VALUE);
+        Some((id, blocks_around(Value::from_raw(body))))
     }
 }
 
-/// The part of a label before the name of the method or class body.
-#[derive(Debug, PartialEq, Eq)]
-struct Label {
-    /// `block in ` and the like.
-    prefix: String,
-    /// How many of its parts are rescue and ensure bodies, which newer Rubies do not mention.
-    handlers: u32,
+/// Within how many blocks a Proc was written, itself included.
+fn blocks_around(body: Value) -> Result<u32, Error> {
+    let ruby = Ruby::get_with(body);
+    let vm: Value = ruby.class_object().const_get("RubyVM")?;
+    let class: Value = vm.funcall("const_get", ("InstructionSequence",))?;
+    let iseq: Value = class.funcall("of", (body,))?;
+    if iseq.is_nil() {
+        return Ok(0);
+    }
+    Ok(blocks(&iseq.funcall::<_, _, String>("label", ())?, &iseq.funcall::<_, _, String>("base_label", ())?))
 }
 
-impl Label {
-    fn parse(label: &str, base: &str) -> Self {
-        let mut prefix = label.strip_suffix(base).unwrap_or_default();
-        let mut handlers = 0;
-        while let Some(rest) = prefix.strip_prefix("rescue in ").or_else(|| prefix.strip_prefix("ensure in ")) {
-            prefix = rest;
-            handlers += 1;
-        }
-        Self { prefix: prefix.to_owned(), handlers }
+/// Whether `iseq` is the body of a rescue or ensure clause.
+///
+/// # Safety
+/// GVL held; `iseq` a live instruction sequence.
+unsafe fn is_handler(iseq: VALUE) -> bool {
+    if LAYOUT.is_none() {
+        return false;
+    }
+    // SAFETY: by the layouts of rb_iseq_struct and rb_iseq_constant_body.
+    let kind = unsafe {
+        let body = *((iseq as usize + layout::ISEQ_BODY) as *const usize);
+        *((body + layout::ISEQ_BODY_TYPE) as *const u32)
+    };
+    matches!(kind as usize, layout::ISEQ_TYPE_RESCUE | layout::ISEQ_TYPE_ENSURE)
+}
+
+/// Within how many blocks code with this label lies: `block in foo` is in one, `block (2 levels) in foo` in two. Newer
+/// Rubies do not mention rescue and ensure bodies, which come first.
+fn blocks(label: &str, base: &str) -> u32 {
+    let mut prefix = label.strip_suffix(base).unwrap_or_default();
+    while let Some(rest) = prefix.strip_prefix("rescue in ").or_else(|| prefix.strip_prefix("ensure in ")) {
+        prefix = rest;
+    }
+    match prefix.strip_prefix("block (").and_then(|rest| rest.split_once(' ')) {
+        Some((levels, _)) => levels.parse().unwrap_or(1),
+        None => u32::from(prefix.starts_with("block in ")),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::frames::{ControlFrames, LAYOUT, Running};
 use super::hooks::{self, TraceArg};
 use super::layout::{self, Layout};
-use super::{names, threads};
+use super::threads;
 use magnus::{Error, Ruby, Value};
 use rb_sys::VALUE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -84,9 +84,7 @@ unsafe extern "C" fn on_newobj(data: VALUE, arg: *const TraceArg) {
 unsafe fn compare(context: *const u8, layout: &Layout) -> Option<String> {
     let (mut expected, mut lines) = ([0 as VALUE; MAX_FRAMES], [0i32; MAX_FRAMES]);
     // SAFETY: both buffers have room for as many frames as the function is told.
-    let count = unsafe {
-        rb_sys::rb_profile_frames(0, MAX_FRAMES as i32, expected.as_mut_ptr(), lines.as_mut_ptr())
-    };
+    let count = unsafe { rb_sys::rb_profile_frames(0, MAX_FRAMES as i32, expected.as_mut_ptr(), lines.as_mut_ptr()) };
     let count = usize::try_from(count).unwrap_or(0);
     // SAFETY: the caller's promise.
     let frames = unsafe { ControlFrames::of(context, layout) };
@@ -116,7 +114,7 @@ unsafe fn as_the_vm_says(frames: ControlFrames, number: usize, layout: &Layout) 
     // SAFETY: the caller's promise holds for each call.
     unsafe {
         let frame = frames.get(number);
-        let (entry, _) = frame.method_entry();
+        let entry = frame.method_entry();
         let kind = |entry: VALUE| {
             let definition = *((entry as usize + layout::ME_DEF) as *const usize);
             *(definition as *const usize) & layout::METHOD_TYPE_MASK
@@ -124,7 +122,7 @@ unsafe fn as_the_vm_says(frames: ControlFrames, number: usize, layout: &Layout) 
         match frame.running(entry, layout) {
             Running::Ruby { iseq, position } => {
                 let value = if entry != 0 && kind(entry) == layout::METHOD_TYPE_ISEQ { entry } else { iseq };
-                Some((value, names::line(iseq, position) as i32))
+                Some((value, position.line(iseq) as i32))
             }
             Running::Native => Some((entry, 0)),
             Running::Hidden => {

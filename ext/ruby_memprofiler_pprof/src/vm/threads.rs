@@ -2,8 +2,8 @@
 
 use super::frames::LAYOUT;
 use super::layout::RTYPEDDATA_DATA;
-use magnus::Error;
-use magnus::rb_sys::protect;
+use magnus::rb_sys::{AsRawValue, protect};
+use magnus::{Error, Value};
 use rb_sys::VALUE;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
@@ -47,6 +47,37 @@ pub fn schedule() -> Result<(), Error> {
         rb_sys::Qnil as VALUE
     })?;
     Ok(())
+}
+
+/// Fails with the exception that is due in this thread, if there is one.
+pub fn check_interrupts() -> Result<(), Error> {
+    protect(|| {
+        // SAFETY: the GVL is held and no borrow is alive across the call.
+        unsafe { rb_sys::rb_thread_check_ints() };
+        rb_sys::Qnil as VALUE
+    })?;
+    Ok(())
+}
+
+/// A locked Thread::Mutex, unlocked when dropped.
+#[derive(Debug)]
+pub struct Locked(VALUE);
+
+impl Locked {
+    /// Waits for `mutex`. Fails with the exception that was raised in this thread meanwhile, or with Ruby's own if it
+    /// must not be waited for here.
+    pub fn new(mutex: Value) -> Result<Self, Error> {
+        // SAFETY: the GVL is held and no borrow is alive across the call.
+        protect(|| unsafe { rb_sys::rb_mutex_lock(mutex.as_raw()) }).map(Self)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // SAFETY: the GVL is held. The C function, unlike the method called from C, does not end by checking
+        // interrupts, which would throw away what the lock was held for. It fails only if the lock is not held.
+        let _ = protect(|| unsafe { rb_sys::rb_mutex_unlock(self.0) });
+    }
 }
 
 /// The execution context of the running thread or fiber; null if this Ruby's layout is unknown.

@@ -1,0 +1,125 @@
+//! Where in its code a frame is, and on which line.
+//!
+//! The program counter of a frame points past the instruction under way, so the word before it tells the line. Up to
+//! Ruby 3.2 `gc_event_hook_body` advances the counter of the innermost frame by one word, which is right only for the
+//! instructions that do not advance it themselves before they run ("leaf" ones, such as putstring). After the others it
+//! leads to the next instruction, which may be on another line. Which of the two it was is decided when the line is
+//! looked up: by whether the instruction there allocates objects of the type that was allocated.
+
+use super::object::Type;
+use rb_sys::VALUE;
+
+unsafe extern "C" {
+    /// iseq.c; exported by every Ruby from 3.1 to 4.0. Does not allocate.
+    fn rb_iseq_line_no(iseq: VALUE, position: usize) -> u32;
+}
+
+/// The index of an instruction word, and for the innermost frame up to Ruby 3.2 the type of the object allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position(u32);
+
+const INDEX_BITS: u32 = 27;
+
+impl Position {
+    /// Whether the VM advances the program counter of the innermost frame once more.
+    pub const ADVANCED: bool = cfg!(not(ruby_gte_3_3));
+
+    /// From what [`raw`](Self::raw) returned.
+    pub fn from_raw(raw: u32) -> Self {
+        Self(raw)
+    }
+
+    /// As the stack tree stores it.
+    pub fn raw(self) -> u32 {
+        self.0
+    }
+
+    /// The word at `index`, or None if it is too far out.
+    pub fn new(index: usize) -> Option<Self> {
+        (index < 1 << INDEX_BITS).then_some(Self(index as u32))
+    }
+
+    /// The same place in an innermost frame that runs Ruby code and has allocated an object of type `kind`.
+    pub fn innermost(self, kind: Type) -> Self {
+        if Self::ADVANCED { Self(self.0 | u32::from(kind.0) << INDEX_BITS) } else { self }
+    }
+
+    fn index(self) -> usize {
+        (self.0 & ((1 << INDEX_BITS) - 1)) as usize
+    }
+
+    /// The line in `iseq`; 0 if unknown.
+    ///
+    /// # Safety
+    /// GVL held; `iseq` alive, and the position one within its code.
+    pub unsafe fn line(self, iseq: VALUE) -> u32 {
+        let kind = Type((self.0 >> INDEX_BITS) as u8);
+        let mut index = self.index();
+        // SAFETY: the caller's promise.
+        if kind != Type::NONE && index > 0 && !unsafe { advanced::allocates(iseq, index, kind) } {
+            index -= 1;
+        }
+        // SAFETY: the caller's promise; the function searches a table of the instruction sequence.
+        unsafe { rb_iseq_line_no(iseq, index) }
+    }
+}
+
+#[cfg(not(ruby_gte_3_3))]
+mod advanced {
+    use super::Type;
+    use rb_sys::VALUE;
+    use std::ffi::{CStr, c_char};
+
+    unsafe extern "C" {
+        /// iseq.c: the instructions in plain numbers; allocated once per instruction sequence.
+        fn rb_iseq_original_iseq(iseq: VALUE) -> *const VALUE;
+        // Tables that debuggers use, by number of the instruction.
+        static rb_vm_insn_name_offset: [u16; 0];
+        static rb_vm_insn_name_base: [c_char; 0];
+    }
+
+    /// Whether a leaf instruction begins at `index` that may allocate an object of type `kind`.
+    ///
+    /// # Safety
+    /// GVL held; `iseq` alive and `index` within its code.
+    pub unsafe fn allocates(iseq: VALUE, index: usize, kind: Type) -> bool {
+        // SAFETY: the VM makes as many numbers as the code has words. A word that is an operand is no number of an
+        // instruction as a rule; those that could be are told apart by the type in most cases.
+        let name = unsafe {
+            let number = *rb_iseq_original_iseq(iseq).add(index) as usize;
+            if number >= INSTRUCTIONS {
+                return false;
+            }
+            let offset = *rb_vm_insn_name_offset.as_ptr().add(number);
+            CStr::from_ptr(rb_vm_insn_name_base.as_ptr().add(usize::from(offset)))
+        };
+        match name.to_bytes() {
+            b"putstring" | b"anytostring" | b"getspecial" | b"defined" => kind == Type::STRING,
+            b"newarray" | b"newarraykwsplat" | b"duparray" | b"expandarray" => kind == Type::ARRAY,
+            b"duphash" => kind == Type::HASH,
+            b"opt_plus" | b"opt_minus" | b"opt_mult" => {
+                matches!(kind, Type::STRING | Type::ARRAY | Type::FLOAT | Type::BIGNUM)
+            }
+            b"intern" => kind == Type::SYMBOL || kind == Type::STRING,
+            b"getblockparam" => kind == Type::DATA,
+            _ => false,
+        }
+    }
+
+    /// Fewer than any of these Rubies has.
+    const INSTRUCTIONS: usize = 100;
+}
+
+#[cfg(ruby_gte_3_3)]
+mod advanced {
+    use super::Type;
+    use rb_sys::VALUE;
+
+    /// The program counter is not advanced on this Ruby.
+    ///
+    /// # Safety
+    /// None needed.
+    pub unsafe fn allocates(_iseq: VALUE, _index: usize, _kind: Type) -> bool {
+        true
+    }
+}

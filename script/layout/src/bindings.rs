@@ -1,0 +1,157 @@
+//! What rbspy-ruby-structs knows, for each release of Ruby.
+
+use crate::entry::{Entry, Figure};
+use std::mem::{offset_of, zeroed};
+
+/// What the bindings of one release of Ruby say.
+#[derive(Debug)]
+pub struct Release {
+    /// Major, minor and patch version.
+    pub version: (u32, u32, u32),
+    /// All figures, always in the same order.
+    pub entries: Vec<Entry>,
+}
+
+macro_rules! field {
+    ($name:ident = $struct:ident.$field:ident, $doc:literal) => {
+        Entry {
+            group: concat!("struct ", stringify!($struct)),
+            name: stringify!($name),
+            // Rust's keywords have got a `_`.
+            c: concat!(stringify!($struct), ".", stringify!($field)).trim_end_matches('_'),
+            doc: $doc,
+            figure: Figure::Field {
+                offset: offset_of!(ruby::$struct, $field),
+                width: width_of(|record: &ruby::$struct| &record.$field),
+            },
+        }
+    };
+}
+
+macro_rules! size {
+    ($name:ident = $struct:ident, $doc:literal) => {
+        Entry {
+            group: concat!("struct ", stringify!($struct)),
+            name: stringify!($name),
+            c: concat!("sizeof(", stringify!($struct), ")"),
+            doc: $doc,
+            figure: Figure::Number(size_of::<ruby::$struct>()),
+        }
+    };
+}
+
+/// Values of `$enum`, before whose values bindgen puts its name.
+macro_rules! values {
+    ($enum:ident: $($name:ident = $value:ident $(, $doc:literal)?;)*) => {
+        [$(Entry {
+            group: concat!("enum ", stringify!($enum)),
+            name: stringify!($name),
+            c: stringify!($value).trim_start_matches(concat!(stringify!($enum), "_")),
+            doc: concat!($($doc)?),
+            figure: Figure::Number($value as usize),
+        }),*]
+    };
+}
+
+/// Up to 3.1 CRuby declares the enum of iseq types inside of a struct, so that bindgen names the values otherwise.
+macro_rules! rename_iseq_types {
+    (3 1 $ruby:ident) => {
+        use rbspy_ruby_structs::$ruby::{
+            rb_iseq_constant_body_iseq_type_ISEQ_TYPE_BLOCK as rb_iseq_type_ISEQ_TYPE_BLOCK,
+            rb_iseq_constant_body_iseq_type_ISEQ_TYPE_CLASS as rb_iseq_type_ISEQ_TYPE_CLASS,
+            rb_iseq_constant_body_iseq_type_ISEQ_TYPE_ENSURE as rb_iseq_type_ISEQ_TYPE_ENSURE,
+            rb_iseq_constant_body_iseq_type_ISEQ_TYPE_EVAL as rb_iseq_type_ISEQ_TYPE_EVAL,
+            rb_iseq_constant_body_iseq_type_ISEQ_TYPE_MAIN as rb_iseq_type_ISEQ_TYPE_MAIN,
+            rb_iseq_constant_body_iseq_type_ISEQ_TYPE_METHOD as rb_iseq_type_ISEQ_TYPE_METHOD,
+            rb_iseq_constant_body_iseq_type_ISEQ_TYPE_PLAIN as rb_iseq_type_ISEQ_TYPE_PLAIN,
+            rb_iseq_constant_body_iseq_type_ISEQ_TYPE_RESCUE as rb_iseq_type_ISEQ_TYPE_RESCUE,
+            rb_iseq_constant_body_iseq_type_ISEQ_TYPE_TOP as rb_iseq_type_ISEQ_TYPE_TOP,
+        };
+    };
+    ($major:tt $minor:tt $ruby:ident) => {};
+}
+
+macro_rules! release {
+    ($major:tt $minor:tt $patch:tt $ruby:ident) => {{
+        use rbspy_ruby_structs::$ruby::{self as ruby, *};
+        rename_iseq_types!($major $minor $ruby);
+        // SAFETY: the struct has only integers, pointers that may be null, and unions of these.
+        let mut definition: rb_method_definition_struct = unsafe { zeroed() };
+        definition.set_type(!0);
+        let method_type = definition._bitfield_1;
+        let structs = [
+            field!(EC_VM_STACK = rb_execution_context_struct.vm_stack, "the VM stack's lowest address"),
+            field!(EC_VM_STACK_SIZE = rb_execution_context_struct.vm_stack_size, "in words"),
+            field!(EC_CFP = rb_execution_context_struct.cfp, "the innermost control frame"),
+            field!(CFP_PC = rb_control_frame_struct.pc, "the next instruction; JITs leave it unset for C functions"),
+            field!(CFP_ISEQ = rb_control_frame_struct.iseq, "an iseq unless `VM_FRAME_FLAG_CFRAME` is set"),
+            field!(CFP_SELF = rb_control_frame_struct.self_, "the receiver"),
+            field!(CFP_EP = rb_control_frame_struct.ep, "the environment; its flags are at `ep[0]`"),
+            size!(CFP_SIZE = rb_control_frame_struct, "from one control frame to the next outer one"),
+            field!(ISEQ_BODY = rb_iseq_struct.body, "a `rb_iseq_constant_body`"),
+            field!(ISEQ_BODY_TYPE = rb_iseq_constant_body.type_, "an `ISEQ_TYPE_*`"),
+            field!(ISEQ_BODY_ISEQ_SIZE = rb_iseq_constant_body.iseq_size, "in words"),
+            field!(ISEQ_BODY_ISEQ_ENCODED = rb_iseq_constant_body.iseq_encoded, "the code, one word after another"),
+            field!(ME_DEFINED_CLASS = rb_method_entry_struct.defined_class, "the class that it was found in, or 0"),
+            field!(ME_DEF = rb_method_entry_struct.def, "a `rb_method_definition_struct`"),
+            field!(ME_CALLED_ID = rb_method_entry_struct.called_id, "the name that it is called by"),
+            field!(ME_OWNER = rb_method_entry_struct.owner, "the class or module that it was defined in"),
+            Entry {
+                group: "struct rb_method_definition_struct",
+                name: "METHOD_TYPE_MASK",
+                c: "rb_method_definition_struct.type",
+                doc: "a bit field in the first byte, a `METHOD_TYPE_*`",
+                figure: Figure::Bits(method_type.get(0, 8) as usize),
+            },
+            field!(METHOD_DEF_ORIGINAL_ID = rb_method_definition_struct.original_id, "the name it was defined by"),
+            field!(THREAD_EC = rb_thread_struct.ec, "the execution context"),
+            field!(SVAR_CREF_OR_ME = vm_svar.cref_or_me, "what would be in `ep[-2]` but for the svar"),
+        ];
+        let imemo_types = values!(imemo_type:
+            IMEMO_CREF = imemo_type_imemo_cref, "a lexical scope";
+            IMEMO_SVAR = imemo_type_imemo_svar, "special variables such as `$~`";
+            IMEMO_IFUNC = imemo_type_imemo_ifunc, "a block in C";
+            IMEMO_MENT = imemo_type_imemo_ment, "a method entry";
+            IMEMO_ISEQ = imemo_type_imemo_iseq, "an instruction sequence";
+        );
+        let method_types = values!(rb_method_type_t:
+            METHOD_TYPE_ISEQ = rb_method_type_t_VM_METHOD_TYPE_ISEQ, "Ruby code";
+            METHOD_TYPE_CFUNC = rb_method_type_t_VM_METHOD_TYPE_CFUNC, "a C function";
+            METHOD_TYPE_ATTRSET = rb_method_type_t_VM_METHOD_TYPE_ATTRSET, "of `attr_writer`";
+            METHOD_TYPE_IVAR = rb_method_type_t_VM_METHOD_TYPE_IVAR, "of `attr_reader`";
+            METHOD_TYPE_BMETHOD = rb_method_type_t_VM_METHOD_TYPE_BMETHOD, "of `define_method`";
+            METHOD_TYPE_ZSUPER = rb_method_type_t_VM_METHOD_TYPE_ZSUPER, "only a change of visibility";
+            METHOD_TYPE_ALIAS = rb_method_type_t_VM_METHOD_TYPE_ALIAS;
+            METHOD_TYPE_UNDEF = rb_method_type_t_VM_METHOD_TYPE_UNDEF;
+            METHOD_TYPE_NOTIMPLEMENTED = rb_method_type_t_VM_METHOD_TYPE_NOTIMPLEMENTED;
+            METHOD_TYPE_OPTIMIZED = rb_method_type_t_VM_METHOD_TYPE_OPTIMIZED, "`send`, `Proc#call`, Struct accessors";
+            METHOD_TYPE_MISSING = rb_method_type_t_VM_METHOD_TYPE_MISSING;
+            METHOD_TYPE_REFINED = rb_method_type_t_VM_METHOD_TYPE_REFINED;
+        );
+        let iseq_types = values!(rb_iseq_type:
+            ISEQ_TYPE_TOP = rb_iseq_type_ISEQ_TYPE_TOP;
+            ISEQ_TYPE_METHOD = rb_iseq_type_ISEQ_TYPE_METHOD;
+            ISEQ_TYPE_BLOCK = rb_iseq_type_ISEQ_TYPE_BLOCK;
+            ISEQ_TYPE_CLASS = rb_iseq_type_ISEQ_TYPE_CLASS;
+            ISEQ_TYPE_RESCUE = rb_iseq_type_ISEQ_TYPE_RESCUE;
+            ISEQ_TYPE_ENSURE = rb_iseq_type_ISEQ_TYPE_ENSURE;
+            ISEQ_TYPE_EVAL = rb_iseq_type_ISEQ_TYPE_EVAL;
+            ISEQ_TYPE_MAIN = rb_iseq_type_ISEQ_TYPE_MAIN;
+            ISEQ_TYPE_PLAIN = rb_iseq_type_ISEQ_TYPE_PLAIN;
+        );
+        Release {
+            version: ($major, $minor, $patch),
+            entries: structs.into_iter().chain(imemo_types).chain(method_types).chain(iseq_types).collect(),
+        }
+    }};
+}
+
+/// Every release of the supported minors that the crate has, oldest first.
+pub fn releases() -> Vec<Release> {
+    include!(concat!(env!("OUT_DIR"), "/releases.rs"))
+}
+
+/// The width of the field that `_get` returns.
+const fn width_of<S, F>(_get: fn(&S) -> &F) -> usize {
+    size_of::<F>()
+}

@@ -1,0 +1,84 @@
+//! Generates `ext/ruby_memprofiler_pprof/src/vm/layout.rs`: where CRuby keeps what the frame walker reads.
+//!
+//! The structs are private to CRuby, so no header that is installed with it tells. The crate rbspy-ruby-structs has
+//! them for every patch release, translated by bindgen; bindings.rs takes offsets, sizes and enum values from there.
+//! The few figures that the crate lacks (macros, flags of frames) are written down in by_hand.rs.
+//!
+//!     cargo run -- generate     write layout.rs
+//!     cargo run -- check        fail unless layout.rs is what `generate` would write
+//!     cargo run -- assertions   print a C program that compiles only if by_hand.rs is right
+//!
+//! Both `generate` and `check` fail when two patch releases of one minor disagree. The first build takes about 40 s:
+//! the crate cannot be told to leave out the older Rubies.
+//!
+//! # A new patch release
+//! `cargo update`, or a newer version of the crate in Cargo.toml, and `generate`: build.rs finds the new modules.
+//!
+//! # A new minor
+//! 1. Update the crate to a version that has it, and add it to `MINORS` in build.rs.
+//! 2. Compile the assertions against its source, in a tree where `make` has run so that id.h and config.h exist:
+//!    `cargo run -- assertions | cc -fsyntax-only -w -xc -I$ruby -I$ruby/include -I$ruby/.ext/include/$arch -`
+//! 3. Read what changed in vm_core.h, method.h and `rb_profile_frames` (vm_backtrace.c): an offset that stays may
+//!    still get another meaning.
+//! 4. `generate`, and run the specs under that Ruby: the walker tests itself against `rb_profile_frames` at start.
+
+mod bindings;
+mod by_hand;
+mod entry;
+mod render;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::{env, fs};
+
+/// What is generated.
+const LAYOUT: &str = "ext/ruby_memprofiler_pprof/src/vm/layout.rs";
+
+fn main() -> ExitCode {
+    let mode = env::args().nth(1).unwrap_or_default();
+    let done = match mode.as_str() {
+        "generate" => generate(),
+        "check" => check(),
+        "assertions" => {
+            print!("{}", by_hand::assertions());
+            Ok(())
+        }
+        _ => Err("usage: cargo run -- generate | check | assertions".to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn generate() -> Result<(), String> {
+    let text = render::layout(&bindings::releases(), &by_hand::entries())?;
+    fs::write(root().join(LAYOUT), text).map_err(|error| format!("{LAYOUT}: {error}"))
+}
+
+fn check() -> Result<(), String> {
+    let releases = bindings::releases();
+    let expected = render::layout(&releases, &by_hand::entries())?;
+    let actual = fs::read_to_string(root().join(LAYOUT)).map_err(|error| format!("{LAYOUT}: {error}"))?;
+    if actual == expected {
+        println!("{LAYOUT} agrees with the bindings of {} releases of Ruby", releases.len());
+        return Ok(());
+    }
+    let same = actual.lines().zip(expected.lines()).take_while(|(actual, expected)| actual == expected).count();
+    let line = |text: &str| text.lines().nth(same).unwrap_or("(no more lines)").to_owned();
+    Err(format!(
+        "{LAYOUT}:{}: this differs from what script/layout generates: look why, then `cargo run -- generate` there\n\
+         is:        {}\nshould be: {}",
+        same + 1,
+        line(&actual),
+        line(&expected)
+    ))
+}
+
+/// The directory that the repository is in.
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
