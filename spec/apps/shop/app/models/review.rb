@@ -1,0 +1,5 @@
+# frozen_string_literal: true
+
+class Review < ApplicationRecord
+  belongs_to :product
+end

@@ -1,0 +1,83 @@
+# frozen_string_literal: true
+
+require "net/http"
+
+# Visits the shop as a few browsers at a time would.
+class Visitors
+  # How many have left again, and the requests they made.
+  attr_reader :gone, :requests
+
+  def initialize(port, count, at_a_time: 3)
+    @port = port
+    @gone = 0
+    @requests = 0
+    @lock = Mutex.new
+    @queue = Queue.new
+    count.times { |number| @queue << number }
+    @queue.close
+    @browsers = Array.new(at_a_time) { Thread.new { browse } }
+    @browsers.each { |browser| browser.report_on_exception = false }
+  end
+
+  # Waits a moment. A request that failed raises here.
+  def done?
+    @browsers.all? { |browser| browser.join(0.2) }
+  end
+
+  private
+
+  def browse
+    while (number = @queue.pop)
+      Visitor.new(@port, Random.new(number)) { @lock.synchronize { @requests += 1 } }.visit
+      @lock.synchronize { @gone += 1 }
+    end
+  end
+end
+
+# Somebody who looks around and buys something, with a cookie in the browser.
+class Visitor
+  WORDS = %w[blue oak lamp quiet copper tent].freeze
+
+  def initialize(port, random, &after_request)
+    @http = Net::HTTP.new("127.0.0.1", port)
+    @random = random
+    @after_request = after_request
+  end
+
+  def visit
+    @http.start do
+      home = get("/")
+      lists = Array.new(2) { get(pick(home.scan(%r{/products\?category=\d+}))) }
+      lists += lists.map { |list| get(list[/"([^"]+)">More/, 1].gsub("&amp;", "&")) }
+      buy(get(pick(pick(lists).scan(%r{/products/\d+}))))
+      get("/search?q=#{pick(WORDS)}")
+      get("/report")
+    end
+  end
+
+  private
+
+  def pick(things)
+    things.sample(random: @random)
+  end
+
+  def buy(page)
+    fields = page.scan(/<input type="hidden" name="(\w+)" value="([^"]*)"/).to_h
+    send_request(Net::HTTP::Post.new("/cart").tap { |request| request.form_data = fields })
+    get("/cart")
+  end
+
+  def get(path)
+    send_request(Net::HTTP::Get.new(path))
+  end
+
+  def send_request(request)
+    request["Cookie"] = @cookie
+    response = @http.request(request)
+    raise "#{request.method} #{request.path} was answered with #{response.code}" if response.code.to_i >= 400
+
+    @cookie = response["Set-Cookie"]&.slice(/[^;]+/) || @cookie
+    @after_request.call
+    response.body
+  end
+end
