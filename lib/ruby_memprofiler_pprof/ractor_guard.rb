@@ -10,7 +10,7 @@ module MemprofilerPprof
     # Comes before Ractor.new.
     def new(...)
       # A Ractor other than the main one has no collectors: none could be started while it ran.
-      stopped = Ractor.current == MAIN ? MemprofilerPprof.collectors.select(&:before_ractor) : []
+      stopped = Ractor.current == Ractor.main ? MemprofilerPprof.collectors.select(&:before_ractor) : []
       unless stopped.empty?
         StderrLogger.warn("stopped profiling: creating a Ractor while allocations are traced crashes Ruby " \
                           "#{RUBY_VERSION}; 3.1.4, 3.2.3 and later do not have this bug")
@@ -19,8 +19,6 @@ module MemprofilerPprof
     end
   end
 
-  if defined?(Ractor) && ("3.1.0".."3.1.3").cover?(RUBY_VERSION) || ("3.2.0".."3.2.2").cover?(RUBY_VERSION)
-    RactorGuard::MAIN = Ractor.current
-    Ractor.singleton_class.prepend(RactorGuard)
-  end
+  affected = ("3.1.0".."3.1.3").cover?(RUBY_VERSION) || ("3.2.0".."3.2.2").cover?(RUBY_VERSION)
+  Ractor.singleton_class.prepend(RactorGuard) if affected && defined?(Ractor)
 end

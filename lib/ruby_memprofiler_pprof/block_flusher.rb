@@ -1,0 +1,169 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/periodic_thread"
+require "ruby_memprofiler_pprof/running_flushers"
+require "ruby_memprofiler_pprof/stderr_logger"
+
+module MemprofilerPprof
+  # Flushes a collector at an interval, in a thread of its own, and hands each profile to a block.
+  #
+  # A flusher neither starts nor stops its collector: `collector.start` before or after {#start!}, as early in the
+  # program as possible. While the collector does not run, profiles without a single sample are not delivered, and
+  # flushing one that was never started is an error that is logged.
+  #
+  # It lives as long as the process. A forked child and a daemon go on with a thread of their own, at the same interval;
+  # a flusher that still runs when the process exits (not by `exit!` or a signal that kills) flushes a last time, in
+  # forked children too. What the flush and the block allocate is not sampled. Several flushers may share a collector:
+  # the live objects are in the profiles of each, an allocation since the last flush only in that of the next to flush.
+  #
+  # @example
+  #   collector = MemprofilerPprof::Collector.new(sample_rate: 0.01).start
+  #   upload = ->(profile) { bucket.put(profile.pprof_data) }
+  #   flusher = MemprofilerPprof::BlockFlusher.new(collector, interval: 60, on_flush: upload)
+  #   flusher.start!
+  class BlockFlusher
+    # What a failing flush or block may raise without ending the flusher.
+    SURVIVABLE = [StandardError, ScriptError, NoMemoryError, SystemStackError].freeze
+    # Seconds that a process which exits waits for a flush under way.
+    EXIT_PATIENCE = 15
+    private_constant :SURVIVABLE, :EXIT_PATIENCE
+
+    # @return [Collector]
+    attr_reader :collector
+    # @return [Numeric] seconds from the beginning of one flush to that of the next
+    attr_reader :interval
+
+    # @param collector [Collector]
+    # @param interval [Numeric] seconds, above 0. A flush that takes longer than half of it puts off the next one: at
+    #   most half of the time is spent flushing
+    # @param logger [#error, #warn, #info, nil] for instance a Logger; nil writes warnings and errors to stderr
+    # @param on_flush [#call, nil] is called with each {ProfileData}, in the flusher's thread, the last time in the
+    #   thread that stops it. What it raises is logged, and that profile is lost
+    # @param priority [Integer, nil] Thread#priority of the flusher's thread, -3..3
+    # @param yield_gvl [Boolean] as for {Collector#flush}
+    # @param proactively_yield_gvl [Boolean] as for {Collector#flush}
+    # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
+    def initialize(collector, interval: 30, logger: nil, on_flush: nil, priority: nil,
+                   yield_gvl: true, proactively_yield_gvl: true)
+      @collector = collector
+      expect(:collector, collector, "a MemprofilerPprof::Collector") { collector.respond_to?(:flush) }
+      @interval = positive(interval)
+      @logger = logger || StderrLogger
+      @on_flush = on_flush
+      expect(:on_flush, on_flush, "nil or something to call") { on_flush.nil? || on_flush.respond_to?(:call) }
+      expect(:priority, priority, "nil or an Integer") { priority.nil? || priority.is_a?(Integer) }
+      @flush_options = { yield_gvl: yield_gvl, proactively_yield_gvl: proactively_yield_gvl }.freeze
+      @thread = PeriodicThread.new(interval, name: "ruby_memprofiler_pprof flusher", priority: priority) { flush }
+    end
+
+    # Starts the thread. Harmless if it runs; starts it anew if somebody killed it.
+    # @return [self]
+    def start!
+      @thread.start
+      RunningFlushers.add(self)
+      self
+    end
+
+    # Ends the thread, waits for the flush it may be doing, and flushes a last time, in the calling thread and even when
+    # paused. Harmless if it does not run. Called from within the block it neither waits nor flushes again.
+    # @return [self]
+    # @raise [ThreadError] in a signal handler, where Ruby allows no locks; let a new Thread do it
+    def stop!
+      RunningFlushers.remove(self)
+      flush if @thread.stop == :ended
+      self
+    end
+
+    # Starts, yields and stops, also when the block raises.
+    # @return [Object] the block's value
+    def run
+      start!
+      begin
+        yield
+      ensure
+        stop!
+      end
+    end
+
+    # Skips the flushes at the interval until {#unpause}. Sampling goes on.
+    # @return [self]
+    def pause
+      @thread.paused = true
+      self
+    end
+
+    # Flushes at the interval again; a flush that fell due meanwhile is done at once.
+    # @return [self]
+    def unpause
+      @thread.paused = false
+      self
+    end
+
+    # @return [Boolean] between {#pause} and {#unpause}
+    def paused?
+      @thread.paused?
+    end
+
+    # @return [Boolean] whether there is a living thread, paused or not
+    def running?
+      @thread.alive?
+    end
+
+    # Goes on in a forked child.
+    # @api private
+    def after_fork
+      @thread.after_fork
+    rescue ThreadError => e
+      log(:error, "no thread in the forked process: #{e.message}")
+    end
+
+    # Stops at the process's exit, which a flush that hangs must not prevent.
+    # @api private
+    def finish
+      RunningFlushers.remove(self)
+      case @thread.stop(EXIT_PATIENCE)
+      when :ended then flush
+      when :hangs then log(:error, "no last flush: one did not end within #{EXIT_PATIENCE} s of the process's exit")
+      end
+    end
+
+    private
+
+    # What is done with a profile; a subclass does something else.
+    def deliver(profile)
+      @on_flush&.call(profile)
+    end
+
+    def flush
+      MemprofilerPprof.without_profiling do
+        was_running = @collector.running?
+        profile = @collector.flush(**@flush_options)
+        deliver(profile) if was_running || !empty?(profile)
+      end
+    rescue *SURVIVABLE => e
+      log(:error, "flushing failed: #{e.class}: #{e.message} (#{e.backtrace&.first})")
+    end
+
+    def empty?(profile)
+      profile.heap_samples_count.zero? && profile.allocation_samples_count.zero?
+    end
+
+    # A logger that fails is no reason to stop flushing.
+    def log(severity, message)
+      @logger.public_send(severity, "#{self.class}: #{message}")
+    rescue *SURVIVABLE
+      nil
+    end
+
+    def expect(name, value, allowed)
+      raise TypeError, "#{name} must be #{allowed}, got #{value.inspect}" unless yield
+    end
+
+    def positive(interval)
+      expect(:interval, interval, "a number of seconds") { interval.is_a?(Numeric) && interval.real? }
+      return interval if interval.positive? && interval.to_f.finite?
+
+      raise ArgumentError, "interval must be a finite number of seconds above 0, got #{interval.inspect}"
+    end
+  end
+end

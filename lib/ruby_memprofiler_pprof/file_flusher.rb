@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/atomic_file"
+require "ruby_memprofiler_pprof/block_flusher"
+require "ruby_memprofiler_pprof/file_pattern"
+
+module MemprofilerPprof
+  # Flushes a collector at an interval and writes each profile to a file of its own.
+  #
+  # A file appears under its name only when it is complete, is readable by its owner only, and never replaces another: a
+  # number is put before the extension where the name is taken. Missing directories are made. When writing fails (a full
+  # disk, a read-only directory), the log says what was lost and the next flush tries again. A forked child writes files
+  # of its own and counts them from 0.
+  #
+  # @example
+  #   collector = MemprofilerPprof::Collector.new(sample_rate: 0.01).start
+  #   MemprofilerPprof::FileFlusher.new(collector, interval: 300).start!
+  class FileFlusher < BlockFlusher
+    # Where profiles go when no pattern is given.
+    DEFAULT_PATTERN = "tmp/profiles/mem-%{pid}-%{isotime}.pprof"
+
+    # @param collector [Collector]
+    # @param pattern [String, Pathname] the names of the files, see {FilePattern}
+    # @param interval [Numeric] seconds, as for {BlockFlusher#initialize}
+    # @param logger [#error, #warn, #info, nil] as for {BlockFlusher#initialize}; each file is an `info`
+    # @param priority [Integer, nil] as for {BlockFlusher#initialize}
+    # @param yield_gvl [Boolean] as for {Collector#flush}
+    # @param proactively_yield_gvl [Boolean] as for {Collector#flush}
+    # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
+    def initialize(collector, pattern: DEFAULT_PATTERN, interval: 30, logger: nil, priority: nil,
+                   yield_gvl: true, proactively_yield_gvl: true)
+      super(collector, interval: interval, logger: logger, priority: priority,
+                       yield_gvl: yield_gvl, proactively_yield_gvl: proactively_yield_gvl)
+      self.pattern = pattern
+      @pid = Process.pid
+      @written = 0
+    end
+
+    # @return [String] the pattern as it was given
+    def pattern
+      @pattern.to_s
+    end
+
+    # @param pattern [String, Pathname] for the files from now on, see {FilePattern}
+    # @raise [ArgumentError, TypeError] as {FilePattern#initialize}
+    def pattern=(pattern)
+      @pattern = FilePattern.new(pattern)
+    end
+
+    private
+
+    def deliver(profile)
+      restart_numbers unless @pid == Process.pid
+      path = @pattern.expand(index: @written)
+      written = AtomicFile.create(path, profile.pprof_data)
+      @written += 1
+      log(:info, "wrote #{written}")
+    rescue SystemCallError, IOError => e
+      log(:error, "cannot write #{path}: #{e.message}; the allocations since the last flush are lost " \
+                  "(#{profile.allocation_samples_count} samples), live objects will be in the next profile")
+    end
+
+    def restart_numbers
+      @pid = Process.pid
+      @written = 0
+    end
+  end
+end

@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/atfork"
+
+module MemprofilerPprof
+  # The flushers that were started and not stopped: those whose thread a forked child lacks, and those that flush a last
+  # time when the process exits.
+  # @api private
+  module RunningFlushers
+    @flushers ||= [].freeze
+    @mutex ||= Mutex.new
+
+    class << self
+      # @return [Array<BlockFlusher>]
+      def to_a
+        @flushers
+      end
+
+      # @param flusher [BlockFlusher]
+      # @return [void]
+      def add(flusher)
+        replace { |flushers| flushers.include?(flusher) ? flushers : flushers + [flusher] }
+      end
+
+      # @param flusher [BlockFlusher]
+      # @return [void]
+      def remove(flusher)
+        replace { |flushers| flushers - [flusher] }
+      end
+
+      # To be called as early as possible: exit blocks run in reverse order, so that the last flush comes after what the
+      # program does at exit (minitest runs a whole suite there). A child inherits the block, `exit!` skips it.
+      # @return [void]
+      def install
+        return if @installed
+
+        @installed = true
+        Atfork.at_fork(:child) { @flushers.each(&:after_fork) }
+        at_exit { @flushers.each(&:finish) }
+      end
+
+      private
+
+      # The list is replaced, never changed, so that a fork at any moment sees a whole one.
+      def replace
+        @mutex.synchronize { @flushers = yield(@flushers).freeze }
+        nil
+      end
+    end
+  end
+end

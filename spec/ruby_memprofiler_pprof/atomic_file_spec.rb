@@ -1,0 +1,173 @@
+# frozen_string_literal: true
+
+require "pathname"
+require "tmpdir"
+
+RSpec.describe MemprofilerPprof::AtomicFile do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  def files
+    Dir.glob("**/*", File::FNM_DOTMATCH).reject { |path| File.directory?(path) }.sort
+  end
+
+  it "writes the bytes" do
+    bytes = (0..255).to_a.pack("C*") * 1000
+    described_class.create("a.pprof", bytes)
+    expect(File.binread("a.pprof")).to eq(bytes)
+  end
+
+  it "writes the bytes as they are whatever the default encodings" do
+    outcome = run_ruby('MemprofilerPprof::AtomicFile.create("a", "\xff\n\r\n".b)', options: ["-EISO-8859-1:UTF-8"])
+    expect([outcome.stderr, File.binread("a")]).to eq(["", "\xff\n\r\n".b])
+  end
+
+  it "returns the name" do
+    expect(described_class.create("x/a.pprof", "")).to eq("x/a.pprof")
+  end
+
+  it "makes the directory" do
+    described_class.create("x/y/z/a.pprof", "bytes")
+    expect(File.read("x/y/z/a.pprof")).to eq("bytes")
+  end
+
+  it "makes the directory when another process does so at the same time" do
+    allow(Dir).to receive(:mkdir).and_wrap_original do |mkdir, name|
+      mkdir.call(name)
+      mkdir.call(name)
+    end
+    expect(described_class.create("x/a.pprof", "bytes")).to eq("x/a.pprof")
+  end
+
+  it "is readable by its owner only" do
+    described_class.create("a.pprof", "bytes")
+    expect(format("%o", File.stat("a.pprof").mode)).to eq("100600")
+  end
+
+  it "leaves no other file" do
+    described_class.create("a.pprof", "bytes")
+    expect(files).to eq(["a.pprof"])
+  end
+
+  it "replaces no file but puts a number into the name" do
+    names = Array.new(3) { |index| described_class.create("a.pprof", index.to_s) }
+    expect(names.to_h { |name| [name, File.read(name)] })
+      .to eq("a.pprof" => "0", "a-1.pprof" => "1", "a-2.pprof" => "2")
+  end
+
+  it "puts the number in front of .pb.gz" do
+    expect(Array.new(2) { described_class.create("v1.2/a.pb.gz", "") }).to eq(%w[v1.2/a.pb.gz v1.2/a-1.pb.gz])
+  end
+
+  it "appends the number to a name without an extension" do
+    expect(Array.new(2) { described_class.create("v1.2/a", "") }).to eq(%w[v1.2/a v1.2/a-1])
+  end
+
+  it "does not follow a link that bears the name" do
+    File.symlink("elsewhere", "a.pprof")
+    described_class.create("a.pprof", "bytes")
+    expect(files).to eq(%w[a-1.pprof a.pprof])
+  end
+
+  it "is not seen before it is whole" do
+    seen = nil
+    allow(File).to receive(:link).and_wrap_original do |link, *names|
+      seen = [files.include?("a.pprof"), File.read(names.first)]
+      link.call(*names)
+    end
+    described_class.create("a.pprof", "bytes")
+    expect(seen).to eq([false, "bytes"])
+  end
+
+  it "is written whole by threads that want the same name" do
+    Array.new(8) { |index| Thread.new { described_class.create("x/a.pprof", index.to_s) } }.each(&:join)
+    expect(files.map { |name| File.read(name) }.sort).to eq(%w[0 1 2 3 4 5 6 7])
+  end
+
+  it "is not written again by a child that is forked meanwhile" do
+    outcome = run_ruby(<<~'RUBY')
+      # Every write of this process is followed by a fork, as by a thread that forks in the middle.
+      File.prepend(Module.new { def write(*) = super.tap { Process.wait(fork { GC.start }) } })
+      MemprofilerPprof::AtomicFile.create("a.pprof", "bytes")
+    RUBY
+    expect([outcome.stderr, File.read("a.pprof")]).to eq(["", "bytes"])
+  end
+
+  context "without hard links" do
+    before { allow(File).to receive(:link).and_raise(Errno::EPERM) }
+
+    it "writes the file" do
+      described_class.create("a.pprof", "bytes")
+      expect(files.to_h { |name| [name, File.read(name)] }).to eq("a.pprof" => "bytes")
+    end
+
+    it "replaces no file" do
+      expect(Array.new(2) { described_class.create("a.pprof", "") }).to eq(%w[a.pprof a-1.pprof])
+    end
+
+    it "replaces no link that points nowhere" do
+      File.symlink("elsewhere", "a.pprof")
+      expect(described_class.create("a.pprof", "")).to eq("a-1.pprof")
+    end
+  end
+
+  context "when it cannot be written" do
+    # A limit on the size of files fails in the middle of a write, as a full disk does.
+    let(:outcome) { run_ruby(<<~RUBY) }
+      trap("XFSZ", "IGNORE")
+      Process.setrlimit(:FSIZE, 1000)
+      MemprofilerPprof::AtomicFile.create("a.pprof", "x" * 100_000)
+    RUBY
+
+    it "raises what the system says" do
+      expect(outcome.stderr).to include("Errno::EFBIG")
+    end
+
+    it "leaves nothing behind" do
+      outcome
+      expect(files).to be_empty
+    end
+
+    it "raises when a file is in the directory's place" do
+      File.write("x", "")
+      expect { described_class.create("x/a.pprof", "") }.to raise_error(Errno::EEXIST)
+    end
+  end
+
+  describe ".write" do
+    it "replaces a file" do
+      File.write("a.pprof", "old")
+      described_class.write("a.pprof", "new")
+      expect(files.to_h { |name| [name, File.read(name)] }).to eq("a.pprof" => "new")
+    end
+
+    it "leaves the old file when it cannot write the new" do
+      File.write("a.pprof", "old")
+      run_ruby('trap("XFSZ", "IGNORE"); Process.setrlimit(:FSIZE, 10)
+                MemprofilerPprof::AtomicFile.write("a.pprof", "n" * 100)')
+      expect(files.to_h { |name| [name, File.read(name)] }).to eq("a.pprof" => "old")
+    end
+
+    it "writes through a link" do
+      File.write("a.pprof", "old")
+      File.symlink("a.pprof", "b.pprof")
+      described_class.write("b.pprof", "new")
+      expect([File.symlink?("b.pprof"), File.read("a.pprof")]).to eq([true, "new"])
+    end
+
+    it "writes to what is no file without replacing it" do
+      File.mkfifo("pipe")
+      reader = Thread.new { File.read("pipe") }
+      described_class.write("pipe", "bytes")
+      expect([reader.value, File.pipe?("pipe")]).to eq(["bytes", true])
+    end
+
+    it "accepts a Pathname" do
+      described_class.write(Pathname.new("a.pprof"), "bytes")
+      expect(files).to eq(["a.pprof"])
+    end
+
+    it "makes no directory" do
+      expect { described_class.write("x/a.pprof", "") }.to raise_error(Errno::ENOENT)
+    end
+  end
+end

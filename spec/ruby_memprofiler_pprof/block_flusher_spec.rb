@@ -1,0 +1,367 @@
+# frozen_string_literal: true
+
+require "timeout"
+
+RSpec.describe MemprofilerPprof::BlockFlusher do
+  let(:collector) { FakeCollector.new }
+  let(:logger) { FakeLogger.new }
+  let(:profiles) { Queue.new }
+  let(:flushers) { [] }
+
+  after { flushers.each(&:stop!) }
+
+  def new_flusher(interval: 0.01, on_flush: profiles.method(:push), **options)
+    described_class.new(collector, interval: interval, logger: logger, on_flush: on_flush, **options)
+                   .tap { |flusher| flushers << flusher }
+  end
+
+  def flushed_times(number)
+    wait_until(what: "#{number} flushes") { collector.flushes.size >= number }
+  end
+
+  # The thread, through the only way to see it.
+  def thread_of(flusher)
+    flusher.instance_variable_get(:@thread).instance_variable_get(:@thread)
+  end
+
+  describe "#start!" do
+    it "flushes and hands over profiles, again and again" do
+      new_flusher.start!
+      expect(Array.new(3) { profiles.pop.pprof_data }).to eq(["profile 1", "profile 2", "profile 3"])
+    end
+
+    it "waits for the interval before the first flush" do
+      began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      new_flusher(interval: 0.15).start!
+      flushed_times(1)
+      expect(collector.flushes.first[:at] - began).to be_between(0.15, 1)
+    end
+
+    it "counts the interval from the beginning of a flush" do
+      new_flusher(interval: 0.5, on_flush: ->(_) { sleep 0.25 }).start!
+      flushed_times(2)
+      expect(collector.flushes[1][:at] - collector.flushes[0][:at]).to be_between(0.49, 0.7)
+    end
+
+    it "rests for as long as a flush took that was longer than the interval" do
+      new_flusher(on_flush: ->(_) { sleep 0.1 }).start!
+      flushed_times(2)
+      expect(collector.flushes[1][:at] - collector.flushes[0][:at]).to be > 0.19
+    end
+
+    it "flushes in a thread of its own" do
+      new_flusher.start!
+      flushed_times(1)
+      expect(collector.flushes.first[:thread]).not_to eq(Thread.current)
+    end
+
+    it "returns the flusher" do
+      flusher = new_flusher
+      expect(flusher.start!).to be(flusher)
+    end
+
+    it "starts no second thread when called twice" do
+      flusher = new_flusher.start!
+      expect { flusher.start! }.not_to(change { thread_of(flusher) })
+    end
+
+    it "is not paused any more after a stop" do
+      flusher = new_flusher.start!.pause.stop!
+      expect(flusher.start!).not_to be_paused
+    end
+
+    it "starts anew after the thread was killed" do
+      flusher = new_flusher.start!
+      thread_of(flusher).kill.join
+      flusher.start!
+      expect(profiles.pop).to be_a(FakeCollector::Profile)
+    end
+
+    it "neither starts nor stops the collector" do
+      collector.running = false
+      new_flusher.start!
+      flushed_times(2)
+      expect(collector).not_to be_running
+    end
+
+    it "gives the thread its name and priority" do
+      flusher = new_flusher(priority: -2).start!
+      expect(thread_of(flusher)).to have_attributes(name: "ruby_memprofiler_pprof flusher", priority: -2)
+    end
+
+    it "tells Puma that the thread survives a fork" do
+      expect(thread_of(new_flusher.start!).thread_variable_get(:fork_safe)).to be(true)
+    end
+
+    it "passes on how to hold the GVL" do
+      new_flusher(yield_gvl: false).start!
+      flushed_times(1)
+      expect(collector.flushes.first[:options]).to eq(yield_gvl: false, proactively_yield_gvl: true)
+    end
+  end
+
+  describe "#stop!" do
+    it "flushes a last time, in the calling thread" do
+      new_flusher(interval: 1000).start!.stop!
+      expect(collector.flushes.map { |flush| flush[:thread] }).to eq([Thread.current])
+    end
+
+    it "does not wait for the interval" do
+      flusher = new_flusher(interval: 1000).start!
+      expect { Timeout.timeout(5) { flusher.stop! } }.not_to raise_error
+    end
+
+    it "waits for a flush under way" do
+      events = Queue.new
+      flusher = new_flusher(on_flush: lambda { |profile|
+        events << :begin
+        sleep 0.05
+        events << profile.pprof_data
+      })
+      flusher.start!
+      events.pop
+      flusher.stop!
+      expect([events.pop, events.pop, events.pop]).to eq(["profile 1", :begin, "profile 2"])
+    end
+
+    it "ends the thread" do
+      flusher = new_flusher.start!
+      thread = thread_of(flusher)
+      flusher.stop!
+      expect([thread.alive?, flusher.running?]).to eq([false, false])
+    end
+
+    it "flushes a last time after the thread was killed" do
+      flusher = new_flusher(interval: 1000).start!
+      thread_of(flusher).kill.join
+      flusher.stop!
+      expect(collector.flushes.size).to eq(1)
+    end
+
+    it "flushes a last time after something was raised in the thread" do
+      flusher = new_flusher(interval: 1000).start!
+      thread_of(flusher).report_on_exception = false
+      thread_of(flusher).raise("from elsewhere")
+      wait_until { !flusher.running? }
+      flusher.stop!
+      expect(collector.flushes.size).to eq(1)
+    end
+
+    it "does nothing when it does not run" do
+      new_flusher.stop!
+      expect(collector.flushes).to be_empty
+    end
+
+    it "can be called from the block" do
+      flusher = new_flusher(on_flush: lambda { |profile|
+        flusher.stop!
+        profiles << profile
+      })
+      flusher.start!
+      wait_until { !flusher.running? }
+      expect(profiles.size).to eq(1)
+    end
+
+    it "leaves the caller's timeout alone" do
+      flusher = new_flusher(on_flush: ->(_) { sleep 0.5 }).start!
+      flushed_times(1)
+      expect { Timeout.timeout(0.05, ArgumentError) { flusher.stop! } }.to raise_error(ArgumentError)
+    end
+  end
+
+  describe "#run" do
+    it "is the block's value" do
+      expect(new_flusher.run { 42 }).to eq(42)
+    end
+
+    it "runs during the block" do
+      flusher = new_flusher
+      expect(flusher.run { flusher.running? }).to be(true)
+    end
+
+    it "stops when the block raises" do
+      flusher = new_flusher
+      expect { flusher.run { raise IOError } }.to raise_error(IOError)
+      expect(flusher).not_to be_running
+    end
+  end
+
+  describe "#pause" do
+    it "skips flushes" do
+      new_flusher.start!.pause
+      collector.flushes.clear
+      sleep 0.05
+      expect(collector.flushes.size).to be <= 1
+    end
+
+    it "leaves the flusher running" do
+      expect(new_flusher.start!.pause).to have_attributes(running?: true, paused?: true)
+    end
+
+    it "does not keep #stop! from flushing" do
+      new_flusher(interval: 1000).start!.pause.stop!
+      expect(collector.flushes.size).to eq(1)
+    end
+
+    it "uses no processor time" do
+      new_flusher.start!.pause
+      began = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+      sleep 0.3
+      expect(Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - began).to be < 0.03
+    end
+  end
+
+  describe "#unpause" do
+    it "flushes again" do
+      flusher = new_flusher.start!.pause.unpause
+      profiles.clear
+      expect([flusher.paused?, profiles.pop]).to match([false, FakeCollector::Profile])
+    end
+
+    it "makes up at once for what fell due" do
+      flusher = new_flusher(interval: 0.3).start!.pause
+      sleep 0.35
+      unpaused = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      flusher.unpause
+      flushed_times(1)
+      expect(collector.flushes.first[:at] - unpaused).to be < 0.2
+    end
+  end
+
+  describe "errors" do
+    it "goes on after a flush that failed" do
+      collector.errors << MemprofilerPprof::Error.new("not now")
+      new_flusher.start!
+      expect(profiles.pop.pprof_data).to eq("profile 2")
+    end
+
+    it "logs a flush that failed" do
+      collector.errors << MemprofilerPprof::Error.new("not now")
+      new_flusher(interval: 1000).start!.stop!
+      expect(logger[:error]).to match([/BlockFlusher: flushing failed: MemprofilerPprof::Error: not now \(.*:\d+/])
+    end
+
+    [RuntimeError, NotImplementedError, NoMemoryError, SystemStackError].each do |error|
+      it "goes on after a block that raised a #{error}" do
+        new_flusher(on_flush: ->(_) { raise error, "no" }).start!
+        wait_until { logger[:error].size > 1 }
+        expect(logger[:error].first).to include("#{error}: no")
+      end
+    end
+
+    it "goes on when the logger fails too" do
+      allow(logger).to receive(:error).and_raise(IOError)
+      collector.errors << RuntimeError.new
+      new_flusher.start!
+      expect(profiles.pop.pprof_data).to eq("profile 2")
+    end
+
+    it "writes to stderr if there is no logger" do
+      collector.errors << RuntimeError.new("not now")
+      expect { described_class.new(collector).start!.stop! }
+        .to output(/\AERROR ruby_memprofiler_pprof \[.* ##{Process.pid}\] .*not now/).to_stderr
+    end
+  end
+
+  context "when the collector does not run" do
+    it "delivers what it still has" do
+      collector.running = false
+      new_flusher(interval: 1000).start!.stop!
+      expect(profiles.size).to eq(1)
+    end
+
+    it "does not deliver empty profiles" do
+      idle = FakeCollector.new(running: false, samples: 0)
+      described_class.new(idle, on_flush: profiles.method(:push)).start!.stop!
+      expect([idle.flushes.size, profiles.size]).to eq([1, 0])
+    end
+  end
+
+  it "delivers an empty profile of a collector that runs" do
+    idle = FakeCollector.new(samples: 0)
+    described_class.new(idle, on_flush: profiles.method(:push)).start!.stop!
+    expect(profiles.size).to eq(1)
+  end
+
+  context "with a collector" do
+    let(:collector) { new_collector(sample_rate: 1.0) }
+
+    it "delivers what the program allocated since the last flush" do
+      collector.start
+      flusher = new_flusher(interval: 1000).start!
+      kept = Array.new(100) { Object.new }
+      flusher.stop!
+      expect(Pprof.decode(profiles.pop).by_class["Object"]).to eq(kept.size)
+    end
+
+    it "keeps what the block allocates out of the profiles" do
+      collector.start
+      new_flusher(on_flush: ->(profile) { profiles << [profile, Array.new(100) { Object.new }] }).run do
+        wait_until { profiles.size > 2 }
+      end
+      found = Array.new(profiles.size) { Pprof.decode(profiles.pop.first).by_class["Object"] }
+      expect(found.compact).to be_empty
+    end
+
+    it "keeps what the last flush allocates out of the profiles" do
+      collector.start
+      flusher = new_flusher(interval: 1000, on_flush: ->(_) { profiles << Array.new(100) { Object.new } })
+      2.times { flusher.start!.stop! }
+      expect([profiles.size, Pprof.decode(collector.flush).by_class["Object"]]).to eq([2, nil])
+    end
+
+    it "delivers what was collected before the collector stopped" do
+      collector.start
+      flusher = new_flusher(interval: 1000).start!
+      kept = Array.new(10) { Object.new }
+      collector.stop
+      flusher.stop!
+      expect(Pprof.decode(profiles.pop).by_class["Object"]).to eq(kept.size)
+    end
+
+    it "logs that the collector was never started" do
+      new_flusher(interval: 1000).start!.stop!
+      expect(logger[:error]).to match([/start/])
+    end
+
+    it "shares it with another flusher" do
+      collector.start
+      kept = Array.new(10) { Object.new }
+      2.times { new_flusher(interval: 1000).start! }
+      flushers.each(&:stop!)
+      found = Array.new(2) { Pprof.decode(profiles.pop).by_class["Object"] }
+      expect(found).to eq([kept.size] * 2)
+    end
+  end
+
+  describe ".new" do
+    [0, -1, Float::NAN, Float::INFINITY].each do |interval|
+      it "refuses an interval of #{interval}" do
+        expect { new_flusher(interval: interval) }
+          .to raise_error(ArgumentError, "interval must be a finite number of seconds above 0, got #{interval}")
+      end
+    end
+
+    {
+      interval: ["30", "a number of seconds"],
+      on_flush: [3, "nil or something to call"],
+      priority: ["low", "nil or an Integer"]
+    }.each do |name, (value, allowed)|
+      it "refuses #{name}: #{value.inspect}" do
+        expect { new_flusher(name => value) }
+          .to raise_error(TypeError, "#{name} must be #{allowed}, got #{value.inspect}")
+      end
+    end
+
+    it "refuses what cannot be flushed" do
+      expect { described_class.new(nil) }
+        .to raise_error(TypeError, "collector must be a MemprofilerPprof::Collector, got nil")
+    end
+
+    it "accepts an interval longer than a system call can wait" do
+      flusher = new_flusher(interval: 1e300).start!
+      sleep 0.02
+      expect(flusher).to be_running
+    end
+  end
+end

@@ -1,0 +1,178 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+RSpec.describe MemprofilerPprof::FileFlusher do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  let(:collector) { FakeCollector.new }
+  let(:logger) { FakeLogger.new }
+
+  def new_flusher(**options)
+    described_class.new(collector, interval: 0.01, logger: logger, **options)
+  end
+
+  # Runs until there are that many files, and returns all.
+  def files_of(flusher, number: 1)
+    flusher.run { wait_until(what: "#{number} files") { files.size >= number } }
+    files
+  end
+
+  def files
+    Dir.glob("**/*.pprof")
+  end
+
+  it "is a block flusher" do
+    expect(new_flusher).to be_a(MemprofilerPprof::BlockFlusher)
+  end
+
+  it "writes to tmp/profiles by default" do
+    expect(files_of(new_flusher)).to all(match(%r{\Atmp/profiles/mem-#{Process.pid}-\d{8}T\d{6}Z(-\d+)?\.pprof\z}))
+  end
+
+  it "writes what was flushed" do
+    name, = files_of(new_flusher(pattern: "%{index}.pprof"))
+    expect(File.read(name)).to eq("profile 1")
+  end
+
+  it "writes one file a flush, by index" do
+    files_of(new_flusher(pattern: "x/%{index}.pprof"), number: 3)
+    expect(%w[0 1 2].map { |index| File.read("x/#{index}.pprof") }).to eq(["profile 1", "profile 2", "profile 3"])
+  end
+
+  it "replaces no file, whatever the pattern" do
+    files_of(new_flusher(pattern: "a.pprof"), number: 3)
+    expect(%w[a a-1 a-2].map { |name| File.read("#{name}.pprof") }).to eq(["profile 1", "profile 2", "profile 3"])
+  end
+
+  it "writes to the directory in which it was made" do
+    flusher = new_flusher(pattern: "a.pprof")
+    Dir.mkdir("other")
+    Dir.chdir("other") { flusher.start!.stop! }
+    expect(files).to eq(["a.pprof"])
+  end
+
+  it "tells of each file at level info" do
+    new_flusher(pattern: "a.pprof", interval: 1000).start!.stop!
+    expect(logger.messages).to match([[:info, /wrote .*a\.pprof/]])
+  end
+
+  it "knows its pattern as it was given" do
+    expect(new_flusher(pattern: "x/%{pid}").pattern).to eq("x/%{pid}")
+  end
+
+  it "writes to another pattern from when it is set" do
+    flusher = new_flusher(pattern: "a.pprof")
+    flusher.pattern = "b.pprof"
+    flusher.start!.stop!
+    expect(files).to eq(["b.pprof"])
+  end
+
+  it "tells at once of a pattern that is wrong" do
+    expect { new_flusher(pattern: "%{time}") }.to raise_error(ArgumentError, /unknown key "time", allowed are pid/)
+  end
+
+  it "tells at once of a new pattern that is wrong, and keeps the old" do
+    flusher = new_flusher(pattern: "a.pprof")
+    expect { flusher.pattern = "%{time}" }.to raise_error(ArgumentError)
+    expect(flusher.pattern).to eq("a.pprof")
+  end
+
+  it "takes no block" do
+    expect { new_flusher(on_flush: -> {}) }.to raise_error(ArgumentError, /on_flush/)
+  end
+
+  context "when it cannot write" do
+    before { File.write("x", "in the way") }
+
+    it "logs what went wrong and what is lost" do
+      new_flusher(pattern: "x/%{index}.pprof", interval: 1000).start!.stop!
+      expect(logger[:error]).to match([%r{cannot write .*/x/0\.pprof: .*exists.*; .* are lost \(2 samples\)}])
+    end
+
+    it "tries again at the next interval" do
+      flusher = new_flusher(pattern: "x/%{index}.pprof")
+      flusher.run do
+        wait_until { logger[:error].size > 1 }
+        File.unlink("x")
+        wait_until { files.any? }
+      end
+      expect(files).to include("x/0.pprof")
+    end
+  end
+
+  it "logs a full disk, leaves no part of a file and goes on" do
+    outcome = run_ruby(<<~'RUBY')
+      trap("XFSZ", "IGNORE")
+      _, hard = Process.getrlimit(:FSIZE)
+      Process.setrlimit(:FSIZE, 10, hard)
+      flusher = MemprofilerPprof::FileFlusher.new(new_collector.start, pattern: "%{index}.pprof")
+      flusher.start!.stop!
+      p Dir.children(".")
+      Process.setrlimit(:FSIZE, hard, hard)
+      flusher.start!.stop!
+      p Dir.children(".")
+    RUBY
+    expect(outcome).to have_attributes(stdout: %([]\n["0.pprof"]\n), stderr: /cannot write .*0\.pprof: File too large/)
+  end
+
+  context "with a collector" do
+    it "writes profiles that can be decoded" do
+      collector = new_collector(sample_rate: 1.0).start
+      flusher = described_class.new(collector, pattern: "a.pprof").start!
+      kept = Array.new(10) { Object.new }
+      flusher.stop!
+      expect(Pprof.decode(File.binread("a.pprof")).by_class["Object"]).to eq(kept.size)
+    end
+
+    # In a fresh process, since the first time that code runs it allocates more.
+    it "keeps what its thread allocates out of the profiles" do
+      run_ruby(<<~'RUBY')
+        collector = new_collector(sample_rate: 1.0).start
+        flusher = MemprofilerPprof::FileFlusher.new(collector, interval: 0.02, pattern: "%{index}.pprof")
+        flusher.run { sleep 0.01 until File.exist?("3.pprof") }
+      RUBY
+      samples = files.flat_map { |name| Pprof.decode(File.binread(name)).samples }
+      expect(samples.select { |sample| sample.frames.last&.file.to_s.end_with?("periodic_thread.rb") }).to be_empty
+    end
+
+    # In the parent and the child: what was allocated before the fork, after it in the same process, and in the other.
+    it "writes of parent and child what each allocated" do
+      outcome = run_ruby(<<~'RUBY')
+        collector = new_collector(sample_rate: 1.0).start
+        MemprofilerPprof::FileFlusher.new(collector, pattern: "%{pid}-%{index}.pprof").start!
+        Common, Own, Other = Array.new(3) { Class.new }
+        KEPT = [Common.new]
+        child = fork { KEPT << Other.new }
+        KEPT << Own.new
+        Process.wait(child)
+        print child
+      RUBY
+      child, parent = files.partition { |name| name == "#{outcome.stdout}-0.pprof" }
+      classes = [parent, child].map { |names| Pprof.decode(File.binread(*names)).by_class }
+      expect(classes.map { |counts| counts.slice("Common", "Own", "Other") })
+        .to eq([{ "Common" => 1, "Own" => 1 }, { "Common" => 1, "Other" => 1 }])
+    end
+  end
+
+  it "counts a child's files from 0" do
+    outcome = run_ruby(<<~'RUBY')
+      collector = new_collector.start
+      flusher = MemprofilerPprof::FileFlusher.new(collector, pattern: "%{pid}-%{index}.pprof")
+      2.times { flusher.start!.stop! }
+      pid = fork { flusher.start!.stop! }
+      Process.wait(pid)
+      print pid
+    RUBY
+    expect(files).to include("#{outcome.stdout}-0.pprof")
+  end
+
+  it "activates no default gem, which might not be the version in the program's Gemfile.lock" do
+    code = "collector = new_collector.start
+            MemprofilerPprof::FileFlusher.new(collector).start!.stop!
+            print Gem.loaded_specs.keys.join(' ')"
+    loaded = run_ruby(code, options: ["--disable-did_you_mean", "--disable-error_highlight"])
+    expect(loaded.stdout.split - run_command(RbConfig.ruby, "-e", "print Gem.loaded_specs.keys.join(' ')").stdout.split)
+      .to be_empty
+  end
+end

@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require "pathname"
+require "tmpdir"
+
+RSpec.describe MemprofilerPprof::FilePattern do
+  def expand(pattern, **values)
+    described_class.new(pattern).expand(**values)
+  end
+
+  it "fills in the process's id" do
+    expect(expand("/x/%{pid}", pid: 12)).to eq("/x/12")
+  end
+
+  it "takes the calling process's id if none is given" do
+    expect(expand("/x/%{pid}")).to eq("/x/#{Process.pid}")
+  end
+
+  it "fills in the time in UTC, without colons" do
+    expect(expand("/x/%{isotime}", time: Time.new(2026, 1, 2, 1, 4, 5, "+02:00"))).to eq("/x/20260101T230405Z")
+  end
+
+  it "fills in the seconds since 1970" do
+    expect(expand("/x/%{unixtime}", time: Time.at(1234, 900, :millisecond))).to eq("/x/1234")
+  end
+
+  it "fills in the index, padded if that is asked for" do
+    expect(expand("/%{index}/%<index>04d", index: 7)).to eq("/7/0007")
+  end
+
+  it "fills in the names of directories" do
+    expect(expand("/%{pid}/x", pid: 3)).to eq("/3/x")
+  end
+
+  it "turns two percent signs into one" do
+    expect(expand("/x/100%%")).to eq("/x/100%")
+  end
+
+  it "leaves percent signs in the working directory alone" do
+    Dir.mktmpdir("50%{pid}") do |directory|
+      name = Dir.chdir(directory) { expand("x") }
+      expect(name).to eq(File.join(File.realpath(directory), "x"))
+    end
+  end
+
+  it "stays in the directory in which it was made" do
+    pattern = described_class.new("x")
+    here = Dir.pwd
+    expect(Dir.chdir("/") { pattern.expand }).to eq(File.join(here, "x"))
+  end
+
+  it "accepts a Pathname" do
+    expect(expand(Pathname.new("/x/%{index}"))).to eq("/x/0")
+  end
+
+  it "is the given text as a string" do
+    expect(described_class.new("x/%{pid}").to_s).to eq("x/%{pid}")
+  end
+
+  {
+    "%{foo}" => 'pattern: "%{foo}" has the unknown key "foo", allowed are pid, isotime, unixtime, index',
+    "%<foo>d" => /unknown key "foo", allowed are pid/,
+    "%{}" => /unknown key ""/,
+    "100%" => /has a % that begins no key, write %% for the sign itself/,
+    "%d" => /begins no key/,
+    "%{pid" => /begins no key/,
+    "%<index>" => /begins no key/,
+    "%<isotime>d" => /cannot be expanded: invalid value for Integer/,
+    "" => /is empty/,
+    "a/" => /names a directory/,
+    "a\0b" => /null byte/,
+    "~no-such-user/x" => /cannot be expanded: .*no-such-user/
+  }.each do |pattern, message|
+    it "refuses #{pattern.inspect}" do
+      expect { described_class.new(pattern) }.to raise_error(ArgumentError, message)
+    end
+  end
+
+  it "refuses what is no file name" do
+    expect { described_class.new(3) }.to raise_error(TypeError, "pattern must be a String or Pathname, got 3")
+  end
+end

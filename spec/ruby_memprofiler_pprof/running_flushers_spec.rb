@@ -1,0 +1,155 @@
+# frozen_string_literal: true
+
+# What becomes of flushers in the life of a process: each of these runs a program of its own.
+RSpec.describe MemprofilerPprof::RunningFlushers do
+  # Runs code beside a flusher that writes "process-thread" for each flush, where process and thread are "main" or
+  # "other", and returns these words.
+  def flushes_in(code, interval: 1000, success: true)
+    outcome = run_ruby(<<~RUBY)
+      $stdout.sync = true
+      FIRST = Process.pid
+      collector = new_collector.start
+      say = lambda do |_|
+        flags = [Process.pid == FIRST, Thread.current == Thread.main]
+        $stdout.syswrite("\#{flags.map { |flag| flag ? "main" : "other" }.join("-")} ")
+      end
+      flusher = MemprofilerPprof::BlockFlusher.new(collector, interval: #{interval}, on_flush: say).start!
+      #{code}
+    RUBY
+    expect(outcome).to have_attributes(success?: success, stderr: ""), outcome.to_s
+    outcome.stdout.split
+  end
+
+  it "flush a last time at exit" do
+    expect(flushes_in("")).to eq(["main-main"])
+  end
+
+  it "flush after the program's own exit blocks" do
+    expect(flushes_in('at_exit { print "exit " }')).to eq(%w[exit main-main])
+  end
+
+  it "flush a last time after an exit with a status" do
+    expect(flushes_in("exit 3", success: false)).to eq(["main-main"])
+  end
+
+  it "leave the exit status as it is" do
+    outcome = run_ruby("MemprofilerPprof::BlockFlusher.new(new_collector.start).start!; exit 3")
+    expect(outcome.status.exitstatus).to eq(3)
+  end
+
+  it "flush a last time when the process is told to terminate" do
+    outcome = run_ruby(<<~RUBY)
+      collector = new_collector.start
+      MemprofilerPprof::BlockFlusher.new(collector, on_flush: ->(_) { puts "last" }).start!
+      Process.kill(:TERM, Process.pid)
+      sleep
+    RUBY
+    expect(outcome).to have_attributes(stdout: "last\n", status: have_attributes(termsig: Signal.list["TERM"]))
+  end
+
+  it "do not flush after exit!" do
+    expect(flushes_in("exit!(true)")).to be_empty
+  end
+
+  it "do not flush at exit once they are stopped" do
+    expect(flushes_in("flusher.stop!")).to eq(["main-main"])
+  end
+
+  it "flush a last time when their thread was killed" do
+    expect(flushes_in("(Thread.list - [Thread.main]).each(&:kill).each(&:join)")).to eq(["main-main"])
+  end
+
+  it "each flush a last time" do
+    expect(flushes_in("MemprofilerPprof::BlockFlusher.new(collector, on_flush: say).start!")).to eq(["main-main"] * 2)
+  end
+
+  it "wait at exit for a flush under way" do
+    code = <<~RUBY
+      flusher.stop!
+      begun = Queue.new
+      slow = ->(_) { print "begin "; begun << 1; sleep 0.2; print "end " }
+      MemprofilerPprof::BlockFlusher.new(collector, interval: 0.01, on_flush: slow).start!
+      begun.pop
+    RUBY
+    expect(flushes_in(code).drop(1)).to eq(%w[begin end begin end])
+  end
+
+  it "do not keep the process when a flush hangs" do
+    outcome = run_ruby(<<~RUBY, timeout: 20)
+      MemprofilerPprof::BlockFlusher.const_set(:EXIT_PATIENCE, 0.1)
+      begun = Queue.new
+      hanging = ->(_) { begun << 1; sleep }
+      collector = new_collector.start
+      MemprofilerPprof::BlockFlusher.new(collector, interval: 0.01, on_flush: hanging).start!
+      begun.pop
+    RUBY
+    expect(outcome).to have_attributes(success?: true, stderr: /no last flush: one did not end within 0.1 s/)
+  end
+
+  it "go on in a forked child, with a thread" do
+    words = flushes_in(<<~RUBY, interval: 0.05)
+      flusher.pause
+      Process.wait(fork { flusher.unpause; sleep 0.5; exit! })
+    RUBY
+    expect(words).to include("other-other")
+  end
+
+  it "flush a last time at a child's exit" do
+    expect(flushes_in("Process.wait(fork {})")).to eq(%w[other-main main-main])
+  end
+
+  it "go on in a child's child" do
+    expect(flushes_in("Process.wait(fork { Process.wait(fork {}) })")).to eq(%w[other-main other-main main-main])
+  end
+
+  it "stay paused in a child" do
+    words = flushes_in("flusher.pause; Process.wait(fork { sleep 0.3; exit! })", interval: 0.05)
+    expect(words - ["main-other"]).to eq(["main-main"])
+  end
+
+  it "stay stopped in a child" do
+    expect(flushes_in("flusher.stop!; Process.wait(fork { sleep 0.2 })", interval: 0.1) - ["main-other"])
+      .to eq(["main-main"])
+  end
+
+  it "go on in the parent of a child" do
+    expect(flushes_in("Process.wait(fork { exit! }); sleep 0.5", interval: 0.05)).to include("main-other")
+  end
+
+  it "go on in a daemon" do
+    words = flushes_in(<<~RUBY)
+      reader, writer = IO.pipe
+      if fork
+        writer.close
+        print reader.read
+        exit!(true)
+      end
+      Process.daemon(true)
+      $stdout.reopen(writer)
+    RUBY
+    expect(words).to eq(["other-main"])
+  end
+
+  it "go on in the child when another thread holds their lock at the fork" do
+    code = <<~RUBY
+      lock = flusher.instance_variable_get(:@thread).instance_variable_get(:@mutex)
+      held = Queue.new
+      Thread.new { lock.synchronize { held << 1; sleep } }
+      held.pop
+      Process.wait(fork { flusher.stop! })
+      exit!(true)
+    RUBY
+    expect(flushes_in(code)).to eq(["other-main"])
+  end
+
+  it "can be forked from within the block" do
+    words = flushes_in(<<~RUBY)
+      flusher.stop!
+      forking = ->(profile) { say.call(profile); Process.wait(fork {}) }
+      forking = MemprofilerPprof::BlockFlusher.new(collector, interval: 0.05, on_flush: forking).start!
+      sleep 0.3
+      exit!(true)
+    RUBY
+    expect(words).to include("other-other").or include("other-main")
+  end
+end

@@ -1,0 +1,49 @@
+# frozen_string_literal: true
+
+# A collector for specs of the flushers, where what counts is how often and with what it is flushed.
+class FakeCollector
+  Profile = Struct.new(:pprof_data, :heap_samples_count, :allocation_samples_count)
+
+  attr_accessor :running
+  # What the next flushes raise, an exception each; nil flushes.
+  attr_reader :errors
+  # The options and the thread of each flush.
+  attr_reader :flushes
+
+  def initialize(running: true, samples: 1)
+    @running = running
+    @samples = samples
+    @errors = []
+    @flushes = []
+  end
+
+  def running?
+    @running
+  end
+
+  def flush(**options)
+    @flushes << { options: options, thread: Thread.current, at: Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+    error = @errors.shift
+    raise error if error
+
+    Profile.new("profile #{@flushes.size}", @samples, @samples * 2)
+  end
+end
+
+# Remembers what was logged, as [severity, message].
+class FakeLogger
+  attr_reader :messages
+
+  def initialize
+    @messages = []
+  end
+
+  %i[debug info warn error].each do |severity|
+    define_method(severity) { |message| @messages << [severity, message] }
+  end
+
+  # The messages of one severity.
+  def [](severity)
+    @messages.select { |logged, _| logged == severity }.map(&:last)
+  end
+end

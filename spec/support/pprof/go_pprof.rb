@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "open3"
+require "tmpdir"
+
+module Pprof
+  # Runs `go tool pprof` on profiles.
+  module GoPprof
+    Result = Struct.new(:stdout, :stderr, :status) do
+      def success?
+        status.success?
+      end
+    end
+
+    module_function
+
+    def available?
+      return @available unless @available.nil?
+
+      @available = system("go", "version", out: File::NULL, err: File::NULL) ? true : false
+    end
+
+    # @param profile [String, #pprof_data] the gzipped bytes
+    # @param flags [Array<String>] such as "-top"
+    # @param base [String, #pprof_data, nil] what to subtract, as -diff_base
+    # @return [Result]
+    def run(profile, *flags, base: nil)
+      Dir.mktmpdir("gopprof") do |directory|
+        flags += ["-diff_base=#{file(directory, "base", base)}"] if base
+        # A home and a temporary directory of its own: otherwise it tells where it saves profiles, or of missing ones.
+        environment = { "HOME" => directory, "PPROF_TMPDIR" => directory, "TMPDIR" => directory, "GOFLAGS" => nil,
+                        "GOCACHE" => File.join(Dir.tmpdir, "memprofiler-go-cache") }
+        Result.new(*Open3.capture3(environment, "go", "tool", "pprof", *flags, file(directory, "profile", profile),
+                                   chdir: directory))
+      end
+    end
+
+    def file(directory, name, profile)
+      bytes = profile.respond_to?(:pprof_data) ? profile.pprof_data : profile
+      File.join(directory, "#{name}.pprof").tap { |path| File.binwrite(path, bytes) }
+    end
+  end
+end

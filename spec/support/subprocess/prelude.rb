@@ -1,0 +1,7 @@
+# frozen_string_literal: true
+
+# Is loaded into the programs that `run_ruby` runs: they have `new_collector`, too.
+require "ruby_memprofiler_pprof"
+require_relative "../new_collector"
+
+TOPLEVEL_BINDING.receiver.extend(NewCollector)

@@ -1,0 +1,17 @@
+# frozen_string_literal: true
+
+# Waiting for what another thread or process does.
+module WaitHelpers
+  # Yields until the block's value is true, and returns that.
+  # @raise [RuntimeError] after the timeout, in seconds
+  def wait_until(timeout: 10, what: "it")
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + timeout
+    loop do
+      value = yield
+      return value if value
+      raise "#{what} did not happen within #{timeout} s" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+
+      sleep 0.005
+    end
+  end
+end
