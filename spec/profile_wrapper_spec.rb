@@ -49,6 +49,11 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
       expect(outcome.stdout).to eq("12.5")
     end
 
+    it "is profiled once, however often that is asked for" do
+      outcome = profile_ruby("print MemprofilerPprof::Autostart.start, MemprofilerPprof.collectors.size")
+      expect(outcome.stdout).to eq("true1")
+    end
+
     it "does not notice" do
       outcome = profile(RbConfig.ruby, "-e", "p ARGV; warn $stdin.read.inspect; exit 3", "a b", "")
       expect([outcome.stdout, outcome.stderr, outcome.status.exitstatus]).to eq([%(["a b", ""]\n), %(""\n), 3])

@@ -79,6 +79,7 @@ module MemprofilerPprof
         @handlers
       end
 
+      # Takes a handler out.
       # @api private
       def remove(handler)
         replace { |handlers| handlers.reject { |other| other.equal?(handler) } }
@@ -98,6 +99,7 @@ module MemprofilerPprof
         pid
       end
 
+      # Comes before `_fork` and `daemon`; more than once is harmless.
       # @api private
       def install
         Process.singleton_class.prepend(Hooks)

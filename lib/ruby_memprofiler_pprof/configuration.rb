@@ -16,6 +16,8 @@ module MemprofilerPprof
 
     # A kind of value: what is allowed, in words, and how text becomes a value (nil if it cannot).
     Type = Struct.new(:allowed, :parser) do
+      # @param text [String]
+      # @return [Object, nil]
       def parse(text)
         parser.call(text)
       rescue ArgumentError

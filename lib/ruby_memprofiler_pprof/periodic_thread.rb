@@ -7,12 +7,7 @@ module MemprofilerPprof
   class PeriodicThread
     # The longest single wait in seconds. Longer ones are made of several: there are limits to what a wait can take.
     LONGEST_WAIT = 3600
-    # What the thread runs. Looking up a method or a constant for the first time allocates a cache, which the thread
-    # would be sampled with: so the method is called once while nobody looks, and there is no constant.
-    profiler = MemprofilerPprof
-    BODY = ->(periodic) { profiler.without_profiling { periodic&.__send__(:work_at_interval) } }
-    BODY.call(nil)
-    private_constant :LONGEST_WAIT, :BODY
+    private_constant :LONGEST_WAIT
 
     # @param interval [Numeric] seconds from the beginning of one piece of work to that of the next
     # @param name [String] the thread's name
@@ -78,8 +73,10 @@ module MemprofilerPprof
     private
 
     def start_thread
-      MemprofilerPprof.without_profiling do
-        @thread = Thread.new(self, &BODY)
+      # A local, because the thread would be sampled looking the constant up: that allocates a cache.
+      profiler = MemprofilerPprof
+      profiler.without_profiling do
+        @thread = Thread.new { profiler.without_profiling { work_at_interval } }
         @thread.name = @name
         # Puma warns of threads that a fork would lose; this one comes back.
         @thread.thread_variable_set(:fork_safe, true)

@@ -15,26 +15,17 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
     pretty_backtraces: [true, false],
     seed: [nil, 42]
   }
-  wrong_types = {
-    sample_rate: ["x", nil, :all, Complex(0, 1)],
-    max_heap_samples: ["5", nil, 1.5],
-    max_frames: ["5", nil, 1.5],
-    seed: ["x", 1.5],
-    track_allocations: [nil, 1], object_class: [nil, "true"], object_age: [nil, 0], pretty_backtraces: [nil, :yes],
-    bt_method: ["cfp", nil], liveness: ["auto", nil], sample_type_names: ["go", nil]
-  }
-  wrong_values = {
-    sample_rate: [2, -0.1, Float::NAN, Float::INFINITY, 1.000001, 10**30],
-    max_heap_samples: [0, -1, 2**70], max_frames: [0, -1, 2**70], seed: [-1, 2**64],
-    bt_method: [:psychic], liveness: [:psychic], sample_type_names: [:python]
-  }
-  # What a message must say is allowed.
-  allowed = {
-    sample_rate: /0\.0\.\.1\.0/, max_heap_samples: /Integer in 1\.\.\d+/, max_frames: /Integer in 1\.\.\d+/,
-    seed: /Integer in 0\.\.\d+/, track_allocations: /true or false/, object_class: /true or false/,
-    object_age: /true or false/, pretty_backtraces: /true or false/,
-    bt_method: /:cfp.*:profile_frames.*:backtrace_locations/, liveness: /:auto.*:freeobj/,
-    sample_type_names: /:ruby.*:go/
+  boolean = [/true or false/, [nil, 1, "true"], []]
+  count = [/an Integer in 1\.\.\d+/, ["5", nil, 1.5], [0, -1, 2**70]]
+  # What a message must say is allowed, values of a wrong type, and wrong values.
+  wrong = {
+    sample_rate: [/0\.0\.\.1\.0/, ["x", nil, :all, 1i], [2, -0.1, Float::NAN, Float::INFINITY, 1.000001, 10**30]],
+    max_heap_samples: count, max_frames: count,
+    seed: [/an Integer in 0\.\.\d+/, ["x", 1.5], [-1, 2**64]],
+    track_allocations: boolean, object_class: boolean, object_age: boolean, pretty_backtraces: boolean,
+    bt_method: [/:cfp.*:profile_frames.*:backtrace_locations/, ["cfp", nil], [:psychic]],
+    liveness: [/:auto.*:freeobj/, ["auto", nil], [:psychic]],
+    sample_type_names: [/:ruby.*:go/, ["go", nil], [:python]]
   }
 
   def allocate(count)
@@ -65,23 +56,20 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
     end
   end
 
-  [[wrong_types, TypeError], [wrong_values, ArgumentError]].each do |table, error|
-    table.each do |name, values|
-      values.each do |value|
-        it "raise #{error} for #{name}: #{value.inspect}, with a message that helps" do
-          expect { described_class.new(name => value) }.to raise_error(error) { |raised|
-            expect(raised.message).to start_with("#{name} must be ")
-              .and match(allowed.fetch(name)).and end_with("got #{value.inspect}")
-          }
-        end
+  wrong.each do |name, (allowed, types, values)|
+    [*types.product([TypeError]), *values.product([ArgumentError])].each do |value, error|
+      it "raise #{error} for #{name}: #{value.inspect}, with a message that helps" do
+        expect { described_class.new(name => value) }.to raise_error(error) { |raised|
+          expect(raised.message).to match(/\A#{name} must be .*#{allowed}.*, got #{Regexp.escape(value.inspect)}\z/)
+        }
       end
+    end
 
-      it "raise #{error} in #{name}=, too, and keep the old value" do
-        collector = new_collector
-        before = collector.public_send(name)
-        expect { collector.public_send(:"#{name}=", values.first) }.to raise_error(error, /\A#{name} must be /)
-        expect(collector.public_send(name)).to eq(before)
-      end
+    it "raise in #{name}=, too, and keep the old value" do
+      collector = new_collector(sample_rate: 1.0).start
+      before = collector.public_send(name)
+      expect { collector.public_send(:"#{name}=", types.first) }.to raise_error(TypeError, /\A#{name} must be /)
+      expect(collector.public_send(name)).to eq(before)
     end
   end
 
@@ -90,11 +78,8 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
       .to raise_error(ArgumentError, /:sample_rat\b.*allowed.*sample_rate.*max_heap_samples/)
   end
 
-  it "raise ArgumentError for a keyword that is a String" do
+  it "raise ArgumentError for a keyword that is a String, or an argument that is no keyword" do
     expect { described_class.new("sample_rate" => 1) }.to raise_error(ArgumentError, /"sample_rate"/)
-  end
-
-  it "raise ArgumentError for a positional argument" do
     expect { described_class.new(0.5) }.to raise_error(ArgumentError)
   end
 
@@ -128,22 +113,22 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
   end
 
   describe "seed" do
-    # Prints how many objects of each line are in the profile.
+    # Two of these must not allocate one object more or less while the collector runs, or free one.
     let(:program) { <<~RUBY }
+      GC.disable
       def work(turns)
         i = 0
         while i < turns
-          Object.new
           Object.new
           Object.new
           i += 1
         end
       end
       work(10)
-      collector = MemprofilerPprof::Collector.new(sample_rate: 0.01, seed: Integer(ARGV[0])).start
+      collector = new_collector(sample_rate: 0.01, seed: Integer(ARGV[0])).start
       work(20_000)
       collector.stop
-      collector.flush.write("/dev/stdout")
+      $stdout.binmode.write(collector.flush.pprof_data)
     RUBY
 
     def samples(seed)
@@ -159,5 +144,161 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
     it "makes another choice if it is another" do
       expect(samples(1)).not_to eq(samples(2))
     end
+  end
+
+  describe "max_frames" do
+    def down(levels)
+      levels.zero? ? Object.new : down(levels - 1)
+    end
+
+    def names(levels, **options)
+      profile = profile_of(**options) { Thread.new { down(levels) }.join }
+      profile.samples.find { |sample| sample.labels["class"] == "Object" && sample.names[1].end_with?("down") }.names
+    end
+
+    %i[cfp profile_frames].each do |bt_method|
+      it "replaces the outermost frames of deeper stacks by (truncated) with #{bt_method}" do
+        *inner, outermost = names(50, max_frames: 20, bt_method: bt_method)
+        expect(outermost).to eq("(truncated)")
+        expect(inner.count { |name| name.end_with?("down") }).to be_between(14, 20)
+      end
+    end
+
+    it "leaves a stack alone that is just as deep" do
+      whole = names(3)
+      cut = [whole.size, whole.size - 1].map { |limit| names(3, max_frames: limit).last == "(truncated)" }
+      expect(cut).to eq([false, true])
+    end
+  end
+
+  describe "object_age" do
+    it "adds the garbage collections that were survived as gc_age, with a unit" do
+      collector = new_collector(sample_rate: 1.0, object_age: true).start
+      old = allocate(5)
+      2.times { GC.start }
+      # Nothing may be collected from here on.
+      GC.disable
+      young = allocate(7)
+      samples = Pprof.decode(collector.flush).samples.select { |sample| sample.labels["class"] == "Object" }
+      expect(samples.to_h { |sample| [sample.labels["gc_age"], sample[:retained_objects]] })
+        .to eq(2 => old.size, 0 => young.size)
+      expect(samples.map { |sample| sample.label_units["gc_age"] }.uniq).to match([/\w/])
+    ensure
+      GC.enable
+    end
+
+    it "quantises ages to powers of two" do
+      collector = new_collector(sample_rate: 1.0, object_age: true).start
+      kept = allocate(5)
+      7.times { GC.start }
+      found = Pprof.decode(collector.flush).samples.find { |sample| sample[:retained_objects] == kept.size }
+      # A minor collection or two may come on top.
+      expect(found.labels["gc_age"]).to eq(4).or eq(8)
+    end
+  end
+
+  it "leave out the label class with object_class: false" do
+    profile = profile_of(object_class: false) { @kept = [allocate(10), Array.new(10) { +"x" }] }
+    expect(profile.samples.flat_map { |sample| sample.labels.keys }).to eq([])
+    expect(profile.total(:retained_objects)).to be >= 20
+  end
+
+  it "leave out what was allocated with track_allocations: false, but not what is retained" do
+    profile = profile_of(track_allocations: false) { @kept = allocate(10) }
+    expect(%i[allocations allocations_size].map { |type| profile.total(type) }).to eq([0, 0])
+    expect(profile.by_class["Object"]).to eq(10)
+  end
+
+  it "leave out classes with pretty_backtraces: false" do
+    profile = profile_of(pretty_backtraces: false) { allocate(10) }
+    sample = profile.samples.find { |found| found.labels["class"] == "Object" }
+    expect(sample.names.first(4)).to eq(["new", "block in allocate", "initialize", "new"])
+  end
+
+  it "give the values Go's names with sample_type_names: :go" do
+    profile = profile_of(sample_type_names: :go) { @kept = allocate(10) }
+    expect(profile).to have_attributes(type_names: %w[alloc_objects alloc_space inuse_objects inuse_space],
+                                       default_sample_type: "inuse_space",
+                                       period_type: Pprof::ValueType.new("space", "bytes"))
+    expect(profile.by_class(:inuse_objects)["Object"]).to eq(10)
+  end
+end
+
+RSpec.describe MemprofilerPprof::Collector, "life" do
+  subject(:collector) { new_collector(sample_rate: 1.0) }
+
+  def allocate(count)
+    Array.new(count) { Object.new }
+  end
+
+  def allocated(profile)
+    Pprof.decode(profile).by_class(:allocations).fetch("Object", 0)
+  end
+
+  it "begins and ends with start and stop, which return the collector" do
+    states = [collector.running?, collector.start.running?, collector.stop.running?]
+    expect(states).to eq([false, true, false])
+    expect([collector.start!, collector.stop!]).to eq([collector, collector])
+  end
+
+  it "is as with one start if it is started twice" do
+    collector.start.start
+    allocate(10)
+    expect(allocated(collector.flush)).to eq(10)
+    expect(MemprofilerPprof.collectors).to eq([collector])
+  end
+
+  it "does not begin with a stop" do
+    expect(collector.stop).to equal(collector)
+    expect { collector.flush }.to raise_error(MemprofilerPprof::NotStartedError, /start/)
+  end
+
+  it "goes on after a stop with the next start" do
+    collector.start.stop
+    allocate(5)
+    collector.start
+    allocate(3)
+    expect(allocated(collector.flush)).to eq(3)
+  end
+
+  it "ends with the flush after a stop: a further one gives an empty profile" do
+    kept = collector.profile { @kept = allocate(10) }
+    expect([allocated(kept), Pprof.decode(collector.flush).samples]).to eq([10, []])
+  end
+
+  it "ends with the block of profile, also when that raises" do
+    expect { collector.profile { allocate(10) && raise("oops") } }.to raise_error(RuntimeError, "oops")
+    expect(collector).not_to be_running
+    expect(allocated(collector.flush)).to eq(10)
+  end
+
+  it "needs a block for profile" do
+    expect { collector.profile }.to raise_error(ArgumentError, /block/)
+    expect(collector).not_to be_running
+  end
+
+  it "begins on the main Ractor only" do
+    outcome = run_ruby(<<~RUBY, options: ["-W0"])
+      ractor = Ractor.new do
+        MemprofilerPprof::Collector.new.start
+        "started"
+      rescue MemprofilerPprof::Error => e
+        "\#{e.class}: \#{e.message}"
+      end
+      print ractor.respond_to?(:value) ? ractor.value : ractor.take
+    RUBY
+    expect(outcome.stdout).to match(/\AMemprofilerPprof::RactorError: .*main Ractor/), outcome.to_s
+  end
+
+  it "is that of one object, which cannot be copied" do
+    %i[dup clone].each do |copy|
+      expect { collector.public_send(copy) }.to raise_error(TypeError, /cannot be copied/)
+    end
+  end
+
+  it "raises errors that are all MemprofilerPprof::Error, a StandardError" do
+    expect([MemprofilerPprof::NotStartedError, MemprofilerPprof::RactorError].map(&:superclass).uniq)
+      .to eq([MemprofilerPprof::Error])
+    expect(MemprofilerPprof::Error).to be < StandardError
   end
 end

@@ -33,7 +33,9 @@ RSpec.describe MemprofilerPprof::Configuration do
   end
 
   it "reads decimal numbers only" do
-    expect(from(MAX_FRAMES: "010").collector_options).to eq(max_frames: 10)
+    configuration = from(MAX_FRAMES: "010", SEED: "010", PRIORITY: "010")
+    expect(configuration.collector_options.merge(configuration.flusher_options))
+      .to eq(max_frames: 10, seed: 10, priority: 10)
   end
 
   it "reads the process's environment by default" do

@@ -51,7 +51,6 @@ RSpec.describe MemprofilerPprof::Collector, "lines" do
     "String#+" => ["String", "TEXT + #\n  TEXT"],
     "Array#+" => ["Array", "LIST + LIST #"],
     "a call in a chain" => ["Array", "LIST\n  .itself\n  .+(LIST) #"],
-    "a lambda" => ["Proc", "-> { #\n  1\n}"],
     # Neither has a frame.
     "an attr_writer" => ["FrozenError", "FROZEN.a = 1 #"],
     "an accessor of a Struct" => ["FrozenError", "STRUCT.a = 1 #"]

@@ -1,6 +1,7 @@
 //! The parts of a heap profiler that know no Ruby: which allocations are sampled, how stacks and live samples are
 //! stored, and how a profile is built and encoded.
 
+mod address_index;
 pub mod encode;
 pub mod hash;
 pub mod interner;

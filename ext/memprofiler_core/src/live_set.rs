@@ -1,5 +1,6 @@
 //! The samples whose objects are alive.
 
+use crate::address_index::{self, AddressIndex, Probe};
 use crate::stack_tree::StackId;
 
 /// The class of a sampled object, an id in the caller's table.
@@ -29,27 +30,40 @@ pub struct Sample {
     pub unreported: bool,
 }
 
-/// Samples in a dense list, found by address through an index that is its own filter: most frees are of objects that
-/// were never sampled, and most of those end at an empty slot or a tag that differs, without touching a sample.
-#[derive(Debug, Default)]
-pub struct LiveSet {
-    samples: Vec<Sample>,
-    /// Open addressing with linear probing. A slot is 0 if empty, else `tag << 24 | position + 1`.
-    slots: Vec<u32>,
-    /// `64 - log2(slots.len())`.
-    shift: u32,
+/// What a garbage collection says of a sampled object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is not reachable.
+    Dead,
+    /// It is alive, and may be found dead by the next collection.
+    Young,
+    /// It is alive, and only a major collection can find it dead.
+    Old,
 }
 
-const POSITION_BITS: u32 = 24;
-const POSITION_MASK: u32 = (1 << POSITION_BITS) - 1;
+/// Samples in a dense list, in no particular order but that the old ones come first.
+#[derive(Debug)]
+pub struct LiveSet {
+    samples: Vec<Sample>,
+    /// How many of the samples are known to be old.
+    old: usize,
+    index: Option<AddressIndex>,
+    /// Counts what moves samples upwards in the list.
+    reorderings: u32,
+}
 
 impl LiveSet {
-    /// The most samples that the index can tell apart.
-    pub const MAX_SAMPLES: usize = POSITION_MASK as usize - 1;
+    /// The most samples that a set can hold.
+    pub const MAX_SAMPLES: usize = address_index::MAX_SAMPLES;
 
-    /// An empty set.
-    pub fn new() -> Self {
-        Self::default()
+    /// An empty set whose samples are found by address.
+    pub fn by_address() -> Self {
+        Self { samples: Vec::new(), old: 0, index: Some(AddressIndex::default()), reorderings: 0 }
+    }
+
+    /// An empty set whose samples are only ever looked at one after the other.
+    pub fn by_position() -> Self {
+        Self { samples: Vec::new(), old: 0, index: None, reorderings: 0 }
     }
 
     /// How many samples there are.
@@ -62,7 +76,7 @@ impl LiveSet {
         self.samples.is_empty()
     }
 
-    /// The samples, in no particular order.
+    /// The samples.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
@@ -77,34 +91,87 @@ impl LiveSet {
         self.samples.iter_mut()
     }
 
-    /// Adds a sample whose address is not in the set.
-    pub fn insert(&mut self, sample: Sample) {
-        if (self.samples.len() + 1) * 4 > self.slots.len() * 3 {
-            self.grow_index();
-        }
+    /// A number that changes when samples move upwards in the list, which otherwise happens to none: whoever walks
+    /// downwards meets each sample that was there at the beginning.
+    pub fn reorderings(&self) -> u32 {
+        self.reorderings
+    }
+
+    /// Adds a sample. Returns the one that was at the same address, if the set finds samples by address and has one.
+    #[inline]
+    pub fn insert(&mut self, sample: Sample) -> Option<Sample> {
         if self.samples.len() == self.samples.capacity() {
             // Doubling would leave up to half of the memory unused.
-            self.samples.reserve_exact(self.samples.len() / 2 + 64);
+            self.samples.reserve_exact(self.samples.len() / 4 + 64);
+        }
+        if let Some(index) = &mut self.index {
+            if index.is_full(self.samples.len()) {
+                index.rebuild(&self.samples);
+            }
+            match index.probe(&self.samples, sample.address) {
+                Some(Probe::Found { position, .. }) => {
+                    return Some(std::mem::replace(&mut self.samples[position], sample));
+                }
+                Some(Probe::Free(slot)) => index.fill(slot, sample.address, self.samples.len()),
+                None => {}
+            }
         }
         self.samples.push(sample);
-        self.index(self.samples.len() - 1);
+        None
     }
 
-    /// Removes and returns the sample at `address`, if there is one.
+    /// Removes and returns the sample at `address`, if the set finds samples by address and has it.
+    #[inline]
     pub fn remove(&mut self, address: u64) -> Option<Sample> {
-        let (slot, position) = self.find(address)?;
-        self.remove_slot(slot);
-        Some(self.take(position))
+        let index = self.index.as_mut()?;
+        let Probe::Found { slot, position } = index.probe(&self.samples, address)? else { return None };
+        index.empty(&self.samples, slot);
+        let last = self.samples.len() - 1;
+        if position != last
+            && let Some(Probe::Found { slot, .. }) = index.probe(&self.samples, self.samples[last].address)
+        {
+            index.redirect(slot, position);
+        }
+        Some(self.samples.swap_remove(position))
     }
 
-    /// Removes and returns the sample at `position` in [`samples`](Self::samples); the last sample takes its place.
-    pub fn remove_at(&mut self, position: usize) -> Option<Sample> {
-        self.remove(self.samples.get(position)?.address)
+    /// Removes and returns the sample at `position` in [`samples`](Self::samples); another takes its place.
+    pub fn remove_at(&mut self, mut position: usize) -> Option<Sample> {
+        let address = self.samples.get(position)?.address;
+        if self.index.is_some() {
+            return self.remove(address);
+        }
+        if position < self.old {
+            self.old -= 1;
+            self.samples.swap(position, self.old);
+            position = self.old;
+            self.reorderings += 1;
+        }
+        Some(self.samples.swap_remove(position))
     }
 
-    /// Whether there is a sample at `address`.
-    pub fn contains(&self, address: u64) -> bool {
-        self.find(address).is_some()
+    /// Asks for the fate of each sample after a garbage collection, of the old ones only after a `major` one, removes
+    /// the dead and passes them to `bury`. For a set by position.
+    pub fn collect(&mut self, major: bool, mut fate: impl FnMut(&Sample) -> Fate, mut bury: impl FnMut(Sample)) {
+        let mut position = if major { 0 } else { self.old };
+        while let Some(sample) = self.samples.get(position) {
+            match fate(sample) {
+                Fate::Dead => {
+                    if let Some(dead) = self.remove_at(position) {
+                        bury(dead);
+                    }
+                    // Another sample that was not asked about lies here now.
+                    continue;
+                }
+                Fate::Old if position >= self.old => {
+                    self.samples.swap(position, self.old);
+                    self.old += 1;
+                    self.reorderings += 1;
+                }
+                Fate::Old | Fate::Young => {}
+            }
+            position += 1;
+        }
     }
 
     /// Gives every sample the address that `moved` returns for its old one.
@@ -115,14 +182,17 @@ impl LiveSet {
             changed |= address != sample.address;
             sample.address = address;
         }
-        if changed {
-            self.rebuild_index();
+        if changed && let Some(index) = &mut self.index {
+            index.rebuild(&self.samples);
         }
     }
 
     /// Removes all samples and returns them.
     pub fn drain(&mut self) -> Vec<Sample> {
-        self.slots = Vec::new();
+        self.old = 0;
+        if let Some(index) = &mut self.index {
+            index.clear();
+        }
         std::mem::take(&mut self.samples)
     }
 
@@ -130,104 +200,15 @@ impl LiveSet {
     pub fn shrink(&mut self) {
         if self.samples.capacity() > 2 * self.samples.len() + 1024 {
             self.samples.shrink_to(self.samples.len() * 5 / 4);
-            self.slots = Vec::new();
-            self.grow_index();
+            if let Some(index) = &mut self.index {
+                index.rebuild(&self.samples);
+            }
         }
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.samples.capacity() * size_of::<Sample>() + self.slots.capacity() * size_of::<u32>()
-    }
-
-    #[inline]
-    fn hash(address: u64) -> u64 {
-        // Fibonacci hashing: the product's high bits depend on all bits of the address.
-        address.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
-
-    /// The tag uses bits below those that choose the slot in any table of up to 2^32 slots.
-    #[inline]
-    fn tag(hash: u64) -> u32 {
-        (hash >> 24) as u32 & !POSITION_MASK
-    }
-
-    #[inline]
-    fn find(&self, address: u64) -> Option<(usize, usize)> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        let hash = Self::hash(address);
-        let tag = Self::tag(hash);
-        let mask = self.slots.len() - 1;
-        let mut slot = (hash >> self.shift) as usize;
-        loop {
-            let entry = *self.slots.get(slot)?;
-            if entry == 0 {
-                return None;
-            }
-            if entry & !POSITION_MASK == tag {
-                let position = (entry & POSITION_MASK) as usize - 1;
-                if self.samples[position].address == address {
-                    return Some((slot, position));
-                }
-            }
-            slot = (slot + 1) & mask;
-        }
-    }
-
-    /// Enters the sample at `position` into the index.
-    fn index(&mut self, position: usize) {
-        let hash = Self::hash(self.samples[position].address);
-        let mask = self.slots.len() - 1;
-        let mut slot = (hash >> self.shift) as usize;
-        while self.slots[slot] != 0 {
-            slot = (slot + 1) & mask;
-        }
-        self.slots[slot] = Self::tag(hash) | (position as u32 + 1);
-    }
-
-    /// Empties a slot and moves later ones of the same run back, so that no search ends too early.
-    fn remove_slot(&mut self, mut hole: usize) {
-        let mask = self.slots.len() - 1;
-        let mut next = hole;
-        loop {
-            next = (next + 1) & mask;
-            let entry = self.slots[next];
-            if entry == 0 {
-                break;
-            }
-            let position = (entry & POSITION_MASK) as usize - 1;
-            let home = (Self::hash(self.samples[position].address) >> self.shift) as usize;
-            if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(hole) & mask) {
-                self.slots[hole] = entry;
-                hole = next;
-            }
-        }
-        self.slots[hole] = 0;
-    }
-
-    /// Takes the sample at `position`, which is no longer indexed, out of the list.
-    fn take(&mut self, position: usize) -> Sample {
-        let last = self.samples.len() - 1;
-        if position != last
-            && let Some((slot, _)) = self.find(self.samples[last].address)
-        {
-            self.slots[slot] = (self.slots[slot] & !POSITION_MASK) | (position as u32 + 1);
-        }
-        self.samples.swap_remove(position)
-    }
-
-    fn grow_index(&mut self) {
-        let slots = ((self.samples.len() + 1) * 4 / 3 + 1).next_power_of_two().max(64);
-        self.slots = vec![0; slots];
-        self.shift = 64 - slots.trailing_zeros();
-        (0..self.samples.len()).for_each(|position| self.index(position));
-    }
-
-    fn rebuild_index(&mut self) {
-        self.slots.fill(0);
-        (0..self.samples.len()).for_each(|position| self.index(position));
+        self.samples.capacity() * size_of::<Sample>() + self.index.as_ref().map_or(0, AddressIndex::bytes)
     }
 }
 
@@ -250,15 +231,15 @@ mod tests {
     #[test]
     fn agrees_with_a_map_under_random_operations() {
         let mut random = SmallRng::seed_from_u64(3);
-        let (mut set, mut model) = (LiveSet::new(), HashMap::new());
+        let (mut set, mut model) = (LiveSet::by_address(), HashMap::new());
         for step in 0..200_000u32 {
             // Few enough addresses that inserts, hits and misses all happen often.
             let address = 0x7f00_0000_0000 + random.random_range(0..6_000u64) * 40;
             if random.random::<bool>() {
                 assert_eq!(set.remove(address).map(|s| s.born), model.remove(&address));
-            } else if !model.contains_key(&address) {
-                set.insert(sample(address, step));
-                model.insert(address, step);
+            } else if let std::collections::hash_map::Entry::Vacant(free) = model.entry(address) {
+                free.insert(step);
+                assert!(set.insert(sample(address, step)).is_none());
             }
             assert_eq!(set.len(), model.len());
         }
@@ -270,17 +251,22 @@ mod tests {
 
     #[test]
     fn samples_are_found_at_their_new_addresses_after_a_move() {
-        let mut set = LiveSet::new();
-        (0..100).for_each(|i| set.insert(sample(i * 40, i as u32)));
+        let mut set = LiveSet::by_address();
+        for i in 0..100 {
+            set.insert(sample(i * 40, i as u32));
+        }
         set.relocate(|address| if address % 80 == 0 { address + 1_000_000 } else { address });
-        assert!(!set.contains(80) && set.contains(40));
+        assert!(set.remove(80).is_none());
+        assert_eq!(set.remove(40).map(|s| s.born), Some(1));
         assert_eq!(set.remove(1_000_080).map(|s| s.born), Some(2));
     }
 
     #[test]
     fn walking_downwards_visits_every_sample_in_spite_of_removals() {
-        let mut set = LiveSet::new();
-        (0..1000).for_each(|i| set.insert(sample(i * 40, i as u32)));
+        let mut set = LiveSet::by_address();
+        for i in 0..1000 {
+            set.insert(sample(i * 40, i as u32));
+        }
         let (mut seen, mut position) = (vec![0; 1000], 1000);
         while position > 0 {
             position -= 1;
@@ -300,8 +286,58 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_is_allocated_again_returns_the_sample_that_died() {
+        let mut set = LiveSet::by_address();
+        set.insert(sample(40, 1));
+        assert_eq!(set.insert(sample(40, 2)).map(|s| s.born), Some(1));
+        assert_eq!((set.len(), set.remove(40).map(|s| s.born)), (1, Some(2)));
+    }
+
+    #[test]
+    fn collections_find_the_dead_and_ask_about_the_old_only_when_major() {
+        let mut random = SmallRng::seed_from_u64(5);
+        let mut set = LiveSet::by_position();
+        let (mut alive, mut next) = (HashMap::<u64, bool>::new(), 0u64);
+        for round in 0..300 {
+            for _ in 0..random.random_range(0..50) {
+                set.insert(sample(next, 0));
+                alive.insert(next, false);
+                next += 1;
+            }
+            let major = round % 5 == 0;
+            let mut dead = Vec::new();
+            for (&address, old) in &mut alive {
+                if (major || !*old) && random.random_range(0..4) == 0 {
+                    dead.push(address);
+                } else if random.random_range(0..3) == 0 {
+                    *old = true;
+                }
+            }
+            let mut buried = Vec::new();
+            set.collect(
+                major,
+                |sample| match (dead.contains(&sample.address), alive[&sample.address]) {
+                    (true, _) => Fate::Dead,
+                    (_, true) => Fate::Old,
+                    _ => Fate::Young,
+                },
+                |sample| buried.push(sample.address),
+            );
+            buried.sort_unstable();
+            dead.sort_unstable();
+            assert_eq!(buried, dead);
+            alive.retain(|address, _| !dead.contains(address));
+            let mut left: Vec<_> = set.samples().iter().map(|sample| sample.address).collect();
+            left.sort_unstable();
+            let mut expected: Vec<_> = alive.keys().copied().collect();
+            expected.sort_unstable();
+            assert_eq!(left, expected);
+        }
+    }
+
+    #[test]
     fn memory_per_sample_is_bounded() {
-        let mut set = LiveSet::new();
+        let mut set = LiveSet::by_address();
         for i in 0..300_000u64 {
             set.insert(sample(i * 40, 0));
             assert!(i < 10_000 || set.bytes() <= 48 * set.len(), "{} at {i}", set.bytes());

@@ -1,12 +1,12 @@
 //! From an execution context to a stored stack, in a hook.
 
-use super::contexts::{Contexts, SeenFrame};
+use super::contexts::{Contexts, Seen};
 use super::deferred::Deferred;
 use super::keys::Function;
 use super::options::BacktraceMethod;
-use crate::vm::frames::{ControlFrames, LAYOUT, Running, imemo_type};
+use crate::vm::frames::{ControlFrames, LAYOUT, Running, SeenFrame, imemo_type};
 use crate::vm::gc;
-use crate::vm::layout::{IMEMO_ISEQ, Layout};
+use crate::vm::layout::IMEMO_ISEQ;
 use crate::vm::object::Type;
 use crate::vm::position::Position;
 use memprofiler_core::stack_tree::{StackId, StackTree};
@@ -57,7 +57,7 @@ impl Capture {
     ) -> StackId {
         match (method, LAYOUT) {
             // SAFETY: the caller's promise.
-            (BacktraceMethod::ControlFrames, Some(layout)) => unsafe { self.walk(context, layout, allocated, holder) },
+            (BacktraceMethod::ControlFrames, Some(_)) => unsafe { self.walk(context, allocated, holder) },
             (BacktraceMethod::BacktraceLocations, _) => {
                 let number = self.deferred.number(context);
                 self.stacks.extend(StackId::EMPTY, Function::Deferred(number).key(), 0).0
@@ -72,32 +72,30 @@ impl Capture {
     /// # Safety
     /// As for [`stack`](Self::stack).
     #[inline]
-    unsafe fn walk(&mut self, context: *const u8, layout: &Layout, allocated: Type, holder: VALUE) -> StackId {
+    unsafe fn walk(&mut self, context: *const u8, allocated: Type, holder: VALUE) -> StackId {
         let Self { stacks, contexts, truncated, max_frames, .. } = self;
         // SAFETY: the caller's promise.
-        let frames = unsafe { ControlFrames::of(context, layout) };
+        let frames = unsafe { ControlFrames::of(context) };
         let seen = contexts.of(context, |stack| stacks.release(stack));
         let base = first_frame(frames.len(), *max_frames);
         if base != seen.base {
-            seen.frames.drain(..).for_each(|frame| stacks.release(frame.stack));
+            seen.frames.drain(..).for_each(|seen| stacks.release(seen.stack));
             seen.base = base;
         }
-        let mut shared = 0;
         let limit = seen.frames.len().min(comparable(&frames) - base);
-        // SAFETY: the index is below the number of frames, and the context does not run on inside the hook.
-        while shared < limit && unsafe { is_same(&frames, base + shared, &seen.frames[shared]) } {
-            shared += 1;
-        }
-        seen.frames.drain(shared..).rev().for_each(|frame| stacks.release(frame.stack));
+        // SAFETY: as many frames can be compared, and the context does not run on inside the hook. What was seen is kept
+        // alive by the references to its stacks.
+        let shared = unsafe { frames.unchanged(base, seen.frames[..limit].iter().map(|seen| &seen.frame)) };
+        seen.frames.drain(shared..).rev().for_each(|seen| stacks.release(seen.stack));
         let root = if base == 0 { StackId::EMPTY } else { *truncated };
-        let mut leaf = seen.frames.last().map_or(root, |frame| frame.stack);
+        let mut leaf = seen.frames.last().map_or(root, |seen| seen.stack);
         for index in base + shared..frames.len() {
             // SAFETY: as above.
             let frame = unsafe { frames.get(index) };
             // SAFETY: the frame is on the stack.
             let entry = unsafe { frame.method_entry() };
             // SAFETY: the frame is on the stack.
-            let function = match unsafe { frame.running(entry, layout) } {
+            let function = match unsafe { frame.running(entry) } {
                 Running::Ruby { iseq, position } => {
                     let position = if index + 1 == frames.len() { position.innermost(allocated) } else { position };
                     Some((Function::Walked { iseq, entry }, position.raw()))
@@ -118,7 +116,8 @@ impl Capture {
                     leaf
                 }
             };
-            seen.frames.push(SeenFrame { pc: frame.pc, iseq: frame.iseq, entry, stack: leaf });
+            // SAFETY: the frame is on the stack.
+            seen.frames.push(Seen { frame: unsafe { SeenFrame::new(&frame, entry) }, stack: leaf });
         }
         stacks.retain(leaf);
         leaf
@@ -195,21 +194,6 @@ fn first_frame(count: usize, max_frames: usize) -> usize {
     }
     let step = (max_frames / 4).max(1);
     (count - max_frames).div_ceil(step) * step
-}
-
-/// Whether frame number `index` runs what it ran when it was seen.
-///
-/// # Safety
-/// As for [`ControlFrames::get`].
-#[inline]
-unsafe fn is_same(frames: &ControlFrames, index: usize, seen: &SeenFrame) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let frame = frames.get(index);
-        frame.pc == seen.pc
-            && frame.iseq == seen.iseq
-            && ((seen.entry != 0 && frame.names(seen.entry)) || frame.method_entry() == seen.entry)
-    }
 }
 
 /// Tells the GC of the references of the innermost function of `stack`.

@@ -1,15 +1,13 @@
 //! The last stack seen in each execution context: most stacks differ from it in a few innermost frames only.
 
+use crate::vm::frames::SeenFrame;
 use memprofiler_core::stack_tree::StackId;
-use rb_sys::VALUE;
 
-/// A control frame as it was, and the stack that ends in it. Holds a reference to the stack, which keeps the objects
-/// that the words refer to alive: equal words mean the same code.
+/// A control frame as it was, and the stack that ends in it. Holds a reference to the stack, which keeps what the frame
+/// refers to alive: equal words mean the same code.
 #[derive(Debug, Clone, Copy)]
-pub struct SeenFrame {
-    pub pc: usize,
-    pub iseq: VALUE,
-    pub entry: VALUE,
+pub struct Seen {
+    pub frame: SeenFrame,
     pub stack: StackId,
 }
 
@@ -19,7 +17,7 @@ pub struct SeenStack {
     context: usize,
     /// The number of the control frame that `frames` begins with.
     pub base: usize,
-    pub frames: Vec<SeenFrame>,
+    pub frames: Vec<Seen>,
 }
 
 /// How many contexts are remembered. A program that switches among more fibers than this pays for whole walks.
@@ -58,7 +56,7 @@ impl Contexts {
         }
         self.victim = (self.victim + 1) % CAPACITY;
         let stack = &mut self.stacks[self.victim];
-        stack.frames.drain(..).map(|frame| frame.stack).for_each(release);
+        stack.frames.drain(..).map(|seen| seen.stack).for_each(release);
         stack.context = context;
         self.victim
     }
@@ -66,12 +64,12 @@ impl Contexts {
     /// Forgets everything; the references are passed to `release`.
     pub fn clear(&mut self, release: impl FnMut(StackId)) {
         let stacks = std::mem::take(&mut self.stacks);
-        stacks.into_iter().flat_map(|stack| stack.frames).map(|frame| frame.stack).for_each(release);
+        stacks.into_iter().flat_map(|stack| stack.frames).map(|seen| seen.stack).for_each(release);
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         self.stacks.capacity() * size_of::<SeenStack>()
-            + self.stacks.iter().map(|stack| stack.frames.capacity() * size_of::<SeenFrame>()).sum::<usize>()
+            + self.stacks.iter().map(|stack| stack.frames.capacity() * size_of::<Seen>()).sum::<usize>()
     }
 }

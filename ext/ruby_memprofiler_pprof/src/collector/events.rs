@@ -62,6 +62,22 @@ unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
     }
 }
 
+/// At the end of each mark phase.
+///
+/// # Safety
+/// To be called by the VM alone, as a raw GC_END_MARK hook with a collector's hook data.
+pub(super) unsafe extern "C" fn on_end_mark(data: VALUE, _arg: *const TraceArg) {
+    // SAFETY: a collector is kept alive for as long as it has hooks.
+    let collector = unsafe { Collector::from_hook_data(data) };
+    collector.collections.saw_one();
+    // SAFETY: in the hook.
+    let work =
+        AssertUnwindSafe(|| collector.state.with(|state| unsafe { state.collected(collector.collections.is_major()) }));
+    if catch_unwind(work).is_err() {
+        collector.panicked("GC_END_MARK");
+    }
+}
+
 /// At each death.
 ///
 /// # Safety

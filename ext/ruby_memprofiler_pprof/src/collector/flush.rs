@@ -120,8 +120,9 @@ impl Collector {
             hold_start: start,
             deferred: 0,
         };
+        self.check_collections(ruby);
         // The dead that still wait to be swept belong to this interval.
-        gc::settle(ruby);
+        flush.settle();
         flush.deferred = self.state.with(|state| {
             state.flush_number = state.flush_number.wrapping_add(1);
             state.capture.deferred.latest()
@@ -186,11 +187,17 @@ impl Flush<'_> {
     /// deaths meanwhile, when the last sample takes the place of the dead one.
     fn live_samples(&mut self) -> Result<(), Error> {
         let collector = self.collector;
-        let mut position = collector.state.with(|state| state.live.len());
+        let (mut position, mut order) = (usize::MAX, 0);
         let mut measured = None;
         loop {
             // The dead must be gone before anything in the live set is read, also after Ruby code ran below.
-            gc::settle(self.ruby);
+            self.settle();
+            collector.state.with(|state| {
+                // What a collection has moved upwards may have been passed over.
+                if order != state.live.reorderings() || position > state.live.len() {
+                    (position, order) = (state.live.len(), state.live.reorderings());
+                }
+            });
             match collector.state.with(|state| self.visit(state, &mut position, &mut measured)) {
                 Pause::Done => return Ok(()),
                 Pause::OutOfTime => self.let_others_run()?,
@@ -207,6 +214,13 @@ impl Flush<'_> {
                     measured = Some((object, size.unwrap_or_else(|_| memsize::slot_size(object))));
                 }
             }
+        }
+    }
+
+    /// Makes sure that what is in the live set is alive. With mark bits it always is.
+    fn settle(&self) {
+        if !self.collector.uses_mark_bits() {
+            self.collector.collections.info(self.ruby).settle(self.ruby);
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod capture;
 mod cell;
+mod collections;
 mod contexts;
 mod deferred;
 mod events;
@@ -19,12 +20,15 @@ pub use flush::{FlushOptions, Flushed};
 pub use hooked::hooked;
 pub use state::State;
 
-use crate::vm::hooks::{self, FREEOBJ, NEWOBJ};
+use crate::vm::hooks::{self, END_MARK, FREEOBJ, NEWOBJ};
+use crate::vm::marks::Marks;
 use crate::vm::{gc, object};
 use cell::HookCell;
-use magnus::Value;
+use collections::Collections;
 use magnus::rb_sys::AsRawValue;
-use options::Options;
+use magnus::{Ruby, Value};
+use memprofiler_core::live_set::LiveSet;
+use options::{Liveness, Options};
 use rb_sys::VALUE;
 use std::cell::Cell;
 use std::time::Instant;
@@ -50,6 +54,7 @@ pub struct Collector {
     holder: Cell<VALUE>,
     phase: Cell<Phase>,
     started: Cell<bool>,
+    collections: Collections,
     /// When the interval of the next flush began.
     interval_start: Cell<Instant>,
     /// Samples that found the state in use.
@@ -81,6 +86,7 @@ impl Collector {
             holder: Cell::new(rb_sys::Qnil as VALUE),
             phase: Cell::new(Phase::Idle),
             started: Cell::new(false),
+            collections: Collections::default(),
             interval_start: Cell::new(Instant::now()),
             contended: Cell::new(0),
             panicked: Cell::new(None),
@@ -127,25 +133,79 @@ impl Collector {
     ///
     /// # Safety
     /// On the main Ractor.
-    pub unsafe fn start(&self, holder: Value) {
+    pub unsafe fn start(&self, ruby: &Ruby, holder: Value) {
         if self.phase.get() == Phase::Running {
             return;
         }
         self.disarmed.set(None);
         self.started.set(true);
-        // The self-test has run by now.
-        self.state.with(|state| state.configure(state.options.clone()));
         if self.phase.get() == Phase::Idle {
+            let asked = self.options().liveness;
+            let marks = if asked == Liveness::FreeObject { None } else { Marks::find(ruby) };
+            self.state.with(|state| {
+                // The self-test has run by now.
+                state.configure(state.options.clone());
+                state.marks = marks;
+                state.live = if marks.is_some() { LiveSet::by_position() } else { LiveSet::by_address() };
+            });
             self.anchor(holder.as_raw());
             self.interval_start.set(Instant::now());
-            // Deaths first: an object must not be in the live set while its death would go unseen.
             // SAFETY: the caller's promise; `anchor` keeps the collector alive and in place.
-            unsafe { hooks::add(events::on_freeobj, FREEOBJ, self.hook_data()) };
+            unsafe { self.follow_deaths(ruby) };
         }
         self.countdown.set(self.state.with(|state| state.sampler.next_gap()));
         // SAFETY: as above.
         unsafe { hooks::add(events::on_newobj, NEWOBJ, self.hook_data()) };
         self.phase.set(Phase::Running);
+    }
+
+    /// Adds the hooks that tell of deaths.
+    ///
+    /// # Safety
+    /// On the main Ractor; the collector must be anchored.
+    unsafe fn follow_deaths(&self, ruby: &Ruby) {
+        self.collections.begin(ruby);
+        // SAFETY: the caller's promise.
+        unsafe {
+            hooks::add(events::on_end_mark, END_MARK, self.hook_data());
+            if !self.uses_mark_bits() {
+                hooks::add(events::on_freeobj, FREEOBJ, self.hook_data());
+            }
+        }
+    }
+
+    fn uses_mark_bits(&self) -> bool {
+        self.state.with(|state| state.marks.is_some())
+    }
+
+    /// If deaths may have gone unnoticed, forgets which objects are alive, and sees to it that the hooks are on again.
+    fn check_collections(&self, ruby: &Ruby) {
+        let missed = self.collections.missed(ruby);
+        if missed == 0 || self.phase.get() == Phase::Idle {
+            return;
+        }
+        self.state.with(|state| {
+            state.counters.missed_collections += u64::from(missed);
+            state.distrust();
+        });
+        // Adding a hook makes the VM look at which events are wanted, which undoes Bug #19112.
+        // SAFETY: as in `stop`; a collector that is not idle is anchored.
+        unsafe {
+            self.unfollow_deaths();
+            self.follow_deaths(ruby);
+        }
+    }
+
+    /// Removes the hooks that tell of deaths.
+    ///
+    /// # Safety
+    /// On the main Ractor.
+    unsafe fn unfollow_deaths(&self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            hooks::remove(events::on_end_mark, self.hook_data());
+            hooks::remove(events::on_freeobj, self.hook_data());
+        }
     }
 
     /// Ends sampling. Deaths are followed on, so that the next flush tells the truth.
@@ -170,7 +230,7 @@ impl Collector {
     /// Takes the last hook off and forgets all samples.
     fn disconnect(&self) {
         // SAFETY: as in `stop`.
-        unsafe { hooks::remove(events::on_freeobj, self.hook_data()) };
+        unsafe { self.unfollow_deaths() };
         self.phase.set(Phase::Idle);
         self.state.with(State::clear);
         self.release_anchor();

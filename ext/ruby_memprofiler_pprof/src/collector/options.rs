@@ -17,8 +17,12 @@ pub enum BacktraceMethod {
 /// How deaths are noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
+    /// By whatever is best on this Ruby.
+    Auto,
     /// By the hook that the GC calls for each object it frees.
     FreeObject,
+    /// By asking, at the end of each mark phase, which of the sampled objects are marked.
+    MarkBits,
 }
 
 impl BacktraceMethod {
@@ -36,7 +40,9 @@ impl Liveness {
     /// The symbol that users know it by.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::FreeObject => "freeobj",
+            Self::MarkBits => "mark_bits",
         }
     }
 }
@@ -72,7 +78,7 @@ impl Default for Options {
             max_heap_samples: 50_000,
             track_allocations: true,
             bt_method: BacktraceMethod::ControlFrames,
-            liveness: Liveness::FreeObject,
+            liveness: Liveness::Auto,
             max_frames: 1000,
             object_class: true,
             object_age: false,

@@ -7,6 +7,7 @@ use super::options::{BacktraceMethod, Options};
 use super::walker;
 use crate::vm::errno::SavedErrno;
 use crate::vm::hooks::TraceArg;
+use crate::vm::marks::Marks;
 use crate::vm::names::FunctionName;
 use crate::vm::object::{Type, class, flags};
 use crate::vm::{gc, memsize};
@@ -31,6 +32,8 @@ pub struct Counters {
     pub halvings: u64,
     /// Deaths that no hook told of: the address was allocated again.
     pub missed_deaths: u64,
+    /// Garbage collections that no hook told of.
+    pub missed_collections: u64,
     /// Flushes completed.
     pub flushes: u64,
 }
@@ -47,6 +50,8 @@ pub struct State {
     rate: RateId,
     pub capture: Capture,
     pub live: LiveSet,
+    /// How deaths are noticed; None is by FREEOBJ.
+    pub marks: Option<Marks>,
     pub classes: Interner<u64, ()>,
     pub tally: Tally,
     pub function_names: NameTable<FunctionName>,
@@ -75,7 +80,8 @@ impl State {
             rates,
             rate,
             capture: Capture::new(truncated),
-            live: LiveSet::new(),
+            live: LiveSet::by_address(),
+            marks: None,
             classes: Interner::new(),
             tally: Tally::new(),
             function_names,
@@ -111,12 +117,8 @@ impl State {
         let class = self.class_id(Class::of_header(flags, class), holder);
         // SAFETY: the VM runs the hook in this context.
         let stack = unsafe { self.capture.stack(self.method, arg.context, Type::of_flags(flags), holder) };
-        if let Some(dead) = self.live.remove(object as u64) {
-            self.counters.missed_deaths += 1;
-            self.bury(&dead, memsize::slot_size(object));
-        }
         self.counters.samples += 1;
-        self.live.insert(Sample {
+        let replaced = self.live.insert(Sample {
             address: object as u64,
             stack,
             class,
@@ -125,6 +127,10 @@ impl State {
             seen: self.flush_number,
             unreported: true,
         });
+        if let Some(dead) = replaced {
+            self.counters.missed_deaths += 1;
+            self.bury(&dead, memsize::slot_size(object));
+        }
         while self.live.len() > self.options.max_heap_samples {
             self.halve();
         }
@@ -138,12 +144,52 @@ impl State {
     pub unsafe fn freed(&mut self, object: VALUE) {
         if let Some(sample) = self.live.remove(object as u64) {
             let _errno = SavedErrno::new();
-            let size = if sample.unreported && self.options.track_allocations {
-                // SAFETY: the object passed to the hook is intact.
-                unsafe { memsize::of_plain(object) }.unwrap_or_else(|| memsize::slot_size(object))
-            } else {
-                0
-            };
+            // SAFETY: the object passed to the hook is intact.
+            let size = unsafe { self.size_at_death(&sample) };
+            self.bury(&sample, size);
+        }
+    }
+
+    /// Removes the samples that a garbage collection has found dead.
+    ///
+    /// # Safety
+    /// In a GC_END_MARK hook.
+    pub unsafe fn collected(&mut self, major: bool) {
+        let Some(marks) = self.marks else { return };
+        let _errno = SavedErrno::new();
+        let now = gc::count();
+        let mut live = std::mem::replace(&mut self.live, LiveSet::by_position());
+        live.collect(
+            major,
+            // SAFETY: a sample in the live set was alive when the mark phase began.
+            |sample| unsafe { marks.fate(sample.address as VALUE, now.wrapping_sub(sample.born)) },
+            |sample| {
+                // SAFETY: what is found dead at the end of marking is intact until it is swept.
+                let size = unsafe { self.size_at_death(&sample) };
+                self.bury(&sample, size);
+            },
+        );
+        self.live = live;
+    }
+
+    /// The bytes of a sample's object that is dying, if they are still wanted.
+    ///
+    /// # Safety
+    /// In a hook in which the object is intact.
+    unsafe fn size_at_death(&self, sample: &Sample) -> usize {
+        let object = sample.address as VALUE;
+        if sample.unreported && self.options.track_allocations {
+            // SAFETY: the caller's promise.
+            unsafe { memsize::of_plain(object) }.unwrap_or_else(|| memsize::slot_size(object))
+        } else {
+            0
+        }
+    }
+
+    /// Forgets which objects are alive, because deaths may have gone unnoticed. What is known of allocations stays.
+    pub fn distrust(&mut self) {
+        for sample in self.live.drain() {
+            let size = memsize::slot_size(sample.address as VALUE);
             self.bury(&sample, size);
         }
     }

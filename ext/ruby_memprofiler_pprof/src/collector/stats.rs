@@ -34,7 +34,7 @@ impl Collector {
         let (contended, disarmed) = (self.contended.get(), self.disarmed.get());
         self.state.with(|state| Statistics {
             bt_method: state.method,
-            liveness: state.options.liveness,
+            liveness: if state.marks.is_some() { Liveness::MarkBits } else { Liveness::FreeObject },
             effective_sample_rate: state.sampler.rate(),
             live_samples: state.live.len(),
             unreported_entries: state.tally.len(),
@@ -69,10 +69,15 @@ pub fn remarks(state: &State) -> Vec<String> {
         format!("sample_rate={}", state.sampler.rate()),
         format!("max_heap_samples={}", state.options.max_heap_samples),
         format!("bt_method={}", state.method.name()),
-        format!("liveness={}", state.options.liveness.name()),
+        format!("liveness={}", if state.marks.is_some() { Liveness::MarkBits } else { Liveness::FreeObject }.name()),
     ];
     if state.thinned_since_flush > 0 {
         remarks.push(format!("thinned_samples={}", state.thinned_since_flush));
+    }
+    if state.counters.missed_collections > 0 {
+        let missed = state.counters.missed_collections;
+        remarks
+            .push(format!("missed_collections={missed}: earlier live samples were dropped, since some may have died"));
     }
     if state.counters.missed_deaths > 0 {
         remarks.push(format!("missed_deaths={}", state.counters.missed_deaths));

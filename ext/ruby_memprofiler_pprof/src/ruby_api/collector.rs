@@ -91,7 +91,7 @@ fn start(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<Obj<RubyCollector>, Er
     check_ractors(ruby)?;
     walker::check(ruby)?;
     // SAFETY: on the main Ractor, as just checked.
-    unsafe { this.collector.start(this.as_value()) };
+    unsafe { this.collector.start(ruby, this.as_value()) };
     Ok(this)
 }
 
@@ -220,6 +220,7 @@ fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
     hash.aset(ruby.to_symbol("thinned_samples"), stats.counters.thinned)?;
     hash.aset(ruby.to_symbol("halvings"), stats.counters.halvings)?;
     hash.aset(ruby.to_symbol("missed_deaths"), stats.counters.missed_deaths)?;
+    hash.aset(ruby.to_symbol("missed_collections"), stats.counters.missed_collections)?;
     hash.aset(ruby.to_symbol("contended"), stats.contended)?;
     hash.aset(ruby.to_symbol("flushes"), stats.counters.flushes)?;
     hash.aset(ruby.to_symbol("unreported_entries"), stats.unreported_entries)?;

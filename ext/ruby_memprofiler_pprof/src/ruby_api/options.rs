@@ -28,6 +28,9 @@ const BT_METHODS: [(&str, BacktraceMethod); 3] = [
     ("backtrace_locations", BacktraceMethod::BacktraceLocations),
 ];
 
+const LIVENESS: [(&str, Liveness); 3] =
+    [("auto", Liveness::Auto), ("freeobj", Liveness::FreeObject), ("mark_bits", Liveness::MarkBits)];
+
 const SAMPLE_TYPE_NAMES: [(&str, SampleTypeNames); 2] = [("ruby", SampleTypeNames::Ruby), ("go", SampleTypeNames::Go)];
 
 /// Changes `options` as a hash of keywords says.
@@ -55,7 +58,7 @@ pub fn set(ruby: &Ruby, options: &mut Options, name: &str, value: Value) -> Resu
         }
         "track_allocations" => options.track_allocations = boolean(ruby, name, value)?,
         "bt_method" => options.bt_method = choice(ruby, name, value, &BT_METHODS)?,
-        "liveness" => options.liveness = liveness(ruby, name, value)?,
+        "liveness" => options.liveness = choice(ruby, name, value, &LIVENESS)?,
         "max_frames" => options.max_frames = integer(ruby, name, value, 1, Options::MAX_FRAMES as u64)? as usize,
         "object_class" => options.object_class = boolean(ruby, name, value)?,
         "object_age" => options.object_age = boolean(ruby, name, value)?,
@@ -127,11 +130,4 @@ fn choice<T: Copy>(ruby: &Ruby, name: &str, value: Value, choices: &[(&str, T)])
         .find(|(choice, _)| *choice == chosen)
         .map(|&(_, choice)| choice)
         .ok_or_else(|| argument(ruby, Wrong::Value, name, value, &allowed()))
-}
-
-fn liveness(ruby: &Ruby, name: &str, value: Value) -> Result<Liveness, Error> {
-    let choices = [("auto", Some(Liveness::FreeObject)), ("freeobj", Some(Liveness::FreeObject)), ("mark_bits", None)];
-    choice(ruby, name, value, &choices)?.ok_or_else(|| {
-        Error::new(ruby.exception_not_imp_error(), "liveness: :mark_bits is not implemented yet; use :freeobj")
-    })
 }

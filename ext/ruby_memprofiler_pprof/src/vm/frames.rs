@@ -11,6 +11,15 @@ use rb_sys::VALUE;
 /// Where this Ruby keeps what the walker reads; None for a minor version that layout.rs does not know.
 pub const LAYOUT: Option<&Layout> = layout::for_version(super::RUBY_MAJOR, super::RUBY_MINOR);
 
+/// The bytes from one control frame to the next; a constant, for the sake of the loop over them.
+const FRAME_SIZE: usize = match LAYOUT {
+    Some(layout) => layout.cfp_size,
+    None => 1,
+};
+
+/// Whether frames of C code have no program counter. On newer Rubies JIT compilers leave it as it was.
+const NATIVE_PC_IS_NULL: bool = cfg!(not(ruby_gte_3_3));
+
 /// The words of a control frame that identify what runs in it.
 #[derive(Debug, Clone, Copy)]
 pub struct ControlFrame {
@@ -20,6 +29,50 @@ pub struct ControlFrame {
     pub iseq: VALUE,
     /// The environment: flags at 0, the previous environment at -1, method entry or cref at -2.
     pub ep: *const VALUE,
+}
+
+/// A control frame as it was at an earlier time.
+#[derive(Debug, Clone, Copy)]
+pub struct SeenFrame {
+    pc: usize,
+    iseq: VALUE,
+    /// The frame's method entry, or one of the following, which are not equal to any word of an environment.
+    entry: VALUE,
+}
+
+/// The frame has no method entry, but one of a block in the same place may have one.
+const NO_ENTRY: VALUE = 1;
+/// The frame has no method entry, and none that runs the same code can have one: it is the body of a file or class.
+const NEVER_AN_ENTRY: VALUE = 3;
+
+impl SeenFrame {
+    /// Remembers `frame`, whose method entry is `entry` or 0.
+    ///
+    /// # Safety
+    /// The frame must be on the stack.
+    pub unsafe fn new(frame: &ControlFrame, entry: VALUE) -> Self {
+        // SAFETY: the environment of a frame on the stack has its three words.
+        let local = (unsafe { *frame.ep }) as usize & layout::VM_ENV_FLAG_LOCAL != 0;
+        let entry = match entry {
+            0 if local => NEVER_AN_ENTRY,
+            0 => NO_ENTRY,
+            _ => entry,
+        };
+        Self { pc: frame.pc, iseq: frame.iseq, entry }
+    }
+
+    /// Whether `frame` runs what it ran then.
+    ///
+    /// # Safety
+    /// `frame` must be on the stack.
+    #[cold]
+    #[inline(never)]
+    unsafe fn is(&self, frame: &ControlFrame) -> bool {
+        frame.pc == self.pc
+            && frame.iseq == self.iseq
+            // SAFETY: the caller's promise.
+            && unsafe { Self::new(frame, frame.method_entry()) }.entry == self.entry
+    }
 }
 
 /// What runs in a frame.
@@ -42,29 +95,26 @@ pub enum Running {
 #[derive(Debug, Clone, Copy)]
 pub struct ControlFrames {
     /// One past the outermost frame: frames grow towards lower addresses.
-    end: usize,
+    end: *const u8,
     count: usize,
-    frame_size: usize,
 }
 
 impl ControlFrames {
     /// The frames of `context`; none if it has not begun to run.
     ///
     /// # Safety
-    /// `context` must be the execution context of the running thread, as passed to a hook, and `layout` the one of
-    /// this Ruby.
+    /// `context` must be the execution context of the running thread, as passed to a hook, and [`LAYOUT`] be known.
     #[inline]
-    pub unsafe fn of(context: *const u8, layout: &Layout) -> Self {
+    pub unsafe fn of(context: *const u8) -> Self {
         // SAFETY: the layout says that these three words lie in the context.
         let (stack, size, innermost) = unsafe {
             (read(context, layout::EC_VM_STACK), read(context, layout::EC_VM_STACK_SIZE), read(context, layout::EC_CFP))
         };
         let end = stack + size * size_of::<VALUE>();
-        let frame_size = layout.cfp_size;
-        let count =
-            if stack == 0 || innermost < stack || innermost >= end { 0 } else { (end - innermost) / frame_size };
+        let known = stack != 0 && (stack..end).contains(&innermost);
+        let count = if known { (end - innermost) / FRAME_SIZE } else { 0 };
         // The outermost frame is a dummy that vm.c pushes so that each frame has a previous one.
-        Self { end: end - frame_size.min(end), count: count.saturating_sub(1), frame_size }
+        Self { end: end.wrapping_sub(FRAME_SIZE) as *const u8, count: count.saturating_sub(1) }
     }
 
     /// How many frames there are.
@@ -73,34 +123,59 @@ impl ControlFrames {
         self.count
     }
 
+    /// How many of the frames from number `base` on run what they ran when they were `seen`; the rest is not looked at.
+    /// What was seen must be kept alive, lest its addresses mean something else by now.
+    ///
+    /// # Safety
+    /// `base` and as many frames as were seen are below `self.len()`, and the context has not run on since
+    /// [`of`](Self::of).
+    #[inline]
+    pub unsafe fn unchanged<'a>(&self, base: usize, seen: impl Iterator<Item = &'a SeenFrame>) -> usize {
+        let mut unchanged = 0;
+        let mut at = self.end.wrapping_sub((base + 1) * FRAME_SIZE);
+        for seen in seen {
+            // SAFETY: the caller's promise.
+            let frame = unsafe { ControlFrame::at(at) };
+            // A program counter leads into the code of one instruction sequence only. The frame's own environment names
+            // the method entry of most frames, and nothing else that is kept alive.
+            // SAFETY: the environment of a frame on the stack has its three words.
+            let surely = frame.pc == seen.pc
+                && (NATIVE_PC_IS_NULL || frame.iseq == seen.iseq)
+                && (unsafe { *frame.ep.sub(2) } == seen.entry || seen.entry == NEVER_AN_ENTRY);
+            // SAFETY: the frame is on the stack.
+            if !surely && !unsafe { seen.is(&frame) } {
+                break;
+            }
+            at = at.wrapping_sub(FRAME_SIZE);
+            unchanged += 1;
+        }
+        unchanged
+    }
+
     /// Frame number `index`.
     ///
     /// # Safety
     /// `index < self.len()`, and the context has not run on since [`of`](Self::of).
     #[inline]
     pub unsafe fn get(&self, index: usize) -> ControlFrame {
-        let frame = (self.end - (index + 1) * self.frame_size) as *const u8;
         // SAFETY: the frame lies on the VM stack between the innermost frame and its end.
+        unsafe { ControlFrame::at(self.end.sub((index + 1) * FRAME_SIZE)) }
+    }
+}
+
+impl ControlFrame {
+    /// # Safety
+    /// There must be a control frame at the address.
+    #[inline]
+    unsafe fn at(frame: *const u8) -> Self {
+        // SAFETY: by the layout.
         unsafe {
-            ControlFrame {
+            Self {
                 pc: read(frame, layout::CFP_PC),
                 iseq: read(frame, layout::CFP_ISEQ) as VALUE,
                 ep: read(frame, layout::CFP_EP) as *const VALUE,
             }
         }
-    }
-}
-
-impl ControlFrame {
-    /// Whether the frame's own environment names `entry`, a live method entry, as what runs: the quick answer for most
-    /// frames. If not, [`method_entry`](Self::method_entry) may still find it further out.
-    ///
-    /// # Safety
-    /// The frame must be on the stack.
-    #[inline]
-    pub unsafe fn names(&self, entry: VALUE) -> bool {
-        // SAFETY: the environment of a frame on the stack has its three words.
-        unsafe { *self.ep.sub(2) == entry }
     }
 
     /// The method entry of the frame, or 0 outside of methods: that of its own environment or of one that it is nested
@@ -139,7 +214,7 @@ impl ControlFrame {
     ///
     /// # Safety
     /// The frame must be on the stack, and `entry` be its method entry.
-    pub unsafe fn running(&self, entry: VALUE, layout: &Layout) -> Running {
+    pub unsafe fn running(&self, entry: VALUE) -> Running {
         // SAFETY: the environment of a frame on the stack has its three words.
         let frame_flags = unsafe { *self.ep } as usize;
         if frame_flags & layout::VM_FRAME_FLAG_CFRAME != 0 {
@@ -150,7 +225,7 @@ impl ControlFrame {
             return Running::Hidden;
         }
         // SAFETY: a frame that runs Ruby code refers to a compiled instruction sequence.
-        let (encoded, size) = unsafe { iseq_code(self.iseq, layout) };
+        let (encoded, size) = unsafe { iseq_code(self.iseq) };
         let offset = self.pc.wrapping_sub(encoded) / size_of::<VALUE>();
         // The program counter is past the instruction under way, except before the first one.
         let index = offset.saturating_sub(1);
@@ -165,7 +240,7 @@ impl ControlFrame {
 ///
 /// # Safety
 /// `iseq` must be a compiled instruction sequence that is alive.
-pub unsafe fn iseq_code(iseq: VALUE, _layout: &Layout) -> (usize, u32) {
+unsafe fn iseq_code(iseq: VALUE) -> (usize, u32) {
     // SAFETY: by the layout.
     unsafe {
         let body = read(iseq as *const u8, layout::ISEQ_BODY) as *const u8;

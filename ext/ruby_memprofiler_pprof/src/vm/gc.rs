@@ -11,23 +11,60 @@ pub fn count() -> u32 {
     (unsafe { rb_sys::rb_gc_count() }) as u32
 }
 
-/// Whether dead objects wait to be swept: they are still in the live set, and reading them is unsafe.
-pub fn sweeping(ruby: &Ruby) -> bool {
-    let key = ruby.to_symbol("state").as_raw();
-    // SAFETY: the GVL is held, as `ruby` shows; the key is one that every Ruby from 3.1 knows.
-    let state = unsafe { rb_sys::rb_gc_latest_gc_info(key) };
-    state == ruby.to_symbol("sweeping").as_raw()
+/// The symbols by which the GC's state is asked for. They are immediate values, so nothing needs to mark them.
+#[derive(Debug, Clone, Copy)]
+pub struct Info {
+    state: VALUE,
+    sweeping: VALUE,
+    marking: VALUE,
+    major_by: VALUE,
 }
 
-/// Finishes a lazy sweep, so that each dead object has passed the FREEOBJ hook.
-pub fn settle(ruby: &Ruby) {
-    if !sweeping(ruby) {
-        return;
+impl Info {
+    /// Makes the symbols.
+    pub fn new(ruby: &Ruby) -> Self {
+        let symbol = |name| ruby.to_symbol(name).as_raw();
+        let info = Self {
+            state: symbol("state"),
+            sweeping: symbol("sweeping"),
+            marking: symbol("marking"),
+            major_by: symbol("major_by"),
+        };
+        // The first call allocates, which a hook must not.
+        info.is_marking();
+        info
     }
-    // Disabling the GC finishes the cycle under way.
-    if !ruby.gc_disable() {
-        ruby.gc_enable();
+
+    /// Whether dead objects wait to be swept: those that FREEOBJ has not told of yet, and whose contents may be gone.
+    pub fn is_sweeping(&self) -> bool {
+        latest(self.state) == self.sweeping
     }
+
+    /// Whether a mark phase is under way.
+    pub fn is_marking(&self) -> bool {
+        latest(self.state) == self.marking
+    }
+
+    /// Whether the latest collection was a major one. Safe in hooks.
+    pub fn is_major(&self) -> bool {
+        latest(self.major_by) != rb_sys::Qnil as VALUE
+    }
+
+    /// Finishes a lazy sweep, so that each dead object has passed the FREEOBJ hook.
+    pub fn settle(&self, ruby: &Ruby) {
+        if !self.is_sweeping() {
+            return;
+        }
+        // Disabling the GC finishes the cycle under way.
+        if !ruby.gc_disable() {
+            ruby.gc_enable();
+        }
+    }
+}
+
+fn latest(key: VALUE) -> VALUE {
+    // SAFETY: the keys are ones that every Ruby from 3.1 knows; asked for a single one, the function allocates nothing.
+    unsafe { rb_sys::rb_gc_latest_gc_info(key) }
 }
 
 /// Tells the GC that `holder` now refers to `value`. Does not allocate; safe in a NEWOBJ hook.

@@ -17,6 +17,9 @@ pub const NEWOBJ: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
 /// The death of an object, which is intact, while what it refers to may be gone.
 pub const FREEOBJ: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_FREEOBJ;
 
+/// The end of a mark phase: what is not marked is dead, and nothing of it is swept yet.
+pub const END_MARK: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_GC_END_MARK;
+
 /// `struct rb_trace_arg_struct` of vm_core.h, the same in every Ruby from 3.1 to 4.0.
 #[repr(C)]
 pub struct TraceArg {

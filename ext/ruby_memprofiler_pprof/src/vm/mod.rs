@@ -5,6 +5,7 @@ pub mod frames;
 pub mod gc;
 pub mod hooks;
 pub mod layout;
+pub mod marks;
 pub mod memsize;
 pub mod names;
 pub mod object;

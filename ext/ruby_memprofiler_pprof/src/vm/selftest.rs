@@ -2,7 +2,7 @@
 
 use super::frames::{ControlFrames, LAYOUT, Running};
 use super::hooks::{self, TraceArg};
-use super::layout::{self, Layout};
+use super::layout;
 use super::threads;
 use magnus::{Error, Ruby, Value};
 use rb_sys::VALUE;
@@ -66,14 +66,13 @@ unsafe extern "C" fn on_newobj(data: VALUE, arg: *const TraceArg) {
         return;
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let layout = LAYOUT?;
         // SAFETY: the VM passes a valid argument.
         let context = unsafe { (*arg).context };
         if threads::current_context() != context {
             return Some("the thread's execution context is not where it should be".to_owned());
         }
         // SAFETY: inside the hook the context's frames do not change.
-        unsafe { compare(context, layout) }
+        unsafe { compare(context) }
     }));
     probe.compared += 1;
     probe.failure = outcome.unwrap_or_else(|_| Some("the walker panicked".to_owned()));
@@ -81,17 +80,17 @@ unsafe extern "C" fn on_newobj(data: VALUE, arg: *const TraceArg) {
 
 /// # Safety
 /// In a NEWOBJ hook of `context`.
-unsafe fn compare(context: *const u8, layout: &Layout) -> Option<String> {
+unsafe fn compare(context: *const u8) -> Option<String> {
     let (mut expected, mut lines) = ([0 as VALUE; MAX_FRAMES], [0i32; MAX_FRAMES]);
     // SAFETY: both buffers have room for as many frames as the function is told.
     let count = unsafe { rb_sys::rb_profile_frames(0, MAX_FRAMES as i32, expected.as_mut_ptr(), lines.as_mut_ptr()) };
     let count = usize::try_from(count).unwrap_or(0);
     // SAFETY: the caller's promise.
-    let frames = unsafe { ControlFrames::of(context, layout) };
+    let frames = unsafe { ControlFrames::of(context) };
     let mut index = 0;
     for number in (0..frames.len()).rev() {
         // SAFETY: the number is below the length, and nothing has run on.
-        let Some((value, line)) = (unsafe { as_the_vm_says(frames, number, layout) }) else { continue };
+        let Some((value, line)) = (unsafe { as_the_vm_says(frames, number) }) else { continue };
         if index == count {
             return (count < MAX_FRAMES).then(|| format!("found more than {count} frames"));
         }
@@ -110,7 +109,7 @@ unsafe fn compare(context: *const u8, layout: &Layout) -> Option<String> {
 ///
 /// # Safety
 /// As for [`ControlFrames::get`].
-unsafe fn as_the_vm_says(frames: ControlFrames, number: usize, layout: &Layout) -> Option<(VALUE, i32)> {
+unsafe fn as_the_vm_says(frames: ControlFrames, number: usize) -> Option<(VALUE, i32)> {
     // SAFETY: the caller's promise holds for each call.
     unsafe {
         let frame = frames.get(number);
@@ -119,7 +118,7 @@ unsafe fn as_the_vm_says(frames: ControlFrames, number: usize, layout: &Layout) 
             let definition = *((entry as usize + layout::ME_DEF) as *const usize);
             *(definition as *const usize) & layout::METHOD_TYPE_MASK
         };
-        match frame.running(entry, layout) {
+        match frame.running(entry) {
             Running::Ruby { iseq, position } => {
                 let value = if entry != 0 && kind(entry) == layout::METHOD_TYPE_ISEQ { entry } else { iseq };
                 Some((value, position.line(iseq) as i32))
