@@ -51,27 +51,44 @@ impl SeenFrame {
     /// # Safety
     /// The frame must be on the stack.
     pub unsafe fn new(frame: &ControlFrame, entry: VALUE) -> Self {
-        // SAFETY: the environment of a frame on the stack has its three words.
-        let local = (unsafe { *frame.ep }) as usize & layout::VM_ENV_FLAG_LOCAL != 0;
         let entry = match entry {
-            0 if local => NEVER_AN_ENTRY,
+            // SAFETY: a frame that runs Ruby code refers to an instruction sequence.
+            0 if !unsafe { frame.is_native() } && unsafe { is_body(frame.iseq) } => NEVER_AN_ENTRY,
             0 => NO_ENTRY,
             _ => entry,
         };
         Self { pc: frame.pc, iseq: frame.iseq, entry }
     }
 
-    /// Whether `frame` runs what it ran then.
+    /// Whether the frame `at` an address runs what it ran then, judged by two words: the quick answer for most frames. A
+    /// program counter leads into the code of one instruction sequence only, and the environment of most frames itself
+    /// names their method entry, which nothing else can be called by while it is kept alive.
     ///
     /// # Safety
-    /// `frame` must be on the stack.
+    /// There must be a control frame at the address.
+    #[inline]
+    unsafe fn is_surely_at(&self, at: *const u8) -> bool {
+        // SAFETY: by the layout; the environment of a frame on the stack has its three words.
+        unsafe {
+            read(at, layout::CFP_PC) == self.pc
+                && (NATIVE_PC_IS_NULL || read(at, layout::CFP_ISEQ) as VALUE == self.iseq)
+                && (*(read(at, layout::CFP_EP) as *const VALUE).sub(2) == self.entry || self.entry == NEVER_AN_ENTRY)
+        }
+    }
+
+    /// Whether the frame `at` an address runs what it ran then.
+    ///
+    /// # Safety
+    /// There must be a control frame at the address.
     #[cold]
     #[inline(never)]
-    unsafe fn is(&self, frame: &ControlFrame) -> bool {
+    unsafe fn is_at(&self, at: *const u8) -> bool {
+        // SAFETY: the caller's promise.
+        let frame = unsafe { ControlFrame::at(at) };
         frame.pc == self.pc
             && frame.iseq == self.iseq
             // SAFETY: the caller's promise.
-            && unsafe { Self::new(frame, frame.method_entry()) }.entry == self.entry
+            && unsafe { Self::new(&frame, frame.method_entry()) }.entry == self.entry
     }
 }
 
@@ -134,16 +151,8 @@ impl ControlFrames {
         let mut unchanged = 0;
         let mut at = self.end.wrapping_sub((base + 1) * FRAME_SIZE);
         for seen in seen {
-            // SAFETY: the caller's promise.
-            let frame = unsafe { ControlFrame::at(at) };
-            // A program counter leads into the code of one instruction sequence only. The frame's own environment names
-            // the method entry of most frames, and nothing else that is kept alive.
-            // SAFETY: the environment of a frame on the stack has its three words.
-            let surely = frame.pc == seen.pc
-                && (NATIVE_PC_IS_NULL || frame.iseq == seen.iseq)
-                && (unsafe { *frame.ep.sub(2) } == seen.entry || seen.entry == NEVER_AN_ENTRY);
-            // SAFETY: the frame is on the stack.
-            if !surely && !unsafe { seen.is(&frame) } {
+            // SAFETY: there is a frame at this address, as the caller promises, and its environment has three words.
+            if !unsafe { seen.is_surely_at(at) || seen.is_at(at) } {
                 break;
             }
             at = at.wrapping_sub(FRAME_SIZE);
@@ -247,6 +256,21 @@ unsafe fn iseq_code(iseq: VALUE) -> (usize, u32) {
         let size = body.add(layout::ISEQ_BODY_ISEQ_SIZE).cast::<u32>().read();
         (read(body, layout::ISEQ_BODY_ISEQ_ENCODED), size)
     }
+}
+
+/// Whether `iseq` is the body of a file or class, which no method is made of.
+///
+/// # Safety
+/// `iseq` must be 0 or a live instruction sequence.
+unsafe fn is_body(iseq: VALUE) -> bool {
+    if iseq == 0 {
+        return false;
+    }
+    // SAFETY: by the layout.
+    let kind = unsafe {
+        (read(iseq as *const u8, layout::ISEQ_BODY) as *const u8).add(layout::ISEQ_BODY_TYPE).cast::<u32>().read()
+    };
+    matches!(kind as usize, layout::ISEQ_TYPE_TOP | layout::ISEQ_TYPE_CLASS | layout::ISEQ_TYPE_MAIN)
 }
 
 /// What kind of internal object a T_IMEMO is, or None for any other object.
