@@ -2,17 +2,30 @@
 
 require "mkmf"
 
+# As in Cargo.toml.
+RUST_VERSION = "1.85"
+
 # With the rb_sys gem its Makefile is used, which knows how to cross-compile; without it, a short one that only calls
 # cargo. Both build the same crate.
 begin
   require "rb_sys/mkmf"
 rescue LoadError
-  abort "cargo was not found: install Rust 1.85 or newer, then install this gem again" unless find_executable("cargo")
+  found = find_executable("cargo") ? `cargo --version`[/\d+\.\d+/] : "no cargo"
+  unless found && Gem::Version.correct?(found) && Gem::Version.new(found) >= Gem::Version.new(RUST_VERSION)
+    abort "Rust #{RUST_VERSION} or newer is needed, but there is #{found || "no working cargo"}: install it, for " \
+          "instance with rustup, then install this gem again"
+  end
 
-  # Below the build directory, so that installing from a read-only or shared checkout works.
-  target_dir = ENV.fetch("CARGO_TARGET_DIR") { File.join(Dir.pwd, "target") }
+  host_os = RbConfig::CONFIG["host_os"]
+  cargo_lib = host_os.match?(/darwin/) ? "dylib" : "so"
   manifest = File.expand_path("Cargo.toml", __dir__)
-  cargo_lib = RbConfig::CONFIG["host_os"].match?(/darwin/) ? "dylib" : "so"
+  # Below the build directory, so that installing from a read-only or shared checkout works.
+  own_target = File.join(Dir.pwd, "target")
+  target = ENV["CARGO_TARGET_DIR"].to_s.then { |shared| shared.empty? ? own_target : shared }
+  # RubyGems and Bundler build where the gem is installed, and keep what is left there: hundreds of megabytes.
+  leftovers = File.identical?(Dir.pwd, __dir__) ? own_target : ""
+  # Rust's toolchains for musl make static programs unless told otherwise, and no libraries.
+  musl = "export RUSTFLAGS := $(RUSTFLAGS) -C target-feature=-crt-static" if host_os.match?(/musl/)
 
   # A library is replaced, never overwritten: a process that runs has it mapped.
   File.write("Makefile", <<~MAKEFILE)
@@ -25,7 +38,8 @@ rescue LoadError
     DLLIB = ruby_memprofiler_pprof.#{RbConfig::CONFIG["DLEXT"]}
     CARGO = cargo
     export RUBY = #{RbConfig.ruby}
-    export CARGO_TARGET_DIR = #{target_dir}
+    export CARGO_TARGET_DIR = #{target}
+    #{musl}
 
     all: $(DLLIB)
 
@@ -38,9 +52,10 @@ rescue LoadError
     \tmkdir -p "$(DESTDIR)$(RUBYARCHDIR)"
     \trm -f "$(DESTDIR)$(RUBYARCHDIR)/$(DLLIB)"
     \tcp $(DLLIB) "$(DESTDIR)$(RUBYARCHDIR)/"
+    \trm -rf "#{leftovers}"
 
     clean:
-    \trm -rf $(DLLIB) "$(CARGO_TARGET_DIR)"
+    \trm -rf $(DLLIB) "#{own_target}"
 
     distclean: clean
     \trm -f Makefile mkmf.log
@@ -49,5 +64,7 @@ rescue LoadError
     .PHONY: all install clean distclean FORCE
   MAKEFILE
 else
-  create_rust_makefile("ruby_memprofiler_pprof/ruby_memprofiler_pprof")
+  create_rust_makefile("ruby_memprofiler_pprof/ruby_memprofiler_pprof") do |builder|
+    builder.extra_cargo_args += ["--locked"]
+  end
 end

@@ -9,6 +9,7 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
     bt_method: %i[cfp profile_frames],
     liveness: %i[auto freeobj],
     max_frames: [1000, 17],
+    max_stack_bytes: [64 << 20, 1 << 20],
     object_class: [true, false],
     object_age: [false, true],
     sample_type_names: %i[ruby go],
@@ -21,6 +22,7 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
   wrong = {
     sample_rate: [/0\.0\.\.1\.0/, ["x", nil, :all, 1i], [2, -0.1, Float::NAN, Float::INFINITY, 1.000001, 10**30]],
     max_heap_samples: count, max_frames: count,
+    max_stack_bytes: [/an Integer in 1048576\.\.\d+/, ["5", nil, 1.5], [0, -1, 1000, 2**70]],
     seed: [/an Integer in 0\.\.\d+/, ["x", 1.5], [-1, 2**64]],
     track_allocations: boolean, object_class: boolean, object_age: boolean, pretty_backtraces: boolean,
     bt_method: [/:cfp.*:profile_frames.*:backtrace_locations/, ["cfp", nil], [:psychic]],

@@ -6,20 +6,19 @@ use std::hash::Hash;
 
 /// Maps keys to ids `0..`, counting references. An id whose count returns to zero is free for another key.
 #[derive(Debug)]
-pub struct Interner<K, V> {
-    slots: Vec<Slot<K, V>>,
+pub struct Interner<K> {
+    slots: Vec<Slot<K>>,
     free: Vec<u32>,
     index: Map<K, u32>,
 }
 
 #[derive(Debug)]
-struct Slot<K, V> {
+struct Slot<K> {
     key: K,
-    value: V,
     references: u32,
 }
 
-impl<K: Copy + Eq + Hash, V: Default> Interner<K, V> {
+impl<K: Copy + Eq + Hash> Interner<K> {
     /// An empty table; it allocates nothing.
     pub fn new() -> Self {
         Self { slots: Vec::new(), free: Vec::new(), index: Map::default() }
@@ -34,7 +33,7 @@ impl<K: Copy + Eq + Hash, V: Default> Interner<K, V> {
                 (id, false)
             }
             Entry::Vacant(vacant) => {
-                let slot = Slot { key, value: V::default(), references: 1 };
+                let slot = Slot { key, references: 1 };
                 let id = match self.free.pop() {
                     Some(id) => {
                         self.slots[id as usize] = slot;
@@ -64,7 +63,6 @@ impl<K: Copy + Eq + Hash, V: Default> Interner<K, V> {
         if slot.references > 0 {
             return None;
         }
-        slot.value = V::default();
         let key = slot.key;
         // A detached id no longer owns its key, which may by now stand for another.
         if self.index.get(&key) == Some(&id) {
@@ -74,7 +72,7 @@ impl<K: Copy + Eq + Hash, V: Default> Interner<K, V> {
         Some(key)
     }
 
-    /// Keeps the id and its value but forgets which key it stood for: the same key gets a new id from now on.
+    /// Keeps the id but forgets which key it stood for: the same key gets a new id from now on.
     pub fn detach(&mut self, id: u32) {
         let key = self.slots[id as usize].key;
         if self.index.get(&key) == Some(&id) {
@@ -85,16 +83,6 @@ impl<K: Copy + Eq + Hash, V: Default> Interner<K, V> {
     /// The key of a referenced id.
     pub fn key(&self, id: u32) -> K {
         self.slots[id as usize].key
-    }
-
-    /// The value kept beside a referenced id.
-    pub fn value(&self, id: u32) -> &V {
-        &self.slots[id as usize].value
-    }
-
-    /// The value kept beside a referenced id.
-    pub fn value_mut(&mut self, id: u32) -> &mut V {
-        &mut self.slots[id as usize].value
     }
 
     /// The keys in use and their ids, except detached ones, in no particular order.
@@ -117,15 +105,23 @@ impl<K: Copy + Eq + Hash, V: Default> Interner<K, V> {
         self.len() == 0
     }
 
-    /// Bytes held, apart from what the values own.
+    /// Gives memory back after many keys were dropped.
+    pub fn shrink(&mut self) {
+        if self.index.capacity() > 4 * self.index.len() + 64 {
+            self.index.shrink_to(2 * self.index.len());
+        }
+        if self.free.capacity() > 4 * self.free.len() + 64 {
+            self.free.shrink_to(2 * self.free.len());
+        }
+    }
+
+    /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot<K, V>>()
-            + self.free.capacity() * size_of::<u32>()
-            + map_bytes(&self.index)
+        self.slots.capacity() * size_of::<Slot<K>>() + self.free.capacity() * size_of::<u32>() + map_bytes(&self.index)
     }
 }
 
-impl<K: Copy + Eq + Hash, V: Default> Default for Interner<K, V> {
+impl<K: Copy + Eq + Hash> Default for Interner<K> {
     fn default() -> Self {
         Self::new()
     }
@@ -137,7 +133,7 @@ mod tests {
 
     #[test]
     fn equal_keys_share_an_id() {
-        let mut interner = Interner::<u64, ()>::new();
+        let mut interner = Interner::<u64>::new();
         let (id, fresh) = interner.acquire(7);
         assert!(fresh);
         assert_eq!(interner.acquire(7), (id, false));
@@ -146,19 +142,17 @@ mod tests {
 
     #[test]
     fn the_last_release_frees_the_id_for_reuse() {
-        let mut interner = Interner::<u64, u8>::new();
+        let mut interner = Interner::<u64>::new();
         let (id, _) = interner.acquire(7);
-        *interner.value_mut(id) = 3;
         interner.retain(id);
         assert_eq!(interner.release(id), None);
         assert_eq!(interner.release(id), Some(7));
         assert_eq!(interner.acquire(8), (id, true));
-        assert_eq!(*interner.value(id), 0);
     }
 
     #[test]
     fn a_detached_key_gets_a_new_id() {
-        let mut interner = Interner::<u64, u8>::new();
+        let mut interner = Interner::<u64>::new();
         let (old, _) = interner.acquire(7);
         interner.detach(old);
         let (new, fresh) = interner.acquire(7);

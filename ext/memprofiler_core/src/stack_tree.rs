@@ -44,12 +44,16 @@ pub struct Node {
 /// A tree of interned stacks. Every node holds a reference to its parent and its function; what nothing refers to any
 /// more is dropped at once.
 #[derive(Debug, Default)]
-pub struct StackTree<F> {
-    nodes: Interner<Node, Option<u32>>,
-    functions: Interner<FunctionKey, F>,
+pub struct StackTree {
+    nodes: Interner<Node>,
+    functions: Interner<FunctionKey>,
 }
 
-impl<F: Default> StackTree<F> {
+impl StackTree {
+    /// About how many bytes a node takes: its slot and its entry in a hash map that is half full on average, each with
+    /// the spare room that they grow by, and its share of the functions.
+    pub const BYTES_PER_NODE: usize = 96;
+
     /// An empty tree.
     pub fn new() -> Self {
         Self { nodes: Interner::new(), functions: Interner::new() }
@@ -76,6 +80,12 @@ impl<F: Default> StackTree<F> {
         }
     }
 
+    /// The same stack with one reference more.
+    pub fn retained(&mut self, stack: StackId) -> StackId {
+        self.retain(stack);
+        stack
+    }
+
     /// Gives back a reference, and with the last one the frames that no other stack shares.
     pub fn release(&mut self, mut stack: StackId) {
         while stack != StackId::EMPTY {
@@ -90,31 +100,9 @@ impl<F: Default> StackTree<F> {
         (stack != StackId::EMPTY).then(|| self.nodes.key(stack.0))
     }
 
-    /// The line remembered for the innermost frame of `stack`.
-    pub fn line(&self, stack: StackId) -> Option<u32> {
-        stack.index().and_then(|_| *self.nodes.value(stack.0))
-    }
-
-    /// Remembers the line of the innermost frame of `stack`.
-    pub fn set_line(&mut self, stack: StackId, line: u32) {
-        if stack != StackId::EMPTY {
-            *self.nodes.value_mut(stack.0) = Some(line);
-        }
-    }
-
     /// What `function` was interned as.
     pub fn function_key(&self, function: FunctionId) -> FunctionKey {
         self.functions.key(function.0)
-    }
-
-    /// What the caller keeps beside `function`.
-    pub fn function(&self, function: FunctionId) -> &F {
-        self.functions.value(function.0)
-    }
-
-    /// What the caller keeps beside `function`.
-    pub fn function_mut(&mut self, function: FunctionId) -> &mut F {
-        self.functions.value_mut(function.0)
     }
 
     /// All functions that some stack refers to, in no particular order.
@@ -142,7 +130,13 @@ impl<F: Default> StackTree<F> {
         self.functions.len()
     }
 
-    /// Bytes held, apart from what the caller's values own.
+    /// Gives memory back after many stacks were dropped.
+    pub fn shrink(&mut self) {
+        self.nodes.shrink();
+        self.functions.shrink();
+    }
+
+    /// Bytes held.
     pub fn bytes(&self) -> usize {
         self.nodes.bytes() + self.functions.bytes()
     }
@@ -156,7 +150,7 @@ mod tests {
         FunctionKey { code, owner: 0 }
     }
 
-    fn build(tree: &mut StackTree<()>, codes: &[u64]) -> StackId {
+    fn build(tree: &mut StackTree, codes: &[u64]) -> StackId {
         codes.iter().fold(StackId::EMPTY, |parent, &code| {
             let (stack, _) = tree.extend(parent, key(code), 0);
             tree.release(parent);
@@ -164,7 +158,7 @@ mod tests {
         })
     }
 
-    fn codes(tree: &StackTree<()>, mut stack: StackId) -> Vec<u64> {
+    fn codes(tree: &StackTree, mut stack: StackId) -> Vec<u64> {
         let mut found = Vec::new();
         while let Some(node) = tree.node(stack) {
             found.push(tree.function_key(node.function).code);
@@ -191,7 +185,7 @@ mod tests {
 
     #[test]
     fn positions_tell_frames_apart() {
-        let mut tree = StackTree::<()>::new();
+        let mut tree = StackTree::new();
         let (a, _) = tree.extend(StackId::EMPTY, key(1), 10);
         let (b, _) = tree.extend(StackId::EMPTY, key(1), 11);
         assert_ne!(a, b);

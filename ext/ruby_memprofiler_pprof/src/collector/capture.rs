@@ -15,11 +15,13 @@ use rb_sys::VALUE;
 /// Reads stacks and stores them.
 #[derive(Debug)]
 pub struct Capture {
-    pub stacks: StackTree<()>,
+    pub stacks: StackTree,
     pub contexts: Contexts,
     pub deferred: Deferred,
     /// The stack of a lone `(truncated)` frame, on which deeper stacks than `max_frames` stand.
     pub truncated: StackId,
+    /// The stack of a lone `(stack not kept)` frame.
+    pub lost: StackId,
     pub max_frames: usize,
     /// Where `rb_profile_frames` puts its frames, and their lines.
     buffer: (Vec<VALUE>, Vec<i32>),
@@ -29,14 +31,16 @@ pub struct Capture {
 pub type Line = u32;
 
 impl Capture {
-    pub fn new(truncated: u32) -> Self {
+    pub fn new(truncated: u32, lost: u32) -> Self {
         let mut stacks = StackTree::new();
-        let (truncated, _) = stacks.extend(StackId::EMPTY, Function::Named(truncated).key(), 0);
+        let mut lone = |name| stacks.extend(StackId::EMPTY, Function::Named(name).key(), 0).0;
+        let (truncated, lost) = (lone(truncated), lone(lost));
         Self {
             stacks,
             contexts: Contexts::default(),
             deferred: Deferred::default(),
             truncated,
+            lost,
             max_frames: 0,
             buffer: (Vec::new(), Vec::new()),
         }
@@ -198,7 +202,7 @@ fn first_frame(count: usize, max_frames: usize) -> usize {
 
 /// Tells the GC of the references of the innermost function of `stack`.
 #[cold]
-fn announce(stacks: &StackTree<()>, stack: StackId, holder: VALUE) {
+fn announce(stacks: &StackTree, stack: StackId, holder: VALUE) {
     let Some(node) = stacks.node(stack) else { return };
     let key = stacks.function_key(node.function);
     for value in [key.code, key.owner] {

@@ -1,21 +1,21 @@
 //! From the live set to pprof bytes.
 
-use super::keys::{Class, Function};
+use super::extract::{Extract, Key};
+use super::keys::Class;
 use super::resolve::Resolver;
 use super::state::State;
 use super::{Collector, Phase, stats};
 use crate::ruby_api::errors;
-use crate::vm::names::{self, FunctionName};
+use crate::vm::names;
 use crate::vm::{gc, memsize, threads};
 use magnus::{Error, Ruby};
-use memprofiler_core::encode::{Header, encode};
+use memprofiler_core::encode::Header;
 use memprofiler_core::hash::Map;
 use memprofiler_core::live_set::{ClassId, Sample};
-use memprofiler_core::profile::{self, Profile, SampleKey, Values};
+use memprofiler_core::profile::Values;
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::tally::Allocated;
 use rb_sys::VALUE;
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How to flush; see `Collector#flush`.
@@ -65,17 +65,6 @@ pub struct Flushed {
 const SLICE: Duration = Duration::from_micros(500);
 /// How many samples are visited between two looks at the clock.
 const CLOCK_STRIDE: usize = 64;
-/// flate2's fastest level, as Go's runtime uses for its heap profiles.
-const GZIP_LEVEL: u32 = 1;
-
-/// What tells the values of one flush apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
-    stack: StackId,
-    class: ClassId,
-    age: Option<u32>,
-}
-
 /// A flush under way. If it is dropped before it has finished, the allocations it had taken go back to the tally.
 struct Flush<'a> {
     collector: &'a Collector,
@@ -87,6 +76,8 @@ struct Flush<'a> {
     result: Flushed,
     start: Instant,
     hold_start: Instant,
+    /// When the slice of work under way should end.
+    deadline: Instant,
     /// The deferred stack numbered last when the flush began.
     deferred: u32,
 }
@@ -118,6 +109,7 @@ impl Collector {
             result: Flushed::default(),
             start,
             hold_start: start,
+            deadline: start + SLICE,
             deferred: 0,
         };
         self.check_collections(ruby);
@@ -135,7 +127,7 @@ impl Collector {
             flush.allocations()?;
         }
         let header = self.header(ruby, start)?;
-        let extract = flush.extract();
+        let extract = flush.extract()?;
         flush.result.sample_add = start.elapsed();
         flush.encode(extract, &header)?;
         // The VM looks for interrupts when a method returns: an exception that is due would throw the profile away.
@@ -155,11 +147,8 @@ impl Flush<'_> {
             let (named_stack, named_class) = match self.name(stack, class) {
                 Ok(named) => named,
                 Err(error) => {
-                    // Nothing may get lost: put this one and the rest back.
                     pending.push((stack, class, allocated));
-                    self.collector.state.with(|state| {
-                        pending.drain(..).for_each(|(stack, class, sum)| state.count_allocated(stack, class, sum));
-                    });
+                    self.put_back(pending);
                     return Err(error);
                 }
             };
@@ -169,8 +158,19 @@ impl Flush<'_> {
                 Values { allocations: allocated.objects, allocated_bytes: allocated.bytes, ..Values::default() },
             );
             self.collector.state.with(|state| state.release(stack, class));
+            if let Err(error) = self.end_slice() {
+                self.put_back(pending);
+                return Err(error);
+            }
         }
         Ok(())
+    }
+
+    /// Returns to the tally what was taken from it.
+    fn put_back(&self, pending: Vec<(StackId, ClassId, Allocated)>) {
+        self.collector.state.with(|state| {
+            pending.into_iter().for_each(|(stack, class, sum)| state.count_allocated(stack, class, sum));
+        });
     }
 
     fn name(&mut self, stack: StackId, class: ClassId) -> Result<(StackId, ClassId), Error> {
@@ -200,7 +200,7 @@ impl Flush<'_> {
             });
             match collector.state.with(|state| self.visit(state, &mut position, &mut measured)) {
                 Pause::Done => return Ok(()),
-                Pause::OutOfTime => self.let_others_run()?,
+                Pause::OutOfTime => {}
                 Pause::StackUnknown(stack) => self.resolver.name_stack(collector, stack)?,
                 Pause::ClassUnknown(class) => {
                     let named = self.resolver.name_class(collector, class);
@@ -214,6 +214,7 @@ impl Flush<'_> {
                     measured = Some((object, size.unwrap_or_else(|_| memsize::slot_size(object))));
                 }
             }
+            self.end_slice()?;
         }
     }
 
@@ -227,7 +228,6 @@ impl Flush<'_> {
     /// Visits samples below `position` until something is missing that takes Ruby code to find. Reads objects, but
     /// runs nothing that could free one.
     fn visit(&mut self, state: &mut State, position: &mut usize, measured: &mut Option<(VALUE, usize)>) -> Pause {
-        let deadline = Instant::now() + SLICE;
         let now = gc::count();
         for step in 1.. {
             *position = (*position).min(state.live.len());
@@ -241,7 +241,7 @@ impl Flush<'_> {
                 }
             }
             *position -= 1;
-            if step % CLOCK_STRIDE == 0 && self.options.proactively_yield_gvl && Instant::now() > deadline {
+            if step % CLOCK_STRIDE == 0 && self.is_out_of_time() {
                 return Pause::OutOfTime;
             }
         }
@@ -317,23 +317,42 @@ impl Flush<'_> {
         }
     }
 
-    fn let_others_run(&mut self) -> Result<(), Error> {
+    fn is_out_of_time(&self) -> bool {
+        self.options.proactively_yield_gvl && Instant::now() > self.deadline
+    }
+
+    /// Lets other threads run if the slice of work has lasted long enough.
+    fn end_slice(&mut self) -> Result<(), Error> {
+        if !self.is_out_of_time() {
+            return Ok(());
+        }
         self.result.yield_checks += 1;
         self.result.longest_hold = self.result.longest_hold.max(self.hold_start.elapsed());
         threads::schedule()?;
         self.result.yields += 1;
         self.hold_start = Instant::now();
+        self.deadline = self.hold_start + SLICE;
         Ok(())
     }
 
     /// Copies what the profile needs out of the collector.
-    fn extract(&mut self) -> Extract {
+    fn extract(&mut self) -> Result<Extract, Error> {
         if let Some((key, sum)) = self.latest.take() {
             *self.values.entry(key).or_default() += sum;
         }
+        self.end_slice()?;
         let mut samples: Vec<_> = self.values.iter().map(|(&key, &values)| (key, values)).collect();
         samples.sort_unstable_by_key(|&(key, _)| key);
-        self.collector.state.with(|state| Extract::new(state, &samples))
+        let mut extract = Extract::default();
+        self.end_slice()?;
+        for chunk in samples.chunks(CLOCK_STRIDE) {
+            self.collector.state.with(|state| chunk.iter().for_each(|&(key, values)| extract.add(state, key, values)));
+            self.end_slice()?;
+        }
+        while !self.collector.state.with(|state| self.resolver.release_sources(state, CLOCK_STRIDE)) {
+            self.end_slice()?;
+        }
+        Ok(extract)
     }
 
     /// Makes the profile's bytes, if allowed without the GVL.
@@ -365,6 +384,7 @@ impl Flush<'_> {
             state.capture.forget_contexts();
             state.capture.forget_deferred(self.deferred);
             state.live.shrink();
+            state.capture.stacks.shrink();
             state.prune_names();
             state.recover_rate();
             state.counters.flushes += 1;
@@ -393,71 +413,6 @@ impl Drop for Flush<'_> {
 /// A power of two above 3, so that ages do not make too many samples of one stack.
 fn quantised(age: u32) -> u32 {
     if age < 4 { age } else { 1 << age.ilog2() }
-}
-
-/// What a profile is built from: no Ruby objects, so that it can be done without the GVL.
-struct Extract {
-    samples: Vec<(Option<usize>, Option<Arc<str>>, Option<u32>, Values)>,
-    /// Caller, function and line of each frame; callers come first.
-    frames: Vec<(Option<usize>, Arc<FunctionName>, u32)>,
-}
-
-impl Extract {
-    fn new(state: &State, samples: &[(Key, Values)]) -> Self {
-        let mut extract = Self { samples: Vec::with_capacity(samples.len()), frames: Vec::new() };
-        let mut known = Map::<StackId, usize>::default();
-        for &(key, values) in samples {
-            let stack = extract.frame(state, &mut known, key.stack);
-            let class = match Class::of(state.classes.key(key.class.0)) {
-                Class::Named(id) => state.class_names.get(id).cloned(),
-                _ => None,
-            };
-            extract.samples.push((stack, class, key.age, values));
-        }
-        extract
-    }
-
-    /// The number of the innermost frame of `stack`.
-    fn frame(&mut self, state: &State, known: &mut Map<StackId, usize>, stack: StackId) -> Option<usize> {
-        let mut missing = Vec::new();
-        let mut at = stack;
-        while !known.contains_key(&at) {
-            let Some(node) = state.capture.stacks.node(at) else { break };
-            missing.push((at, node));
-            at = node.parent;
-        }
-        let mut caller = known.get(&at).copied();
-        for (stack, node) in missing.into_iter().rev() {
-            let Function::Named(id) = Function::of(state.capture.stacks.function_key(node.function)) else { continue };
-            let Some(name) = state.function_names.get(id) else { continue };
-            self.frames.push((caller, Arc::clone(name), node.position));
-            caller = Some(self.frames.len() - 1);
-            known.insert(stack, self.frames.len() - 1);
-        }
-        caller
-    }
-
-    /// The encoded profile, how long it took to build, and to encode.
-    fn encode(self, header: &Header) -> (std::io::Result<Vec<u8>>, Duration, Duration) {
-        let start = Instant::now();
-        let mut profile = Profile::new();
-        let mut stacks: Vec<profile::Stack> = Vec::with_capacity(self.frames.len());
-        for (caller, function, line) in &self.frames {
-            let name = profile.string(&function.name);
-            let file = profile.string(&function.file);
-            let location = profile.location(profile::Function { name, file, start_line: function.start_line }, *line);
-            let caller = caller.and_then(|caller| stacks[caller]);
-            stacks.push(profile.extend(caller, location));
-        }
-        for (stack, class, age, values) in self.samples {
-            let stack = stack.and_then(|stack| stacks[stack]);
-            let class = class.map(|class| profile.string(&class));
-            profile.add(SampleKey { stack, class, age }, values);
-        }
-        let build = start.elapsed();
-        let encoded = encode(&mut profile, header, GZIP_LEVEL);
-        (encoded, build, start.elapsed() - build)
-    }
 }
 
 impl Collector {

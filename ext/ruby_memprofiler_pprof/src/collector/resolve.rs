@@ -2,6 +2,7 @@
 
 use super::Collector;
 use super::capture::Capture;
+use super::index_map::IndexMap;
 use super::keys::{Class, Function};
 use super::state::State;
 use crate::vm::names::{self, FunctionName, Place};
@@ -12,11 +13,16 @@ use memprofiler_core::live_set::ClassId;
 use memprofiler_core::stack_tree::{FunctionId, Node, StackId};
 use std::sync::Arc;
 
-/// What one flush has named so far. Holds a reference to each key and value: their ids mean the same until
-/// [`release`](Self::release).
+/// What one flush has named so far. Holds references, so that all ids mean the same until they are released.
 #[derive(Debug, Default)]
 pub struct Resolver {
-    stacks: Map<StackId, StackId>,
+    /// The named stack for each that was met, and for all that it extends.
+    stacks: IndexMap<StackId>,
+    /// The stacks that were asked for, with references to them and to their named counterparts: whatever they extend is
+    /// kept alive by them.
+    held: Vec<(StackId, StackId)>,
+    /// How many of the first of each pair in `held` were given up.
+    released: usize,
     classes: Map<ClassId, ClassId>,
     functions: Map<FunctionId, (Arc<FunctionName>, Place)>,
     /// The stack and class asked for last.
@@ -33,7 +39,7 @@ impl Resolver {
         {
             return Some(named);
         }
-        let named = if stack == StackId::EMPTY { stack } else { *self.stacks.get(&stack)? };
+        let named = if stack == StackId::EMPTY { stack } else { self.stacks.get(stack)? };
         self.latest_stack = Some((stack, named));
         Some(named)
     }
@@ -53,12 +59,23 @@ impl Resolver {
 
     /// Names `stack` and all stacks that it extends. May run Ruby code.
     pub fn name_stack(&mut self, collector: &Collector, stack: StackId) -> Result<(), Error> {
-        let mut chain = collector.state.with(|state| self.unnamed(&state.capture, stack));
-        while let Some((raw, node)) = chain.pop() {
-            let name = self.name_function(collector, node.function)?;
-            collector.state.with(|state| self.add_named(state, raw, node, name));
+        let chain = collector.state.with(|state| {
+            state.capture.stacks.retain(stack);
+            self.unnamed(&state.capture, stack)
+        });
+        let mut latest = StackId::EMPTY;
+        let mut outcome = Ok(());
+        for (raw, node) in chain.into_iter().rev() {
+            match self.name_function(collector, node.function) {
+                Ok(name) => latest = collector.state.with(|state| self.add_named(state, raw, node, name, latest)),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
         }
-        Ok(())
+        self.held.push((stack, latest));
+        outcome
     }
 
     /// Names `class`. May run Ruby code.
@@ -95,14 +112,28 @@ impl Resolver {
         })
     }
 
-    /// Gives up all references, and lets go of the objects that the names were read from.
-    pub fn release(&mut self, state: &mut State) {
+    /// Gives up the references to some of the stacks that were to be named, after which none can be looked up any more.
+    /// Returns whether all is done.
+    pub fn release_sources(&mut self, state: &mut State, some: usize) -> bool {
+        self.stacks = IndexMap::default();
         self.latest_stack = None;
         self.latest_class = None;
-        for (raw, named) in self.stacks.drain() {
-            state.capture.stacks.release(raw);
+        self.functions.clear();
+        let end = (self.released + some).min(self.held.len());
+        for (raw, _) in &self.held[self.released..end] {
+            state.capture.stacks.release(*raw);
+        }
+        self.released = end;
+        self.released == self.held.len()
+    }
+
+    /// Gives up all references.
+    pub fn release(&mut self, state: &mut State) {
+        while !self.release_sources(state, usize::MAX / 2) {}
+        for (_, named) in self.held.drain(..) {
             state.capture.stacks.release(named);
         }
+        self.released = 0;
         for (raw, named) in self.classes.drain() {
             if raw != named {
                 state.detach_class(raw);
@@ -110,13 +141,12 @@ impl Resolver {
             state.release_class(raw);
             state.release_class(named);
         }
-        self.functions.clear();
     }
 
     /// The frames of `stack` that have no name yet, the outermost last.
     fn unnamed(&self, capture: &Capture, mut stack: StackId) -> Vec<(StackId, Node)> {
         let mut chain = Vec::new();
-        while !self.stacks.contains_key(&stack) {
+        while self.stacks.get(stack).is_none() {
             let Some(node) = capture.stacks.node(stack) else { break };
             chain.push((stack, node));
             stack = node.parent;
@@ -148,21 +178,45 @@ impl Resolver {
         Ok(named)
     }
 
-    /// Stores the named counterpart of `raw`, whose parent has one.
-    fn add_named(&mut self, state: &mut State, raw: StackId, node: Node, (name, place): (Arc<FunctionName>, Place)) {
+    /// Stores the named counterpart of `raw`, whose parent has one, and returns it with a reference; takes over the
+    /// caller's reference to `latest`, the one stored before.
+    fn add_named(
+        &mut self,
+        state: &mut State,
+        raw: StackId,
+        node: Node,
+        (name, place): (Arc<FunctionName>, Place),
+        latest: StackId,
+    ) -> StackId {
         let function = Function::of(state.capture.stacks.function_key(node.function));
-        state.capture.stacks.retain(raw);
-        let ready = match function {
-            Function::Named(_) => Some(raw),
-            Function::Deferred(number) => Some(state.capture.deferred.stack(number)),
-            Function::Walked { .. } | Function::Profiled(_) => None,
+        let named = match function {
+            Function::Named(_) => state.capture.stacks.retained(raw),
+            Function::Deferred(number) => {
+                let stack = state.capture.deferred.stack(number);
+                state.capture.stacks.retained(stack)
+            }
+            Function::Walked { .. } | Function::Profiled(_) => self.extend_named(state, node, function, name, place),
         };
-        if let Some(named) = ready {
-            state.capture.stacks.retain(named);
-            self.stacks.insert(raw, named);
-            return;
+        if state.capture.stacks.node(named).is_some_and(|node| node.parent == latest) {
+            state.capture.stacks.release(latest);
+        } else {
+            // Nothing else keeps it alive.
+            self.held.push((StackId::EMPTY, latest));
         }
-        let caller = self.stacks.get(&node.parent).copied().unwrap_or(StackId::EMPTY);
+        self.stacks.insert(raw, named);
+        named
+    }
+
+    /// The named stack for a frame whose caller has one, with a reference.
+    fn extend_named(
+        &self,
+        state: &mut State,
+        node: Node,
+        function: Function,
+        name: Arc<FunctionName>,
+        place: Place,
+    ) -> StackId {
+        let caller = self.stacks.get(node.parent).unwrap_or(StackId::EMPTY);
         let line = match function {
             // SAFETY: the tree keeps the instruction sequence alive; the walker checked the position.
             Function::Walked { iseq, .. } if iseq != 0 => unsafe { Position::from_raw(node.position).line(iseq) },
@@ -179,8 +233,7 @@ impl Resolver {
             }
         };
         let id = state.function_names.id(name);
-        let (named, _) = state.capture.stacks.extend(parent, Function::Named(id).key(), line);
-        self.stacks.insert(raw, named);
+        state.capture.stacks.extend(parent, Function::Named(id).key(), line).0
     }
 }
 

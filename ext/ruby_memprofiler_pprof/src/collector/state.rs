@@ -16,7 +16,7 @@ use memprofiler_core::live_set::{ClassId, LiveSet, RateId, Sample};
 use memprofiler_core::name_table::NameTable;
 use memprofiler_core::rates::RateTable;
 use memprofiler_core::sampler::Sampler;
-use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::stack_tree::{StackId, StackTree};
 use memprofiler_core::tally::{Allocated, Tally};
 use rb_sys::VALUE;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct Counters {
     pub halvings: u64,
     /// Deaths that no hook told of: the address was allocated again.
     pub missed_deaths: u64,
+    /// Times that there were too many stacks.
+    pub stack_overflows: u64,
     /// Garbage collections that no hook told of.
     pub missed_collections: u64,
     /// Flushes completed.
@@ -42,6 +44,8 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct State {
     pub options: Options,
+    /// The most frames to store, as `max_stack_bytes` allows.
+    max_stack_nodes: usize,
     /// How stacks are read, which depends on what the VM allows.
     pub method: BacktraceMethod,
     pub sampler: Sampler,
@@ -52,7 +56,7 @@ pub struct State {
     pub live: LiveSet,
     /// How deaths are noticed; None is by FREEOBJ.
     pub marks: Option<Marks>,
-    pub classes: Interner<u64, ()>,
+    pub classes: Interner<u64>,
     pub tally: Tally,
     pub function_names: NameTable<FunctionName>,
     pub class_names: NameTable<str>,
@@ -70,16 +74,18 @@ pub struct State {
 impl State {
     pub fn new(options: Options, seed: u64) -> Self {
         let mut function_names = NameTable::new();
-        let truncated = function_names.id(Arc::new(FunctionName::pseudo("(truncated)")));
+        let mut pseudo = |name| function_names.id(Arc::new(FunctionName::pseudo(name)));
+        let (truncated, lost) = (pseudo("(truncated)"), pseudo("(stack not kept)"));
         let mut rates = RateTable::default();
         let rate = rates.id(options.sample_rate).unwrap_or(RateId(0));
         let mut state = Self {
             sampler: Sampler::new(options.sample_rate, seed),
+            max_stack_nodes: 0,
             method: options.bt_method,
             options: options.clone(),
             rates,
             rate,
-            capture: Capture::new(truncated),
+            capture: Capture::new(truncated, lost),
             live: LiveSet::by_address(),
             marks: None,
             classes: Interner::new(),
@@ -99,6 +105,7 @@ impl State {
     /// Puts options in force, except rate and seed.
     pub fn configure(&mut self, options: Options) {
         self.capture.max_frames = options.max_frames;
+        self.max_stack_nodes = options.max_stack_bytes / StackTree::BYTES_PER_NODE;
         self.method = walker::usable(options.bt_method);
         self.options = options;
     }
@@ -133,6 +140,9 @@ impl State {
         }
         while self.live.len() > self.options.max_heap_samples {
             self.halve();
+        }
+        if self.capture.stacks.len() > self.max_stack_nodes {
+            self.make_room_for_stacks();
         }
     }
 
@@ -249,6 +259,23 @@ impl State {
     pub fn detach_class(&mut self, id: ClassId) {
         self.classes.detach(id.0);
         self.latest_class = None;
+    }
+
+    /// Drops stacks until at most half of the allowed number is left. What is known of dead objects loses its stack, not
+    /// its class; if that is not enough, live samples are thinned, which keeps the estimates unbiased.
+    #[cold]
+    fn make_room_for_stacks(&mut self) {
+        let enough = self.max_stack_nodes / 2;
+        self.counters.stack_overflows += 1;
+        self.capture.forget_contexts();
+        for (stack, class, allocated) in self.tally.drain() {
+            self.capture.stacks.release(stack);
+            let lost = self.capture.stacks.retained(self.capture.lost);
+            self.count_allocated(lost, class, allocated);
+        }
+        while self.capture.stacks.len() > enough && !self.live.is_empty() {
+            self.halve();
+        }
     }
 
     /// Keeps each live sample with probability 1/2 and lets it stand for twice as many objects; samples with half the

@@ -79,6 +79,9 @@ pub fn remarks(state: &State) -> Vec<String> {
         remarks
             .push(format!("missed_collections={missed}: earlier live samples were dropped, since some may have died"));
     }
+    if state.counters.stack_overflows > 0 {
+        remarks.push(format!("stack_overflows={}", state.counters.stack_overflows));
+    }
     if state.counters.missed_deaths > 0 {
         remarks.push(format!("missed_deaths={}", state.counters.missed_deaths));
     }

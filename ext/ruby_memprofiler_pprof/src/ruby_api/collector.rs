@@ -220,6 +220,7 @@ fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
     hash.aset(ruby.to_symbol("thinned_samples"), stats.counters.thinned)?;
     hash.aset(ruby.to_symbol("halvings"), stats.counters.halvings)?;
     hash.aset(ruby.to_symbol("missed_deaths"), stats.counters.missed_deaths)?;
+    hash.aset(ruby.to_symbol("stack_overflows"), stats.counters.stack_overflows)?;
     hash.aset(ruby.to_symbol("missed_collections"), stats.counters.missed_collections)?;
     hash.aset(ruby.to_symbol("contended"), stats.contended)?;
     hash.aset(ruby.to_symbol("flushes"), stats.counters.flushes)?;

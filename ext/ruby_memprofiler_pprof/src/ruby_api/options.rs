@@ -8,13 +8,14 @@ use magnus::{Error, Integer, IntoValue, RHash, Ruby, Symbol, TryConvert, Value};
 use memprofiler_core::encode::SampleTypeNames;
 
 /// The names of all options, in the order of the documentation.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "sample_rate",
     "max_heap_samples",
     "track_allocations",
     "bt_method",
     "liveness",
     "max_frames",
+    "max_stack_bytes",
     "object_class",
     "object_age",
     "sample_type_names",
@@ -60,6 +61,9 @@ pub fn set(ruby: &Ruby, options: &mut Options, name: &str, value: Value) -> Resu
         "bt_method" => options.bt_method = choice(ruby, name, value, &BT_METHODS)?,
         "liveness" => options.liveness = choice(ruby, name, value, &LIVENESS)?,
         "max_frames" => options.max_frames = integer(ruby, name, value, 1, Options::MAX_FRAMES as u64)? as usize,
+        "max_stack_bytes" => {
+            options.max_stack_bytes = integer(ruby, name, value, 1 << 20, 1 << 40)? as usize;
+        }
         "object_class" => options.object_class = boolean(ruby, name, value)?,
         "object_age" => options.object_age = boolean(ruby, name, value)?,
         "sample_type_names" => options.sample_type_names = choice(ruby, name, value, &SAMPLE_TYPE_NAMES)?,
@@ -81,6 +85,7 @@ pub fn get(ruby: &Ruby, options: &Options, name: &str) -> Value {
         "bt_method" => ruby.to_symbol(options.bt_method.name()).as_value(),
         "liveness" => ruby.to_symbol(options.liveness.name()).as_value(),
         "max_frames" => options.max_frames.into_value_with(ruby),
+        "max_stack_bytes" => options.max_stack_bytes.into_value_with(ruby),
         "object_class" => options.object_class.into_value_with(ruby),
         "object_age" => options.object_age.into_value_with(ruby),
         "sample_type_names" => {

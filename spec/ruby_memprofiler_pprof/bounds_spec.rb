@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+require "objspace"
+
+RSpec.describe MemprofilerPprof::Collector, "bounds" do
+  def allocate(count)
+    Array.new(count) { Object.new }
+  end
+
+  it "keeps at most max_heap_samples live samples" do
+    collector = new_collector(sample_rate: 1.0, max_heap_samples: 1000, seed: 1).start
+    kept = allocate(50_000)
+    expect(collector.live_heap_samples_count).to be_between(300, 1000)
+    expect(collector.stats[:halvings]).to be >= 5
+    expect(kept.size).to eq(50_000)
+  end
+
+  it "estimates without bias in spite of halvings" do
+    estimates = (1..30).map do |seed|
+      kept = nil
+      profile = profile_of(sample_rate: 1.0, max_heap_samples: 1000, seed: seed) { kept = allocate(20_000) }
+      profile.by_class(:retained_objects)["Object"]
+    end
+    # Some 600 samples each: a standard deviation of about 800, that of the mean of thirty about 150.
+    expect(estimates.sum / 30.0).to be_within(6 * 150).of(20_000)
+  end
+
+  it "tells how many samples were dropped" do
+    collector = new_collector(sample_rate: 1.0, max_heap_samples: 1000).start
+    kept = allocate(5_000)
+    data = collector.flush
+    expect(data.dropped_samples_heap_bufsize).to be > 1000
+    expect(Pprof.decode(data).comments).to include("thinned_samples=#{data.dropped_samples_heap_bufsize}")
+    expect(kept.size).to eq(5_000)
+  end
+
+  it "climbs back to the rate asked for when few live samples are left" do
+    collector = new_collector(sample_rate: 1.0, max_heap_samples: 1000).start
+    allocate(20_000).clear
+    lowered = collector.stats[:effective_sample_rate]
+    GC.start
+    collector.flush
+    expect(lowered).to be < 0.2
+    expect(collector.stats[:effective_sample_rate]).to eq(1.0)
+  end
+
+  it "keeps a sample's weight when the rate changes" do
+    collector = new_collector(sample_rate: 1.0).start
+    kept = allocate(1000)
+    collector.sample_rate = 0.0
+    expect(Pprof.decode(collector.flush).by_class(:retained_objects)["Object"]).to eq(kept.size)
+  end
+
+  # Each iteration defines a method of its own and allocates in it.
+  def run_generated_methods(count)
+    count.times do |number|
+      holder = Module.new
+      holder.module_eval("def self.run = Object.new", "generated.rb", number + 1)
+      holder.run
+    end
+  end
+
+  it "stays within max_stack_bytes when code is generated without end, and counts all the same" do
+    collector = new_collector(sample_rate: 1.0, max_stack_bytes: 1 << 20, seed: 1).start
+    run_generated_methods(40_000)
+    expect(collector.stats[:stack_bytes]).to be < 2 << 20
+    expect(collector.stats[:stack_overflows]).to be > 0
+    # Samples that wait to be swept may have been thinned.
+    expect(Pprof.decode(collector.flush).by_class(:allocations)["Object"]).to be_within(2000).of(40_000)
+  end
+
+  it "lets go of the instruction sequences it has dropped or named" do
+    collector = new_collector(sample_rate: 1.0).start
+    GC.start
+    before = ObjectSpace.count_imemo_objects[:imemo_iseq]
+    run_generated_methods(2_000)
+    collector.flush
+    GC.start
+    expect(ObjectSpace.count_imemo_objects[:imemo_iseq] - before).to be < 200
+  end
+
+  it "tells ObjectSpace how much memory it takes" do
+    collector = new_collector(sample_rate: 1.0).start
+    kept = allocate(10_000)
+    expect(ObjectSpace.memsize_of(collector)).to be > collector.stats[:live_set_bytes]
+    expect(collector.stats[:live_set_bytes]).to be_between(24 * kept.size, 60 * kept.size)
+  end
+end

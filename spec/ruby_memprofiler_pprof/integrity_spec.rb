@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+# What happens when the VM does not tell of garbage collections, and when it does but it could look otherwise.
+RSpec.describe MemprofilerPprof::Collector, "integrity" do
+  let(:collector) { new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start }
+
+  def missed
+    collector.flush
+    collector.stats[:missed_collections]
+  end
+
+  # A program in which somebody else's NEWOBJ hook allocates so much memory that most collections begin inside it. Up to
+  # Ruby 3.3 no hook is told of those.
+  def collected_inside_a_hook(code)
+    environment = { "RUBY_GC_HEAP_INIT_SLOTS" => "1000000", "RUBY_GC_MALLOC_LIMIT" => "300000",
+                    "RUBY_GC_MALLOC_LIMIT_MAX" => "300000", "SPEC_LIVENESS" => ENV.fetch("SPEC_LIVENESS", "") }
+    outcome = run_ruby(<<~RUBY, env: environment)
+      require "objspace"
+      liveness = ENV["SPEC_LIVENESS"].empty? ? {} : { liveness: ENV["SPEC_LIVENESS"].to_sym }
+      collector = MemprofilerPprof::Collector.new(sample_rate: 1.0, max_heap_samples: 1_000_000, **liveness).start
+      kept = Array.new(500) { Object.new }
+      ObjectSpace.trace_object_allocations { 200_000.times { +"x" } }
+      #{code}
+    RUBY
+    expect(outcome).to be_success
+    outcome.stdout
+  end
+
+  context "with collections that began inside a hook", if: RUBY_VERSION < "3.4" do
+    it "notices them" do
+      missed = collected_inside_a_hook("collector.flush; print collector.stats[:missed_collections]")
+      expect(missed.to_i).to be > 0
+    end
+
+    it "holds nobody alive who may be dead, and follows who comes after" do
+      counts = collected_inside_a_hook(<<~RUBY)
+        print collector.flush.heap_samples_count, " "
+        more = Array.new(1000) { Object.new }
+        GC.start
+        print collector.flush.heap_samples_count
+      RUBY
+      expect(counts.split.map(&:to_i)).to match([be < 50, be_between(1000, 1200)])
+    end
+
+    it "keeps what it knows of allocations" do
+      profile = collected_inside_a_hook("$stdout.binmode.write(collector.flush.pprof_data)")
+      expect(Pprof.decode(profile.b).by_class(:allocations)).to include("Object" => be >= 500, "String" => be >= 200_000)
+    end
+
+    it "tells the reader of the profile" do
+      profile = collected_inside_a_hook("$stdout.binmode.write(collector.flush.pprof_data)")
+      expect(Pprof.decode(profile.b).comments).to include(/\Amissed_collections=/)
+    end
+  end
+
+  it "is not alarmed by collections of all kinds" do
+    collector
+    50.times do |round|
+      Array.new(2000) { +"x" }
+      GC.start(full_mark: round.even?, immediate_sweep: round % 3 == 0)
+      GC.compact if (round % 10).zero?
+    end
+    expect(missed).to eq(0)
+  end
+
+  it "is not alarmed by finalizers" do
+    collector
+    1000.times { ObjectSpace.define_finalizer(Object.new, proc { Array.new(10) }) }
+    GC.start
+    GC.start
+    expect(missed).to eq(0)
+  end
+
+  it "is not alarmed when started and flushed in the middle of a cycle" do
+    counts = Array.new(30) do
+      other = new_collector(sample_rate: 1.0)
+      Array.new(3000) { +"x" }
+      other.start
+      Array.new(rand(3000)) { +"x" }
+      other.flush
+      other.stats[:missed_collections]
+    end
+    expect(counts).to all(eq(0))
+  end
+end

@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+# The two ways to notice deaths mean the same.
+RSpec.describe MemprofilerPprof::Collector, "liveness" do
+  def collectors(**options)
+    %i[freeobj mark_bits].map do |liveness|
+      MemprofilerPprof::Collector.new(liveness: liveness, max_heap_samples: 1_000_000, **options).start
+    end
+  end
+
+  # Allocates and drops strings, arrays, hashes and objects at several lines.
+  def run_at_random(random, kept, steps)
+    steps.times do
+      case random.rand(6)
+      when 0 then kept << ("s" * random.rand(100))
+      when 1 then kept << Array.new(random.rand(50))
+      when 2 then kept << { random.rand(9) => 1 }
+      when 3 then kept << Object.new
+      else kept.delete_at(random.rand(kept.size)) if kept.any?
+      end
+    end
+  end
+
+  # Retained objects and bytes per place and class, of what was allocated in this file.
+  def retained(collector)
+    profile = Pprof.decode(collector.flush)
+    profile.samples.each_with_object({}) do |sample, sums|
+      next unless sample.frame?(/run_at_random/) && sample[:retained_objects].positive?
+
+      sums[[sample.frames.map(&:line), sample.labels]] = [sample[:retained_objects], sample[:retained_size]]
+    end
+  end
+
+  it "is what was asked for, as stats tell" do
+    expect(collectors.map { |collector| collector.stats[:liveness] }).to eq(%i[freeobj mark_bits])
+  end
+
+  it "by default is mark_bits where this Ruby can be asked" do
+    expect(MemprofilerPprof::Collector.new.start.stats[:liveness]).to eq(:mark_bits)
+  end
+
+  4.times do |seed|
+    it "retains the same at rate 1 in both modes (seed #{seed})" do
+      random = Random.new(seed)
+      both = collectors(sample_rate: 1.0)
+      kept = []
+      3.times do
+        run_at_random(random, kept, 5000)
+        GC.compact if seed == 3
+        GC.start
+        by_freeobj, by_mark_bits = both.map { |collector| retained(collector) }
+        expect(by_mark_bits).to eq(by_freeobj)
+        expect(by_freeobj.values.sum(&:first)).to be > 100
+      end
+    end
+  end
+
+  before { stub_const("Marker", Class.new) }
+
+  it "retains statistically the same at lower rates" do
+    sums = [0, 0]
+    20.times do |seed|
+      both = collectors(sample_rate: 0.05, seed: seed)
+      kept = Array.new(10_000) { Marker.new }
+      GC.start
+      both.each_with_index { |collector, index| sums[index] += Pprof.decode(collector.flush).by_class(:retained_objects)["Marker"] }
+      stop_collectors
+      expect(kept.size).to eq(10_000)
+    end
+    # Twenty times a standard deviation of sqrt(10,000 * 0.95 / 0.05) each.
+    expect(sums).to all(be_within(6 * Math.sqrt(20) * 436).of(200_000))
+  end
+end
