@@ -23,7 +23,7 @@ rescue LoadError
   own_target = File.join(Dir.pwd, "target")
   target = ENV["CARGO_TARGET_DIR"].to_s.then { |shared| shared.empty? ? own_target : shared }
   # RubyGems and Bundler build where the gem is installed, and keep what is left there: hundreds of megabytes.
-  leftovers = File.identical?(Dir.pwd, __dir__) ? own_target : ""
+  tidy = "\trm -rf \"#{own_target}\"" if File.identical?(Dir.pwd, __dir__)
   # Rust's toolchains for musl make static programs unless told otherwise, and no libraries.
   musl = "export RUSTFLAGS := $(RUSTFLAGS) -C target-feature=-crt-static" if host_os.match?(/musl/)
 
@@ -52,7 +52,7 @@ rescue LoadError
     \tmkdir -p "$(DESTDIR)$(RUBYARCHDIR)"
     \trm -f "$(DESTDIR)$(RUBYARCHDIR)/$(DLLIB)"
     \tcp $(DLLIB) "$(DESTDIR)$(RUBYARCHDIR)/"
-    \trm -rf "#{leftovers}"
+    #{tidy}
 
     clean:
     \trm -rf $(DLLIB) "#{own_target}"

@@ -5,17 +5,17 @@ module MemprofilerPprof
   # needs no access to its insides.
   #
   # @!method initialize(sample_rate: 0.01, max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp,
-  #     liveness: :auto, max_frames: 1000, max_stack_bytes: 67_108_864, object_class: true, object_age: false, sample_type_names: :ruby,
-  #     pretty_backtraces: true, seed: nil)
+  #     liveness: :auto, max_frames: 1000, max_stack_bytes: 67_108_864, object_class: true, object_age: false,
+  #     sample_type_names: :ruby, pretty_backtraces: true, seed: nil)
   #   @param sample_rate [Numeric] the fraction of allocations to sample, 0.0..1.0
   #   @param max_heap_samples [Integer] the most live samples to keep, from 1. Past it every other sample is dropped and
   #     the rate halved, which keeps the estimates unbiased; the rate climbs back when few live samples are left
   #   @param track_allocations [Boolean] whether profiles tell allocations since the last flush, too
   #   @param bt_method [Symbol] `:cfp` walks the VM's frames, `:profile_frames` asks `rb_profile_frames`,
   #     `:backtrace_locations` is slow and there for comparison
-  #   @param liveness [Symbol] how deaths are noticed: `:freeobj` by the hook that the GC calls for each object it frees,
-  #     `:mark_bits` by asking at the end of each mark phase, `:auto` by whatever is best on this Ruby. A change holds
-  #     from the next start after a flush of the stopped collector. What is used, {#stats} tell
+  #   @param liveness [Symbol] how deaths are noticed: `:freeobj` by the hook that the GC calls for each object that it
+  #     frees, `:mark_bits` by asking at the end of each mark phase, `:auto` by whatever is best on this Ruby. A change
+  #     holds from the next start after a flush of the stopped collector. What is used, {#stats} tell
   #   @param max_frames [Integer] deeper stacks lose their outermost frames, `(truncated)` stands in their place
   #   @param max_stack_bytes [Integer] about how much memory stored stacks may take, from 1 MiB. Past it, allocations of
   #     dead objects are told under `(stack not kept)`, and live samples are thinned if need be

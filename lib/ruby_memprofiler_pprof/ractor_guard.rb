@@ -17,8 +17,12 @@ module MemprofilerPprof
       end
       super
     end
-  end
 
-  affected = ("3.1.0".."3.1.3").cover?(RUBY_VERSION) || ("3.2.0".."3.2.2").cover?(RUBY_VERSION)
-  Ractor.singleton_class.prepend(RactorGuard) if affected && defined?(Ractor)
+    # @return [Boolean] whether this Ruby has the bug
+    def self.needed?
+      defined?(Ractor) && (("3.1.0".."3.1.3").cover?(RUBY_VERSION) || ("3.2.0".."3.2.2").cover?(RUBY_VERSION))
+    end
+
+    Ractor.singleton_class.prepend(self) if needed?
+  end
 end

@@ -53,9 +53,9 @@ RSpec.describe MemprofilerPprof::Collector, "bounds" do
 
   # Each iteration defines a method of its own and allocates in it.
   def run_generated_methods(count)
-    count.times do |number|
+    count.times do |_number|
       holder = Module.new
-      holder.module_eval("def self.run = Object.new", "generated.rb", number + 1)
+      holder.module_eval("def self.run = Object.new", __FILE__, __LINE__)
       holder.run
     end
   end

@@ -44,7 +44,8 @@ RSpec.describe MemprofilerPprof::Collector, "integrity" do
 
     it "keeps what it knows of allocations" do
       profile = collected_inside_a_hook("$stdout.binmode.write(collector.flush.pprof_data)")
-      expect(Pprof.decode(profile.b).by_class(:allocations)).to include("Object" => be >= 500, "String" => be >= 200_000)
+      expect(Pprof.decode(profile.b).by_class(:allocations)).to include("Object" => be >= 500,
+                                                                        "String" => be >= 200_000)
     end
 
     it "tells the reader of the profile" do

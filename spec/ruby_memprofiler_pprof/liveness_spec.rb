@@ -63,7 +63,8 @@ RSpec.describe MemprofilerPprof::Collector, "liveness" do
       both = collectors(sample_rate: 0.05, seed: seed)
       kept = Array.new(10_000) { Marker.new }
       GC.start
-      both.each_with_index { |collector, index| sums[index] += Pprof.decode(collector.flush).by_class(:retained_objects)["Marker"] }
+      profiles = both.map { |collector| Pprof.decode(collector.flush) }
+      profiles.each_with_index { |profile, index| sums[index] += profile.by_class(:retained_objects)["Marker"] }
       stop_collectors
       expect(kept.size).to eq(10_000)
     end

@@ -32,8 +32,8 @@ impl Function {
     /// As the stack tree stores it.
     pub fn key(self) -> FunctionKey {
         match self {
-            Self::Walked { iseq, entry } => FunctionKey { code: iseq as u64, owner: entry as u64 },
-            Self::Profiled(frame) => FunctionKey { code: PROFILED, owner: frame as u64 },
+            Self::Walked { iseq, entry } => FunctionKey { code: iseq, owner: entry },
+            Self::Profiled(frame) => FunctionKey { code: PROFILED, owner: frame },
             Self::Named(id) => FunctionKey { code: NAMED, owner: u64::from(id) << 1 | 1 },
             Self::Deferred(number) => FunctionKey { code: DEFERRED, owner: u64::from(number) << 1 | 1 },
         }
@@ -67,7 +67,7 @@ impl Class {
     /// As the class table stores it: heap references are multiples of 8, which the others are not.
     pub fn key(self) -> u64 {
         match self {
-            Self::Object(class) => class as u64,
+            Self::Object(class) => class,
             Self::Internal(kind) => u64::from(kind.0) << 3 | 2,
             Self::Named(id) => u64::from(id) << 3 | 1,
             Self::Unknown => 4,

@@ -126,7 +126,7 @@ impl State {
         let stack = unsafe { self.capture.stack(self.method, arg.context, Type::of_flags(flags), holder) };
         self.counters.samples += 1;
         let replaced = self.live.insert(Sample {
-            address: object as u64,
+            address: object,
             stack,
             class,
             born: gc::count(),
@@ -152,7 +152,7 @@ impl State {
     /// In a FREEOBJ hook for `object`.
     #[inline]
     pub unsafe fn freed(&mut self, object: VALUE) {
-        if let Some(sample) = self.live.remove(object as u64) {
+        if let Some(sample) = self.live.remove(object) {
             let _errno = SavedErrno::new();
             // SAFETY: the object passed to the hook is intact.
             let size = unsafe { self.size_at_death(&sample) };
