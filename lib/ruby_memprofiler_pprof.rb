@@ -17,7 +17,22 @@ end
 # A sampling heap profiler: which call paths allocated the objects that are alive now, as gzipped pprof.
 #
 # {Collector} samples, {Collector#flush} answers with a {ProfileData}; {FileFlusher} does so periodically.
+#
+# @!method self.collectors
+#   All collectors that run, or were stopped and not flushed since. A collector among them is kept alive, as a running
+#   Thread is.
+#   @return [Array<Collector>]
+# @!method self.without_profiling
+#   Calls the block; what this thread or fiber allocates meanwhile is in no collector's profiles.
+#   @return [Object] the block's value
 module MemprofilerPprof
+  # @!parse
+  #   # What all errors of this gem are.
+  #   class Error < StandardError; end
+  #   # A flush of a collector that was never started.
+  #   class NotStartedError < Error; end
+  #   # A start off the main Ractor, or beside another one where this Ruby would crash.
+  #   class RactorError < Error; end
 end
 
 # The same module under the gem's own name.

@@ -32,12 +32,16 @@ module MemprofilerPprof
   # @!method stop
   #   Ends sampling. Deaths are followed until the next flush, which tells what is alive then.
   #   @return [self]
-  # @!method flush(yield_gvl: true, proactively_yield_gvl: true, gc: false, min_age: 0)
+  # @!method flush(yield_gvl: true, proactively_yield_gvl: true, gc: false, min_age: 0, max_hold: 0.0005,
+  #     max_duration: 10)
   #   Takes a profile of the objects alive now and of the allocations since the last flush.
   #   @param yield_gvl [Boolean] whether to encode and compress while other threads run
   #   @param proactively_yield_gvl [Boolean] whether to let other threads run between slices of the rest
   #   @param gc [Boolean] whether to collect garbage first
   #   @param min_age [Integer] how many garbage collections an object must have survived to count as retained
+  #   @param max_hold [Numeric] for how many seconds at a time to keep the GVL when another thread wants it
+  #   @param max_duration [Numeric] after how many seconds to let no other thread run any more; the nearer, the longer
+  #     the GVL is kept at a time
   #   @return [ProfileData]
   #   @raise [NotStartedError] if the collector was never started
   # @!method running?
@@ -50,14 +54,56 @@ module MemprofilerPprof
   #   @return [Integer] how many objects it marked
   # @!method stats
   #   @return [Hash{Symbol => Object}] figures about the collector itself
+  # @!method start!
+  #   The same as {#start}.
+  #   @return [self]
+  # @!method stop!
+  #   The same as {#stop}.
+  #   @return [self]
   # @!method after_fork
+  #   Begins anew in a forked child, with the live set it has inherited.
   #   @api private
   # @!method before_ractor
+  #   Stops where this Ruby would crash otherwise.
   #   @api private
+  #
+  # @!attribute [rw] sample_rate
+  #   @return [Float] see {#initialize}; a new rate holds for the samples taken from then on
+  # @!attribute [rw] max_heap_samples
+  #   @return [Integer] see {#initialize}
+  # @!attribute [rw] track_allocations
+  #   @return [Boolean] see {#initialize}
+  # @!attribute [rw] bt_method
+  #   @return [Symbol] see {#initialize}; which one is used, {#stats} tell
+  # @!attribute [rw] liveness
+  #   @return [Symbol] see {#initialize}; which one is used, {#stats} tell
+  # @!attribute [rw] max_frames
+  #   @return [Integer] see {#initialize}
+  # @!attribute [rw] max_stack_bytes
+  #   @return [Integer] see {#initialize}
+  # @!attribute [rw] object_class
+  #   @return [Boolean] see {#initialize}
+  # @!attribute [rw] object_age
+  #   @return [Boolean] see {#initialize}
+  # @!attribute [rw] sample_type_names
+  #   @return [Symbol] see {#initialize}
+  # @!attribute [rw] pretty_backtraces
+  #   @return [Boolean] see {#initialize}; names that were read before stay as they are
+  # @!attribute [rw] seed
+  #   @return [Integer, nil] see {#initialize}
   class Collector
+    # @!parse
+    #   # The names of the options, in the order in which the constructor's documentation has them.
+    #   OPTIONS = %i[sample_rate max_heap_samples ...].freeze
+
     OPTIONS.each do |option|
-      define_method(option) { get_option(option) }
-      define_method(:"#{option}=") { |value| set_option(option, value) }
+      # Unlike define_method, this makes methods that any Ractor may call.
+      class_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+        def #{option} = get_option(:#{option})           # def sample_rate = get_option(:sample_rate)
+        def #{option}=(value)                            # def sample_rate=(value)
+          set_option(:#{option}, value)                  #   set_option(:sample_rate, value)
+        end                                              # end
+      RUBY
     end
 
     # Samples while the block runs. Stops in any case, so that nothing goes on if the block raises.

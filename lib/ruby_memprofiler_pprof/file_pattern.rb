@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module MemprofilerPprof
-  # A template for file names, such as "tmp/profiles/mem-%{pid}-%{isotime}.pprof".
+  # A template for file names, such as `tmp/profiles/mem-%{pid}-%{isotime}.pprof`.
   #
   # - `%{pid}`: the id of the process that writes
   # - `%{isotime}`: the time in UTC in ISO 8601's basic format, 20261231T235959Z: no colon, which scp and others take

@@ -171,6 +171,16 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
       cut = [whole.size, whole.size - 1].map { |limit| names(3, max_frames: limit).last == "(truncated)" }
       expect(cut).to eq([false, true])
     end
+
+    it "says (truncated) also where it cuts a rescue body from its method" do
+      define_singleton_method(:down) do |levels|
+        raise
+      rescue RuntimeError
+        levels.zero? ? Object.new : down(levels - 1)
+      end
+      outermost = (16..24).map { |limit| names(50, max_frames: limit).last }
+      expect(outermost.uniq).to eq(["(truncated)"])
+    end
   end
 
   describe "object_age" do

@@ -61,13 +61,13 @@ RSpec.describe MemprofilerPprof::Collector, "lines" do
     Module.new { module_eval(code, "case.rb", line) }
   end
 
-  # The lines at which the code itself, no C function that it calls, allocated objects of a class.
-  def own_lines(profile, class_name)
+  # How many objects of a class the code itself, no C function that it calls, allocated, by line.
+  def allocations(profile, class_name)
     samples = profile.samples.select do |sample|
       leaf = sample.frames.first
       sample.labels["class"] == class_name && leaf.file == "case.rb" && leaf.name.end_with?("run")
     end
-    samples.map { |sample| sample.frames.first.line }.uniq.sort
+    samples.each_with_object(Hash.new(0)) { |sample, counts| counts[sample.frames.first.line] += sample[:allocations] }
   end
 
   cases.each do |description, (class_name, code)|
@@ -82,7 +82,10 @@ RSpec.describe MemprofilerPprof::Collector, "lines" do
         end
       end
       marked = code.lines.each.with_index(1).filter_map { |line, number| number if line.chomp.end_with?("#") }
-      expect(own_lines(profile, class_name)).to eq(marked)
+      counts = allocations(profile, class_name)
+      expect(counts.keys).to match_array(marked)
+      # One object each time on each of these lines: none may be counted on another one's.
+      expect(counts.values.uniq.size).to eq(1)
     end
   end
 

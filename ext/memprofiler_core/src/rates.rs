@@ -26,6 +26,12 @@ impl RateTable {
         self.probabilities[id.0 as usize].recip()
     }
 
+    /// The most objects that a sample stands for; 1 if there is none. An estimate n of a number of objects has a variance
+    /// of at most n times one less, hence an interval of `1.96 * sqrt(n * (greatest_weight - 1))` to either side.
+    pub fn greatest_weight(&self) -> f64 {
+        self.probabilities.iter().filter(|&&p| p > 0.0).map(|p| p.recip()).fold(1.0, f64::max)
+    }
+
     /// The probability behind an id.
     pub fn probability(&self, id: RateId) -> f64 {
         self.probabilities[id.0 as usize]

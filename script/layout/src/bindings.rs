@@ -71,6 +71,25 @@ macro_rules! rename_iseq_types {
     ($major:tt $minor:tt $ruby:ident) => {};
 }
 
+/// From 3.3 on there is another way into compiled code for calls from the interpreter.
+macro_rules! compiled {
+    (3 1 $ruby:ident) => { compiled!(jit_func $ruby) };
+    (3 2 $ruby:ident) => { compiled!(jit_func $ruby) };
+    ($field:ident $ruby:ident) => {
+        Entry {
+            group: "struct rb_iseq_constant_body",
+            name: "ISEQ_BODY_COMPILED",
+            c: "rb_iseq_constant_body.jit_func or jit_entry",
+            doc: "what a JIT compiler made of it, or null",
+            figure: Figure::Field {
+                offset: offset_of!(rbspy_ruby_structs::$ruby::rb_iseq_constant_body, $field),
+                width: 8,
+            },
+        }
+    };
+    ($major:tt $minor:tt $ruby:ident) => { compiled!(jit_entry $ruby) };
+}
+
 macro_rules! release {
     ($major:tt $minor:tt $patch:tt $ruby:ident) => {{
         use rbspy_ruby_structs::$ruby::{self as ruby, *};
@@ -92,6 +111,7 @@ macro_rules! release {
             field!(ISEQ_BODY_TYPE = rb_iseq_constant_body.type_, "an `ISEQ_TYPE_*`"),
             field!(ISEQ_BODY_ISEQ_SIZE = rb_iseq_constant_body.iseq_size, "in words"),
             field!(ISEQ_BODY_ISEQ_ENCODED = rb_iseq_constant_body.iseq_encoded, "the code, one word after another"),
+            compiled!($major $minor $ruby),
             field!(ME_DEFINED_CLASS = rb_method_entry_struct.defined_class, "the class that it was found in, or 0"),
             field!(ME_DEF = rb_method_entry_struct.def, "a `rb_method_definition_struct`"),
             field!(ME_CALLED_ID = rb_method_entry_struct.called_id, "the name that it is called by"),

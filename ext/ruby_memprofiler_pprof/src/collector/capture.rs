@@ -4,7 +4,7 @@ use super::contexts::{Contexts, Seen};
 use super::deferred::Deferred;
 use super::keys::Function;
 use super::options::BacktraceMethod;
-use crate::vm::frames::{ControlFrames, LAYOUT, Running, SeenFrame, imemo_type};
+use crate::vm::frames::{ControlFrames, LAYOUT, Running, SeenFrame, imemo_type, is_compiled};
 use crate::vm::gc;
 use crate::vm::layout::IMEMO_ISEQ;
 use crate::vm::object::Type;
@@ -101,7 +101,12 @@ impl Capture {
             // SAFETY: the frame is on the stack.
             let function = match unsafe { frame.running(entry) } {
                 Running::Ruby { iseq, position } => {
-                    let position = if index + 1 == frames.len() { position.innermost(allocated) } else { position };
+                    let position = if index + 1 == frames.len() {
+                        // SAFETY: the frame runs this instruction sequence.
+                        position.innermost(allocated, unsafe { is_compiled(iseq) })
+                    } else {
+                        position
+                    };
                     Some((Function::Walked { iseq, entry }, position.raw()))
                 }
                 Running::Native => Some((Function::Walked { iseq: 0, entry }, 0)),

@@ -7,7 +7,7 @@ use super::state::State;
 use super::{Collector, Phase, stats};
 use crate::ruby_api::errors;
 use crate::vm::names;
-use crate::vm::{gc, memsize, threads};
+use crate::vm::{gc, memsize, threads, waiters};
 use magnus::{Error, Ruby};
 use memprofiler_core::encode::Header;
 use memprofiler_core::hash::Map;
@@ -26,11 +26,20 @@ pub struct FlushOptions {
     pub proactively_yield_gvl: bool,
     pub gc: bool,
     pub min_age: u32,
+    pub max_hold: Duration,
+    pub max_duration: Duration,
 }
 
 impl Default for FlushOptions {
     fn default() -> Self {
-        Self { yield_gvl: true, proactively_yield_gvl: true, gc: false, min_age: 0 }
+        Self {
+            yield_gvl: true,
+            proactively_yield_gvl: true,
+            gc: false,
+            min_age: 0,
+            max_hold: Duration::from_micros(500),
+            max_duration: Duration::from_secs(10),
+        }
     }
 }
 
@@ -61,8 +70,8 @@ pub struct Flushed {
     pub longest_hold: Duration,
 }
 
-/// How long a slice of work with the GVL may take.
-const SLICE: Duration = Duration::from_micros(500);
+/// Longer than any flush.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
 /// How many samples are visited between two looks at the clock.
 const CLOCK_STRIDE: usize = 64;
 /// A flush under way. If it is dropped before it has finished, the allocations it had taken go back to the tally.
@@ -109,7 +118,7 @@ impl Collector {
             result: Flushed::default(),
             start,
             hold_start: start,
-            deadline: start + SLICE,
+            deadline: start + options.max_hold,
             deferred: 0,
         };
         self.check_collections(ruby);
@@ -327,12 +336,22 @@ impl Flush<'_> {
             return Ok(());
         }
         self.result.yield_checks += 1;
-        self.result.longest_hold = self.result.longest_hold.max(self.hold_start.elapsed());
-        threads::schedule()?;
-        self.result.yields += 1;
-        self.hold_start = Instant::now();
-        self.deadline = self.hold_start + SLICE;
+        if waiters::any() {
+            self.result.longest_hold = self.result.longest_hold.max(self.hold_start.elapsed());
+            threads::schedule()?;
+            self.result.yields += 1;
+            self.hold_start = Instant::now();
+        }
+        self.deadline = Instant::now() + self.slice();
         Ok(())
+    }
+
+    /// How long the next slice may take. A thread that never waits keeps the GVL for its whole quantum, 100 ms, at each
+    /// offer, so that a long flush would take minutes: the nearer its bound, the longer the slices, and past it there
+    /// are none.
+    fn slice(&self) -> Duration {
+        let left = 1.0 - self.start.elapsed().as_secs_f64() / self.options.max_duration.as_secs_f64();
+        if left <= 0.0 { FOREVER } else { self.options.max_hold.div_f64(left.max(1e-3)) }
     }
 
     /// Copies what the profile needs out of the collector.
@@ -386,6 +405,7 @@ impl Flush<'_> {
             state.live.shrink();
             state.capture.stacks.shrink();
             state.prune_names();
+            state.compact_rates();
             state.recover_rate();
             state.counters.flushes += 1;
             self.result.thinned = std::mem::take(&mut state.thinned_since_flush);
@@ -425,7 +445,7 @@ impl Collector {
             Header {
                 time_nanos: i64::try_from(time.as_nanos()).unwrap_or(i64::MAX),
                 duration_nanos: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX),
-                period: (1.0 / state.sampler.rate()).round() as i64,
+                period: state.period(),
                 sample_type_names: state.options.sample_type_names,
                 comments,
             }

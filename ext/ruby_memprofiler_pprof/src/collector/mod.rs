@@ -24,7 +24,7 @@ pub use state::State;
 
 use crate::vm::hooks::{self, END_MARK, FREEOBJ, NEWOBJ};
 use crate::vm::marks::Marks;
-use crate::vm::{gc, object};
+use crate::vm::{gc, object, waiters};
 use cell::HookCell;
 use collections::Collections;
 use magnus::rb_sys::AsRawValue;
@@ -141,6 +141,7 @@ impl Collector {
         }
         self.disarmed.set(None);
         self.started.set(true);
+        waiters::watch();
         if self.phase.get() == Phase::Idle {
             let asked = self.options().liveness;
             let marks = if asked == Liveness::FreeObject { None } else { Marks::find(ruby) };
@@ -240,6 +241,7 @@ impl Collector {
 
     /// In a forked child: the live set stays, while counters, interval and random numbers begin anew.
     pub fn after_fork(&self) {
+        waiters::forget();
         self.interval_start.set(Instant::now());
         let gap = self.state.with(|state| {
             let seed = state.options.seed.map_or_else(random_seed, |seed| seed ^ u64::from(std::process::id()));

@@ -225,7 +225,9 @@ impl Resolver {
         let (parent, name, line) = match place {
             Place::Own => (caller, name, line),
             Place::InPlaceOfCaller => {
-                (state.capture.stacks.node(caller).map_or(StackId::EMPTY, |node| node.parent), name, line)
+                // Where the stack was cut above the method there is nothing to take the place of.
+                let method = (caller != state.capture.truncated).then(|| state.capture.stacks.node(caller)).flatten();
+                (method.map_or(caller, |node| node.parent), name, line)
             }
             Place::Caller => {
                 let (name, line) = at_caller(state, caller, name);

@@ -298,8 +298,8 @@ impl State {
 
     /// Samples with probability `rate` from now on; samples already taken keep theirs.
     pub fn set_rate(&mut self, rate: f64) {
-        if self.rates.id(rate).is_none() {
-            self.rates.compact(self.live.samples_mut().map(|sample| &mut sample.rate));
+        if self.live.is_empty() || self.rates.id(rate).is_none() {
+            self.compact_rates();
         }
         // At most 65,535 probabilities are in use after compaction unless there is one per live sample; then the rate
         // stays as it is.
@@ -307,6 +307,18 @@ impl State {
             self.rate = id;
             self.sampler.set_rate(rate);
         }
+    }
+
+    /// Allocations per sample, rounded; at rate 0, where none is taken any more, what the live ones stand for.
+    pub fn period(&self) -> i64 {
+        let rate = self.sampler.rate();
+        (if rate > 0.0 { rate.recip() } else { self.rates.greatest_weight() }).round() as i64
+    }
+
+    /// Forgets the probabilities that no live sample has any more.
+    pub fn compact_rates(&mut self) {
+        let used = self.live.samples_mut().map(|sample| &mut sample.rate);
+        self.rates.compact(used.chain([&mut self.rate]));
     }
 
     /// Doubles the rate again after halvings, towards the one asked for, once few live samples are left.

@@ -67,6 +67,7 @@ pub fn remarks(state: &State) -> Vec<String> {
     let mut remarks = vec![
         format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
         format!("sample_rate={}", state.sampler.rate()),
+        format!("greatest_weight={}", state.rates.greatest_weight()),
         format!("max_heap_samples={}", state.options.max_heap_samples),
         format!("bt_method={}", state.method.name()),
         format!("liveness={}", if state.marks.is_some() { Liveness::MarkBits } else { Liveness::FreeObject }.name()),

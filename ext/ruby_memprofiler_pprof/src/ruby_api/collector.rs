@@ -88,6 +88,9 @@ fn initialize_copy(ruby: &Ruby, _this: Obj<RubyCollector>, _other: Value) -> Res
 
 fn start(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<Obj<RubyCollector>, Error> {
     check_failure(ruby, &this)?;
+    if this.flushing.get().is_none() {
+        return Err(errors::error(ruby, "the collector is not initialized: a subclass must call super".to_owned()));
+    }
     check_ractors(ruby)?;
     walker::check(ruby)?;
     // SAFETY: on the main Ractor, as just checked.
@@ -164,8 +167,10 @@ fn flush_options(ruby: &Ruby, keywords: RHash) -> Result<FlushOptions, Error> {
             Some(name @ "min_age") => {
                 options.min_age = options::integer(ruby, name, value, 0, u64::from(u32::MAX))? as u32;
             }
+            Some(name @ "max_hold") => options.max_hold = options::seconds(ruby, name, value)?,
+            Some(name @ "max_duration") => options.max_duration = options::seconds(ruby, name, value)?,
             _ => {
-                let allowed = "yield_gvl, proactively_yield_gvl, gc, min_age";
+                let allowed = "yield_gvl, proactively_yield_gvl, gc, min_age, max_hold, max_duration";
                 return Err(argument(ruby, Wrong::Value, "keyword", name, &format!("one of {allowed}")));
             }
         }

@@ -6,6 +6,7 @@ use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{Error, Integer, IntoValue, RHash, Ruby, Symbol, TryConvert, Value};
 use memprofiler_core::encode::SampleTypeNames;
+use std::time::Duration;
 
 /// The names of all options, in the order of the documentation.
 pub const NAMES: [&str; 12] = [
@@ -106,6 +107,21 @@ fn fraction(ruby: &Ruby, name: &str, value: Value) -> Result<f64, Error> {
     let number = f64::try_convert(value).map_err(|_| argument(ruby, Wrong::Type, name, value, allowed))?;
     // NaN is in no range.
     if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(argument(ruby, Wrong::Value, name, value, allowed)) }
+}
+
+/// A number of seconds, above 0 and at most a day.
+pub fn seconds(ruby: &Ruby, name: &str, value: Value) -> Result<Duration, Error> {
+    const DAY: f64 = 86_400.0;
+    let allowed = "a number of seconds above 0, at most 86400";
+    if !value.is_kind_of(ruby.class_numeric()) {
+        return Err(argument(ruby, Wrong::Type, name, value, allowed));
+    }
+    let number = f64::try_convert(value).map_err(|_| argument(ruby, Wrong::Type, name, value, allowed))?;
+    if number > 0.0 && number <= DAY {
+        Ok(Duration::from_secs_f64(number))
+    } else {
+        Err(argument(ruby, Wrong::Value, name, value, allowed))
+    }
 }
 
 /// An Integer in `least..=most`.

@@ -258,6 +258,17 @@ unsafe fn iseq_code(iseq: VALUE) -> (usize, u32) {
     }
 }
 
+/// Whether a JIT compiler has made something of `iseq`.
+///
+/// # Safety
+/// `iseq` must be a live instruction sequence.
+pub unsafe fn is_compiled(iseq: VALUE) -> bool {
+    // SAFETY: by the layout.
+    LAYOUT.is_some_and(|layout| unsafe {
+        read(read(iseq as *const u8, layout::ISEQ_BODY) as *const u8, layout.iseq_body_compiled) != 0
+    })
+}
+
 /// Whether `iseq` is the body of a file or class, which no method is made of.
 ///
 /// # Safety

@@ -14,6 +14,7 @@ pub mod quirks;
 pub mod safepoint;
 pub mod selftest;
 pub mod threads;
+pub mod waiters;
 
 /// The Ruby this library was built for; the loader refuses any other minor version.
 pub const RUBY_MAJOR: u32 = parse(env!("RUBY_MAJOR"));

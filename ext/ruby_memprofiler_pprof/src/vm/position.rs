@@ -4,7 +4,8 @@
 //! Ruby 3.2 `gc_event_hook_body` advances the counter of the innermost frame by one word, which is right only for the
 //! instructions that do not advance it themselves before they run ("leaf" ones, such as putstring). After the others it
 //! leads to the next instruction, which may be on another line. Which of the two it was is decided when the line is
-//! looked up: by whether the instruction there allocates objects of the type that was allocated.
+//! looked up: by whether the instruction there allocates objects of the type that was allocated. If so it was that one,
+//! though the one before may allocate such objects, too.
 
 use super::object::Type;
 use rb_sys::VALUE;
@@ -39,9 +40,14 @@ impl Position {
         (index < 1 << INDEX_BITS).then_some(Self(index as u32))
     }
 
-    /// The same place in an innermost frame that runs Ruby code and has allocated an object of type `kind`.
-    pub fn innermost(self, kind: Type) -> Self {
-        if Self::ADVANCED { Self(self.0 | u32::from(kind.0) << INDEX_BITS) } else { self }
+    /// The same place in an innermost frame, which has allocated an object of type `kind`. Code that a JIT compiler has
+    /// made advances the counter itself before every instruction.
+    pub fn innermost(self, kind: Type, compiled: bool) -> Self {
+        match (Self::ADVANCED, compiled) {
+            (false, _) => self,
+            (true, true) => Self(self.0.saturating_sub(1)),
+            (true, false) => Self(self.0 | u32::from(kind.0) << INDEX_BITS),
+        }
     }
 
     fn index(self) -> usize {
@@ -81,15 +87,11 @@ mod advanced {
     /// Whether a leaf instruction begins at `index` that may allocate an object of type `kind`.
     ///
     /// # Safety
-    /// GVL held; `iseq` alive and `index` within its code.
+    /// GVL held; `iseq` alive and `index`, which begins an instruction, within its code.
     pub unsafe fn allocates(iseq: VALUE, index: usize, kind: Type) -> bool {
-        // SAFETY: the VM makes as many numbers as the code has words. A word that is an operand is no number of an
-        // instruction as a rule; those that could be are told apart by the type in most cases.
+        // SAFETY: the VM makes as many numbers as the code has words, and has a name for each instruction.
         let name = unsafe {
             let number = *rb_iseq_original_iseq(iseq).add(index) as usize;
-            if number >= INSTRUCTIONS {
-                return false;
-            }
             let offset = *rb_vm_insn_name_offset.as_ptr().add(number);
             CStr::from_ptr(rb_vm_insn_name_base.as_ptr().add(usize::from(offset)))
         };
@@ -105,9 +107,6 @@ mod advanced {
             _ => false,
         }
     }
-
-    /// Fewer than any of these Rubies has.
-    const INSTRUCTIONS: usize = 100;
 }
 
 #[cfg(ruby_gte_3_3)]

@@ -1,0 +1,81 @@
+# frozen_string_literal: true
+
+require "etc"
+require "json"
+require "open3"
+require "rbconfig"
+require_relative "report"
+
+module Bench
+  # A configuration to be measured: its name for people and --only, and what worker.rb is told.
+  Job = Struct.new(:name, :spec)
+
+  # Runs jobs, each in a process of its own.
+  class Runner
+    WORKER = File.expand_path("worker.rb", __dir__)
+    # The gem's ways to tell what has died.
+    LIVENESS = %w[freeobj mark_bits].freeze
+    # Allocations. The shorter run is behind the first collections of garbage, the difference spans many.
+    INSTRUCTION_RUNS = [100_000, 400_000].freeze
+
+    def initialize(hooks_directory)
+      # Gems are not needed, and without them valgrind has a fifth of the work at start.
+      @ruby = [RbConfig.ruby, "--disable-gems", "-I", File.join(ROOT, "lib"), "-I", hooks_directory, WORKER]
+    end
+
+    # Takes the jobs in turn, so that what disturbs the machine for a while disturbs all of them.
+    #
+    # @return [Hash{String => Array<Hash>}] what the worker measured, by the job's name, once for each round
+    def in_turn(jobs, rounds)
+      progress = Progress.new(jobs.size * rounds)
+      results = Hash.new { |hash, name| hash[name] = [] }
+      rounds.times do
+        jobs.each do |job|
+          progress.step(job.name)
+          results[job.name] << JSON.parse(run(*@ruby, JSON.generate(job.spec)).first, symbolize_names: true)
+        end
+      end
+      progress.finish
+      results
+    end
+
+    # Instructions do not mind what else the machine does, so these run side by side.
+    #
+    # @return [Hash{String => Float}] instructions per allocation, by the job's name
+    def instructions(jobs)
+      progress = Progress.new(jobs.size)
+      queue = Queue.new
+      jobs.each { |job| queue << job }
+      queue.close
+      pairs = Array.new(Etc.nprocessors) { Thread.new { count_all(queue, progress) } }.flat_map(&:value)
+      progress.finish
+      pairs.to_h
+    end
+
+    private
+
+    def count_all(queue, progress)
+      pairs = []
+      while (job = queue.pop)
+        progress.step("instructions of #{job.name}")
+        few, many = INSTRUCTION_RUNS.map { |count| count(job.spec.merge(kind: "instructions", count: count)) }
+        pairs << [job.name, (many - few).fdiv(INSTRUCTION_RUNS.last - INSTRUCTION_RUNS.first)]
+      end
+      pairs
+    end
+
+    def count(spec)
+      command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *@ruby, JSON.generate(spec)]
+      _, messages = run(*command)
+      Integer(messages[/Collected : (\d+)/, 1] || raise("callgrind told no figure:\n#{messages}"))
+    end
+
+    # RUBYOPT and the like of Bundler would be measured, too.
+    def run(*command)
+      out, err, status = Open3.capture3({ "RUBYOPT" => nil, "RUBYLIB" => nil }, *command)
+      raise "#{command.join(" ")} failed with #{status}:\n#{err}" unless status.success?
+
+      [out, err]
+    end
+  end
+end

@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+# What is allocated while it is measured.
+module Workload
+  # The object of the reference workload.
+  class Foo
+    def initialize(number)
+      @number = number
+    end
+  end
+
+  # Objects that a site allocates each time it is called.
+  BURST = 10
+
+  module_function
+
+  # `count` objects that die at once, allocated by one line under `depth` calls.
+  def allocate_under(depth, count)
+    return allocate_under(depth - 1, count) if depth > 1
+
+    number = 0
+    while number < count
+      Foo.new(number)
+      number += 1
+    end
+  end
+
+  # Methods on lines of their own, for {keep_under}.
+  def define_sites(count)
+    module_eval(Array.new(count) { |number| <<~RUBY }.join, "sites.rb", 1)
+      def self.site_#{number}(kept, from, to)
+        while from < to
+          kept[from] = Foo.new(from)
+          from += 1
+        end
+      end
+    RUBY
+  end
+
+  # `count` objects that live, in turn from each of the sites, all under `depth` calls.
+  def keep_under(depth, count, sites)
+    return keep_under(depth - 1, count, sites) if depth > 1
+
+    names = Array.new(sites) { |number| :"site_#{number}" }
+    kept = Array.new(count)
+    from = 0
+    burst = [BURST, count / sites].min
+    while from < count
+      __send__(names[from / burst % sites], kept, from, from + burst)
+      from += burst
+    end
+    kept
+  end
+end

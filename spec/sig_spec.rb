@@ -1,0 +1,190 @@
+# frozen_string_literal: true
+
+begin
+  require "rbs"
+rescue LoadError
+  # The examples say so.
+  nil
+end
+
+# What is in sig/.
+module Signatures
+  DIRECTORY = File.expand_path("../sig", __dir__)
+
+  module_function
+
+  def environment
+    @environment ||= begin
+      loader = RBS::EnvironmentLoader.new
+      loader.add(path: Pathname(DIRECTORY))
+      RBS::Environment.from_loader(loader).resolve_type_names
+    end
+  end
+
+  def name(text)
+    *namespace, last = text.split("::").map(&:to_sym)
+    RBS::TypeName.new(name: last, namespace: RBS::Namespace.new(path: namespace, absolute: true))
+  end
+
+  def modules
+    environment.class_decls.keys.map { |name| name.to_s.delete_prefix("::") }.grep(/\AMemprofilerPprof\b/)
+  end
+
+  def constants(type)
+    environment.constant_decls.keys.select { |name| name.namespace == name(type).to_namespace }.map(&:name)
+  end
+
+  # Those of a class itself, not of what it inherits from, by name.
+  def instance_methods(type)
+    own(type, builder.build_instance(name(type)))
+  end
+
+  def singleton_methods(type)
+    own(type, builder.build_singleton(name(type))).except(:new)
+  end
+
+  # The numbers of positional arguments, and the names of keywords.
+  def parameters(signature)
+    function = signature.method_types.first.type
+    [function.required_positionals.size + function.trailing_positionals.size, function.optional_positionals.size,
+     function.rest_positionals ? 1 : 0, function.required_keywords.keys.sort, function.optional_keywords.keys.sort]
+  end
+
+  def keywords(type, method)
+    parameters(instance_methods(type).fetch(method)).last
+  end
+
+  def builder
+    @builder ||= RBS::DefinitionBuilder.new(env: environment)
+  end
+
+  def own(type, definition)
+    definition.methods.select do |method, signature|
+      signature.defined_in == name(type) && (method == :initialize || signature.accessibility == :public)
+    end
+  end
+end
+
+# What there really is.
+module RealMethods
+  # Of what could be called, that which only other parts of the gem call.
+  INTERNAL = {
+    "MemprofilerPprof::Atfork" => %i[around install remove],
+    "MemprofilerPprof::Atfork::Handler" => %i[initialize],
+    "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
+    "MemprofilerPprof::Collector" => %i[after_fork before_ractor],
+    "MemprofilerPprof::Configuration" => %i[initialize]
+  }.freeze
+  # Methods of a module that are there for `include`.
+  MODULE_FUNCTIONS = { "MemprofilerPprof" => %i[collectors without_profiling] }.freeze
+
+  module_function
+
+  def modules(type = MemprofilerPprof)
+    nested = type.constants(false).map { |name| type.const_get(name) }.grep(Module)
+    [type, *nested.flat_map { |inner| modules(inner) }]
+  end
+
+  def constants(type)
+    type.constants(false).reject { |name| type.const_get(name).is_a?(Module) }
+  end
+
+  def instance_methods(type)
+    names = type.public_instance_methods(false)
+    # Members of a Struct can be set, but those here are frozen.
+    names.reject! { |name| name.end_with?("=") } if structure?(type)
+    names.concat(type.private_instance_methods(false) & [:initialize, *MODULE_FUNCTIONS[type.name]])
+    (names - INTERNAL.fetch(type.name, [])).to_h { |name| [name, type.instance_method(name)] }
+  end
+
+  def singleton_methods(type)
+    names = type.singleton_methods(false) - INTERNAL.fetch(type.name, [])
+    names -= Struct.new(:member).singleton_methods(false) if structure?(type)
+    names.to_h { |name| [name, type.method(name)] }
+  end
+
+  def parameters(method)
+    kinds = method.parameters.group_by(&:first).transform_values { |list| list.map(&:last) }
+    count = ->(kind) { kinds.fetch(kind, []).size }
+    [count[:req], count[:opt], count[:rest], kinds.fetch(:keyreq, []).sort, kinds.fetch(:key, []).sort]
+  end
+
+  def structure?(type)
+    type.is_a?(Class) && type < Struct
+  end
+end
+
+RSpec.describe "The signatures" do
+  before { skip "the gem rbs is not installed" unless defined?(RBS) }
+
+  # Have no signatures: see `@api private` in the code.
+  internal = %w[AtomicFile Atfork::Hooks PeriodicThread RactorGuard RunningFlushers]
+             .map { |name| "MemprofilerPprof::#{name}" }
+  # Loading this one profiles the process, so another process looks at it.
+  autostart = "MemprofilerPprof::Autostart"
+
+  def expect_equal_parameters(signatures, methods)
+    # The others are written in Rust.
+    methods = methods.select { |_, method| method.source_location && method.owner.is_a?(Module) }
+    expect(methods.to_h { |name, _| [name, Signatures.parameters(signatures.fetch(name))] })
+      .to eq(methods.transform_values { |method| RealMethods.parameters(method) })
+  end
+
+  it "are valid" do
+    outcome = run_command(RbConfig.ruby, Gem.bin_path("rbs", "rbs"), "-I", Signatures::DIRECTORY, "validate")
+    expect(outcome).to be_success, outcome.to_s
+  end
+
+  it "are those of all public modules" do
+    real = RealMethods.modules.map(&:name) - internal
+    expect(Signatures.modules).to match_array(real | [autostart])
+  end
+
+  (RealMethods.modules.map(&:name) - internal - [autostart]).each do |name|
+    describe "of #{name}" do
+      let(:type) { Object.const_get(name) }
+
+      it "are those of its methods" do
+        signatures = Signatures.instance_methods(name)
+        methods = RealMethods.instance_methods(type)
+        expect(signatures.keys).to match_array(methods.keys)
+        expect_equal_parameters(signatures, methods)
+      end
+
+      it "are those of its singleton methods" do
+        signatures = Signatures.singleton_methods(name)
+        methods = RealMethods.singleton_methods(type)
+        expect(signatures.keys).to match_array(methods.keys)
+        expect_equal_parameters(signatures, methods)
+      end
+
+      it "are those of its constants" do
+        expect(Signatures.constants(name)).to match_array(RealMethods.constants(type))
+      end
+    end
+  end
+
+  it "of #{autostart} are those of its methods" do
+    # A wrong setting keeps it from starting anything.
+    outcome = run_ruby("require 'ruby_memprofiler_pprof/autostart'; p #{autostart}.singleton_methods(false).sort",
+                       env: { "RUBY_MEMPROFILER_PPROF_SAMPLE_RATE" => "2" })
+    expect(outcome.stdout.chomp).to eq(Signatures.singleton_methods(autostart).keys.sort.inspect)
+  end
+
+  it "have the options of a collector" do
+    expect(Signatures.keywords("MemprofilerPprof::Collector", :initialize))
+      .to match_array(MemprofilerPprof::Collector::OPTIONS)
+  end
+
+  it "have the keywords of flush" do
+    expect { new_collector.start.flush(unknown: 1) }.to raise_error(ArgumentError) { |error|
+      allowed = error.message[/one of (.*), got/, 1].split(", ").map(&:to_sym)
+      expect(Signatures.keywords("MemprofilerPprof::Collector", :flush)).to match_array(allowed)
+    }
+  end
+
+  it "have the module by the gem's own name, too" do
+    entry = Signatures.environment.constant_decls.fetch(Signatures.name("RubyMemprofilerPprof"))
+    expect(entry.decl.type.to_s).to eq("singleton(::MemprofilerPprof)")
+  end
+end
