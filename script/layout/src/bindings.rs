@@ -71,15 +71,15 @@ macro_rules! rename_iseq_types {
     ($major:tt $minor:tt $ruby:ident) => {};
 }
 
-/// From 3.3 on there is another way into compiled code for calls from the interpreter.
+/// What shows that there is compiled code. Up to 3.2 jit_func would not do: it is null if only compiled code calls it.
 macro_rules! compiled {
-    (3 1 $ruby:ident) => { compiled!(jit_func $ruby) };
-    (3 2 $ruby:ident) => { compiled!(jit_func $ruby) };
+    (3 1 $ruby:ident) => { compiled!(yjit_blocks $ruby) };
+    (3 2 $ruby:ident) => { compiled!(yjit_payload $ruby) };
     ($field:ident $ruby:ident) => {
         Entry {
             group: "struct rb_iseq_constant_body",
             name: "ISEQ_BODY_COMPILED",
-            c: "rb_iseq_constant_body.jit_func or jit_entry",
+            c: "rb_iseq_constant_body.yjit_blocks, yjit_payload or jit_entry",
             doc: "what a JIT compiler made of it, or null",
             figure: Figure::Field {
                 offset: offset_of!(rbspy_ruby_structs::$ruby::rb_iseq_constant_body, $field),

@@ -16,14 +16,14 @@ const _: () = assert!(usize::BITS == 64, "the frame walker knows only 64-bit Rub
 pub struct Layout {
     /// `sizeof(rb_control_frame_struct)`: from one control frame to the next outer one.
     pub cfp_size: usize,
-    /// `rb_iseq_constant_body.jit_func or jit_entry`: what a JIT compiler made of it, or null.
+    /// `rb_iseq_constant_body.yjit_blocks, yjit_payload or jit_entry`: what a JIT compiler made of it, or null.
     pub iseq_body_compiled: usize,
     /// `rb_thread_struct.ec`: the execution context.
     pub thread_ec: usize,
 }
 
-const RUBY_3_1: Layout = Layout { cfp_size: 64, iseq_body_compiled: 280, thread_ec: 40 };
-const RUBY_3_2: Layout = Layout { cfp_size: 64, iseq_body_compiled: 288, thread_ec: 48 };
+const RUBY_3_1: Layout = Layout { cfp_size: 64, iseq_body_compiled: 304, thread_ec: 40 };
+const RUBY_3_2: Layout = Layout { cfp_size: 64, iseq_body_compiled: 312, thread_ec: 48 };
 const RUBY_3_3: Layout = Layout { cfp_size: 56, iseq_body_compiled: 288, thread_ec: 48 };
 const RUBY_3_4: Layout = Layout { cfp_size: 56, iseq_body_compiled: 296, thread_ec: 48 };
 const RUBY_4_0: Layout = Layout { cfp_size: 56, iseq_body_compiled: 304, thread_ec: 48 };

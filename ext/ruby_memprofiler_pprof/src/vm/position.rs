@@ -19,7 +19,9 @@ unsafe extern "C" {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position(u32);
 
-const INDEX_BITS: u32 = 27;
+const INDEX_BITS: u32 = 26;
+const COMPILED: u32 = 1 << INDEX_BITS;
+const TYPE_SHIFT: u32 = INDEX_BITS + 1;
 
 impl Position {
     /// Whether the VM advances the program counter of the innermost frame once more.
@@ -40,14 +42,13 @@ impl Position {
         (index < 1 << INDEX_BITS).then_some(Self(index as u32))
     }
 
-    /// The same place in an innermost frame, which has allocated an object of type `kind`. Code that a JIT compiler has
-    /// made advances the counter itself before every instruction.
+    /// The same place in an innermost frame, which has allocated an object of type `kind`, and of whose code there is
+    /// something `compiled`.
     pub fn innermost(self, kind: Type, compiled: bool) -> Self {
-        match (Self::ADVANCED, compiled) {
-            (false, _) => self,
-            (true, true) => Self(self.0.saturating_sub(1)),
-            (true, false) => Self(self.0 | u32::from(kind.0) << INDEX_BITS),
+        if !Self::ADVANCED {
+            return self;
         }
+        Self(self.0 | u32::from(kind.0) << TYPE_SHIFT | if compiled { COMPILED } else { 0 })
     }
 
     fn index(self) -> usize {
@@ -59,10 +60,10 @@ impl Position {
     /// # Safety
     /// GVL held; `iseq` alive, and the position one within its code.
     pub unsafe fn line(self, iseq: VALUE) -> u32 {
-        let kind = Type((self.0 >> INDEX_BITS) as u8);
+        let (kind, compiled) = (Type((self.0 >> TYPE_SHIFT) as u8), self.0 & COMPILED != 0);
         let mut index = self.index();
         // SAFETY: the caller's promise.
-        if kind != Type::NONE && index > 0 && !unsafe { advanced::allocates(iseq, index, kind) } {
+        if kind != Type::NONE && index > 0 && !unsafe { advanced::is_under_way(iseq, index, kind, compiled) } {
             index -= 1;
         }
         // SAFETY: the caller's promise; the function searches a table of the instruction sequence.
@@ -80,15 +81,43 @@ mod advanced {
         /// iseq.c: the instructions in plain numbers; allocated once per instruction sequence.
         fn rb_iseq_original_iseq(iseq: VALUE) -> *const VALUE;
         // Tables that debuggers use, by number of the instruction.
+        static rb_vm_insn_len_info: [u8; 0];
         static rb_vm_insn_name_offset: [u16; 0];
         static rb_vm_insn_name_base: [c_char; 0];
+    }
+
+    /// Whether it was the instruction that begins at `index` that allocated an object of type `kind`, rather than the one
+    /// before. If both could have, it was in compiled code, if there is any, that has advanced the counter itself.
+    ///
+    /// # Safety
+    /// GVL held; `iseq` alive and `index`, which begins an instruction, within its code.
+    pub unsafe fn is_under_way(iseq: VALUE, index: usize, kind: Type, compiled: bool) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { allocates(iseq, index, kind) && !(compiled && allocates(iseq, instruction_before(iseq, index), kind)) }
+    }
+
+    /// Where the instruction begins that ends at `index`.
+    ///
+    /// # Safety
+    /// As for [`is_under_way`].
+    unsafe fn instruction_before(iseq: VALUE, index: usize) -> usize {
+        let (mut before, mut at) = (0, 0);
+        while at < index {
+            before = at;
+            // SAFETY: the caller's promise; the table has the length of each instruction.
+            at += unsafe {
+                let number = *rb_iseq_original_iseq(iseq).add(at) as usize;
+                usize::from(*rb_vm_insn_len_info.as_ptr().add(number)).max(1)
+            };
+        }
+        before
     }
 
     /// Whether a leaf instruction begins at `index` that may allocate an object of type `kind`.
     ///
     /// # Safety
-    /// GVL held; `iseq` alive and `index`, which begins an instruction, within its code.
-    pub unsafe fn allocates(iseq: VALUE, index: usize, kind: Type) -> bool {
+    /// As for [`is_under_way`].
+    unsafe fn allocates(iseq: VALUE, index: usize, kind: Type) -> bool {
         // SAFETY: the VM makes as many numbers as the code has words, and has a name for each instruction.
         let name = unsafe {
             let number = *rb_iseq_original_iseq(iseq).add(index) as usize;
@@ -118,7 +147,7 @@ mod advanced {
     ///
     /// # Safety
     /// None needed.
-    pub unsafe fn allocates(_iseq: VALUE, _index: usize, _kind: Type) -> bool {
+    pub unsafe fn is_under_way(_iseq: VALUE, _index: usize, _kind: Type, _compiled: bool) -> bool {
         true
     }
 }
