@@ -3,6 +3,7 @@
 use crate::hash::{Map, map_bytes};
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
+use std::ops::Range;
 
 /// Maps keys to ids `0..`, counting references. An id whose count returns to zero is free for another key.
 #[derive(Debug)]
@@ -88,6 +89,12 @@ impl<K: Copy + Eq + Hash> Interner<K> {
     /// The keys in use and their ids, except detached ones, in no particular order.
     pub fn attached(&self) -> impl Iterator<Item = (K, u32)> {
         self.index.iter().map(|(&key, &id)| (key, id))
+    }
+
+    /// The keys of the referenced ids in a range, detached ones included.
+    pub fn keys_of(&self, ids: Range<usize>) -> impl Iterator<Item = K> {
+        let end = ids.end.min(self.slots.len());
+        self.slots[ids.start.min(end)..end].iter().filter(|slot| slot.references > 0).map(|slot| slot.key)
     }
 
     /// One past the highest id ever given out.

@@ -1,6 +1,7 @@
 //! Call stacks, stored once: a tree whose nodes are (parent, function, position).
 
 use crate::interner::Interner;
+use std::ops::Range;
 
 /// A function as the program runs it: what code, found through what entry. Both are opaque identities that the caller
 /// keeps alive for as long as the tree refers to them.
@@ -108,6 +109,16 @@ impl StackTree {
     /// All functions that some stack refers to, in no particular order.
     pub fn function_keys(&self) -> impl Iterator<Item = FunctionKey> {
         self.functions.attached().map(|(key, _)| key)
+    }
+
+    /// The functions in use whose ids are in a range.
+    pub fn function_keys_of(&self, ids: Range<usize>) -> impl Iterator<Item = FunctionKey> {
+        self.functions.keys_of(ids)
+    }
+
+    /// One past the highest id of a function ever given out.
+    pub fn function_bound(&self) -> usize {
+        self.functions.id_bound() as usize
     }
 
     /// One past the highest [`StackId::index`] ever given out.

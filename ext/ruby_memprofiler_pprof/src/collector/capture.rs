@@ -11,6 +11,10 @@ use crate::vm::object::Type;
 use crate::vm::position::Position;
 use memprofiler_core::stack_tree::{StackId, StackTree};
 use rb_sys::VALUE;
+use std::ops::Range;
+
+/// How many functions one keeper keeps alive.
+pub const KEPT_FUNCTIONS: usize = 128;
 
 /// Reads stacks and stores them.
 #[derive(Debug)]
@@ -23,6 +27,9 @@ pub struct Capture {
     /// The stack of a lone `(stack not kept)` frame.
     pub lost: StackId,
     pub max_frames: usize,
+    /// The objects that mark what the functions refer to, for [`KEPT_FUNCTIONS`] ids each. What is beyond them, the
+    /// collector's own object marks.
+    pub keepers: Vec<VALUE>,
     /// Where `rb_profile_frames` puts its frames, and their lines.
     buffer: (Vec<VALUE>, Vec<i32>),
 }
@@ -42,6 +49,7 @@ impl Capture {
             truncated,
             lost,
             max_frames: 0,
+            keepers: Vec::new(),
             buffer: (Vec::new(), Vec::new()),
         }
     }
@@ -77,7 +85,7 @@ impl Capture {
     /// As for [`stack`](Self::stack).
     #[inline]
     unsafe fn walk(&mut self, context: *const u8, allocated: Type, holder: VALUE) -> StackId {
-        let Self { stacks, contexts, truncated, max_frames, .. } = self;
+        let Self { stacks, contexts, truncated, max_frames, keepers, .. } = self;
         // SAFETY: the caller's promise.
         let frames = unsafe { ControlFrames::of(context) };
         let seen = contexts.of(context, |stack| stacks.release(stack));
@@ -116,7 +124,7 @@ impl Capture {
                 Some((function, position)) => {
                     let (stack, new) = stacks.extend(leaf, function.key(), position);
                     if new {
-                        announce(stacks, stack, holder);
+                        announce(stacks, stack, keepers, holder);
                     }
                     stack
                 }
@@ -137,7 +145,7 @@ impl Capture {
     /// # Safety
     /// In a hook; `holder` alive.
     unsafe fn profile_frames(&mut self, holder: VALUE) -> StackId {
-        let Self { stacks, truncated, max_frames, buffer: (frames, lines), .. } = self;
+        let Self { stacks, truncated, max_frames, keepers, buffer: (frames, lines), .. } = self;
         // One more than allowed, to see whether there are more.
         let room = *max_frames + 1;
         frames.resize(room, 0);
@@ -156,7 +164,7 @@ impl Capture {
             }
             let (stack, new) = stacks.extend(leaf, Function::Profiled(frame).key(), line.max(0) as Line);
             if new {
-                announce(stacks, stack, holder);
+                announce(stacks, stack, keepers, holder);
             }
             stacks.release(leaf);
             leaf = stack;
@@ -168,6 +176,11 @@ impl Capture {
     pub fn forget_contexts(&mut self) {
         let Self { stacks, contexts, .. } = self;
         contexts.clear(|stack| stacks.release(stack));
+    }
+
+    /// Functions beyond those that keepers keep alive.
+    pub fn unkept_functions(&self) -> Range<usize> {
+        self.keepers.len() * KEPT_FUNCTIONS..usize::MAX
     }
 
     /// Forgets the deferred stacks up to a number.
@@ -207,9 +220,10 @@ fn first_frame(count: usize, max_frames: usize) -> usize {
 
 /// Tells the GC of the references of the innermost function of `stack`.
 #[cold]
-fn announce(stacks: &StackTree, stack: StackId, holder: VALUE) {
+fn announce(stacks: &StackTree, stack: StackId, keepers: &[VALUE], holder: VALUE) {
     let Some(node) = stacks.node(stack) else { return };
     let key = stacks.function_key(node.function);
+    let holder = keepers.get(node.function.0 as usize / KEPT_FUNCTIONS).copied().unwrap_or(holder);
     for value in [key.code, key.owner] {
         // SAFETY: the caller runs in a hook; the value was just read from the stack, or is not a heap reference.
         unsafe { gc::write_barrier(holder, value as VALUE) };

@@ -122,6 +122,10 @@ impl Collector {
             deferred: 0,
         };
         self.check_collections(ruby);
+        if self.phase.get() == Phase::Running {
+            // SAFETY: the GVL is held; a running collector is anchored.
+            unsafe { self.make_keepers(self.holder.get()) };
+        }
         // The dead that still wait to be swept belong to this interval.
         flush.settle();
         flush.deferred = self.state.with(|state| {

@@ -24,7 +24,7 @@ pub use state::State;
 
 use crate::vm::hooks::{self, END_MARK, FREEOBJ, NEWOBJ};
 use crate::vm::marks::Marks;
-use crate::vm::{gc, object, waiters};
+use crate::vm::{gc, keeper, waiters};
 use cell::HookCell;
 use collections::Collections;
 use magnus::rb_sys::AsRawValue;
@@ -33,6 +33,8 @@ use memprofiler_core::live_set::LiveSet;
 use options::{Liveness, Options};
 use rb_sys::VALUE;
 use std::cell::Cell;
+use std::ffi::c_void;
+use std::ops::Range;
 use std::time::Instant;
 
 /// Which hooks are on.
@@ -152,6 +154,8 @@ impl Collector {
                 state.live = if marks.is_some() { LiveSet::by_position() } else { LiveSet::by_address() };
             });
             self.anchor(holder.as_raw());
+            // SAFETY: the GVL is held, as `ruby` shows.
+            unsafe { self.make_keepers(holder.as_raw()) };
             self.interval_start.set(Instant::now());
             // SAFETY: the caller's promise; `anchor` keeps the collector alive and in place.
             unsafe { self.follow_deaths(ruby) };
@@ -264,20 +268,69 @@ impl Collector {
         self.panicked.set(Some(hook));
     }
 
-    /// Marks what the state refers to.
+    /// Marks what the state refers to, apart from what its keepers mark.
     ///
     /// # Safety
     /// Only as the mark function of the Ruby object.
     pub unsafe fn mark(&self) {
         let start = Instant::now();
         self.state.with(|state| {
-            let mut marked = 0;
-            for value in state.references().filter(|&value| object::is_heap(value)) {
+            let functions = state.function_references(state.capture.unkept_functions());
+            for value in functions.chain(state.class_references()).chain(state.capture.keepers.iter().copied()) {
                 // SAFETY: in a mark function; the state keeps what it refers to alive through it.
                 unsafe { gc::mark(value) };
-                marked += 1;
             }
-            state.last_mark = (start.elapsed().as_nanos() as u64, marked);
+            state.spent_marking(start.elapsed());
+        });
+    }
+
+    /// Makes more keepers, ahead of the functions that hooks will store: a hook cannot make any. `holder` is the Ruby
+    /// object that owns this collector.
+    ///
+    /// # Safety
+    /// GVL held.
+    unsafe fn make_keepers(&self, holder: VALUE) {
+        /// How many to have in reserve.
+        const SPARE: usize = 4;
+        let wanted = |state: &mut State| {
+            let numbers = state.capture.stacks.function_bound() / capture::KEPT_FUNCTIONS + SPARE;
+            (state.capture.keepers.len() < numbers).then_some(state.capture.keepers.len())
+        };
+        while let Some(number) = self.state.with(wanted) {
+            // SAFETY: the collector is in a box of its own that is freed with the holder.
+            let keeper = unsafe { keeper::new(std::ptr::from_ref(self).cast(), holder, number, Self::mark_part) };
+            self.state.with(|state| state.capture.keepers.push(keeper));
+            // What the collector marked itself until now, the keeper has to tell the GC of as its own.
+            self.state.with(|state| {
+                // SAFETY: all alive; the keeper was just made and is referred to from this stack.
+                unsafe { gc::write_barrier(holder, keeper) };
+                for value in state.function_references(Self::part(number)) {
+                    // SAFETY: as above.
+                    unsafe { gc::write_barrier(keeper, value) };
+                }
+            });
+        }
+    }
+
+    /// The ids of the functions that keeper number `number` keeps alive.
+    fn part(number: usize) -> Range<usize> {
+        number * capture::KEPT_FUNCTIONS..(number + 1) * capture::KEPT_FUNCTIONS
+    }
+
+    /// Marks what keeper number `number` keeps alive.
+    ///
+    /// # Safety
+    /// Only as the mark function of a keeper of the collector `owner`.
+    unsafe fn mark_part(owner: *const c_void, number: usize) {
+        // SAFETY: a keeper keeps its collector alive.
+        let collector = unsafe { &*owner.cast::<Self>() };
+        let start = Instant::now();
+        collector.state.with(|state| {
+            for value in state.function_references(Self::part(number)) {
+                // SAFETY: in a mark function.
+                unsafe { gc::mark(value) };
+            }
+            state.spent_marking(start.elapsed());
         });
     }
 

@@ -9,7 +9,7 @@ use crate::vm::errno::SavedErrno;
 use crate::vm::hooks::TraceArg;
 use crate::vm::marks::Marks;
 use crate::vm::names::FunctionName;
-use crate::vm::object::{Type, class, flags};
+use crate::vm::object::{Type, class, flags, is_heap};
 use crate::vm::{gc, memsize};
 use memprofiler_core::interner::Interner;
 use memprofiler_core::live_set::{ClassId, LiveSet, RateId, Sample};
@@ -19,7 +19,9 @@ use memprofiler_core::sampler::Sampler;
 use memprofiler_core::stack_tree::{StackId, StackTree};
 use memprofiler_core::tally::{Allocated, Tally};
 use rb_sys::VALUE;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Events since the collector was made, or since it was forked.
 #[derive(Debug, Default, Clone, Copy)]
@@ -67,8 +69,8 @@ pub struct State {
     latest_class: Option<(u64, ClassId)>,
     /// Samples removed by halving since the last flush.
     pub thinned_since_flush: u64,
-    /// How long the last mark phase took here, in nanoseconds, and how many values it marked.
-    pub last_mark: (u64, usize),
+    /// How long marking took, in nanoseconds, in the garbage collection with this number.
+    pub last_mark: (u64, u32),
 }
 
 impl State {
@@ -255,6 +257,13 @@ impl State {
         ClassId(id)
     }
 
+    /// Adds to the time that marking took in the garbage collection under way.
+    pub fn spent_marking(&mut self, time: Duration) {
+        let (spent, collection) = self.last_mark;
+        let before = if collection == gc::count() { spent } else { 0 };
+        self.last_mark = (before + time.as_nanos() as u64, gc::count());
+    }
+
     /// Stops sampling classes of `id`'s key under that id: the key's object may go from now on.
     pub fn detach_class(&mut self, id: ClassId) {
         self.classes.detach(id.0);
@@ -371,14 +380,23 @@ impl State {
         self.class_names.retain(classes);
     }
 
-    /// The objects that this state refers to: instruction sequences, method entries and classes.
-    pub fn references(&self) -> impl Iterator<Item = VALUE> {
-        let functions = self.capture.stacks.function_keys().flat_map(|key| [key.code as VALUE, key.owner as VALUE]);
-        let classes = self.classes.attached().filter_map(|(key, _)| match Class::of(key) {
+    /// The instruction sequences and method entries that functions with ids in a range refer to.
+    pub fn function_references(&self, ids: Range<usize>) -> impl Iterator<Item = VALUE> {
+        let keys = self.capture.stacks.function_keys_of(ids);
+        keys.flat_map(|key| [key.code as VALUE, key.owner as VALUE]).filter(|&value| is_heap(value))
+    }
+
+    /// The classes that this state refers to.
+    pub fn class_references(&self) -> impl Iterator<Item = VALUE> {
+        self.classes.attached().filter_map(|(key, _)| match Class::of(key) {
             Class::Object(class) => Some(class),
             _ => None,
-        });
-        functions.chain(classes)
+        })
+    }
+
+    /// How many objects this state keeps alive.
+    pub fn reference_count(&self) -> usize {
+        self.function_references(0..usize::MAX).count() + self.class_references().count()
     }
 
     /// Bytes held in all.

@@ -48,7 +48,7 @@ impl Collector {
             tally_bytes: state.tally.bytes(),
             bytes: state.bytes(),
             last_mark_nsecs: state.last_mark.0,
-            mark_table_size: state.last_mark.1,
+            mark_table_size: state.reference_count(),
             disarmed,
         })
     }

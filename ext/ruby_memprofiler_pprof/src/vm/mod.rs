@@ -4,6 +4,7 @@ pub mod errno;
 pub mod frames;
 pub mod gc;
 pub mod hooks;
+pub mod keeper;
 pub mod layout;
 pub mod marks;
 pub mod memsize;

@@ -1,0 +1,72 @@
+//! Ruby objects that do nothing but mark what some Rust structure refers to.
+//!
+//! The GC looks again, in each minor collection, at all that an old object refers to if a reference was added to it
+//! since the last. Spread over several keepers, the references of one are few.
+
+use super::gc;
+use rb_sys::{VALUE, rb_data_type_t, size_t};
+use std::ffi::c_void;
+use std::mem::zeroed;
+use std::sync::OnceLock;
+
+/// Marks what keeper number `number` of `owner` keeps alive.
+pub type MarkPart = unsafe fn(owner: *const c_void, number: usize);
+
+/// The data of a keeper.
+struct Keeper {
+    owner: *const c_void,
+    /// The Ruby object that `owner` belongs to.
+    holder: VALUE,
+    number: usize,
+    mark: MarkPart,
+}
+
+struct DataType(rb_data_type_t);
+
+// SAFETY: written once, before it is shared.
+unsafe impl Sync for DataType {}
+// SAFETY: its pointers lead to functions and a string literal.
+unsafe impl Send for DataType {}
+
+static TYPE: OnceLock<DataType> = OnceLock::new();
+
+/// Makes keeper number `number` of `owner`, which belongs to the Ruby object `holder`. The keeper keeps that alive, and
+/// where it is: a value left behind on a machine stack is enough for the GC to mark the keeper.
+///
+/// # Safety
+/// GVL held. `owner` must stay where it is, and live as long as `holder`.
+pub unsafe fn new(owner: *const c_void, holder: VALUE, number: usize, mark: MarkPart) -> VALUE {
+    let keeper = Box::into_raw(Box::new(Keeper { owner, holder, number, mark }));
+    // SAFETY: the type matches the data. An object without a class is hidden from ObjectSpace.
+    unsafe { rb_sys::rb_data_typed_object_wrap(0, keeper.cast(), &raw const TYPE.get_or_init(data_type).0) }
+}
+
+fn data_type() -> DataType {
+    // SAFETY: a C struct in which zero means that there is nothing; newer Rubies have more fields.
+    let mut data_type: rb_data_type_t = unsafe { zeroed() };
+    data_type.wrap_struct_name = c"ruby_memprofiler_pprof keeper".as_ptr();
+    data_type.function.dmark = Some(mark);
+    data_type.function.dfree = Some(free);
+    data_type.function.dsize = Some(size);
+    data_type.flags = rb_sys::rbimpl_typeddata_flags::RUBY_TYPED_FREE_IMMEDIATELY as VALUE
+        | rb_sys::rbimpl_typeddata_flags::RUBY_TYPED_WB_PROTECTED as VALUE;
+    DataType(data_type)
+}
+
+unsafe extern "C" fn mark(keeper: *mut c_void) {
+    // SAFETY: the data of a keeper; its holder, and with it the owner, lives since the keeper does.
+    unsafe {
+        let Keeper { owner, holder, number, mark } = *keeper.cast::<Keeper>();
+        gc::mark(holder);
+        mark(owner, number);
+    }
+}
+
+unsafe extern "C" fn free(keeper: *mut c_void) {
+    // SAFETY: made by Box::into_raw, and freed once.
+    drop(unsafe { Box::from_raw(keeper.cast::<Keeper>()) });
+}
+
+unsafe extern "C" fn size(_keeper: *const c_void) -> size_t {
+    size_of::<Keeper>() as size_t
+}
