@@ -53,7 +53,7 @@ pub struct StackTree {
 impl StackTree {
     /// About how many bytes a node takes: its slot and its entry in a hash map that is half full on average, each with
     /// the spare room that they grow by, and its share of the functions.
-    pub const BYTES_PER_NODE: usize = 96;
+    pub const BYTES_PER_NODE: usize = 176;
 
     /// An empty tree.
     pub fn new() -> Self {
