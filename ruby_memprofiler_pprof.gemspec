@@ -14,13 +14,25 @@ Gem::Specification.new do |spec|
   TEXT
   spec.license = "Apache-2.0"
   spec.homepage = "https://github.com/zendesk/ruby_memprofiler_pprof"
-  spec.metadata = { "rubygems_mfa_required" => "true" }
+  files = "#{spec.homepage}/blob/v#{spec.version}"
+  spec.metadata = {
+    "bug_tracker_uri" => "#{spec.homepage}/issues",
+    "changelog_uri" => "#{files}/CHANGELOG.md",
+    "documentation_uri" => "#{files}/README.md",
+    "rubygems_mfa_required" => "true",
+    "source_code_uri" => "#{spec.homepage}/tree/v#{spec.version}"
+  }
   spec.required_ruby_version = ">= 3.1"
 
-  spec.files = Dir["lib/**/*.rb", "exe/*", "ext/**/*.{rb,rs,toml}", "proto/*.proto", "sig/**/*.rbs",
-                   "Cargo.{toml,lock}", "*.md", "LICENSE"]
+  # Cargo needs the whole workspace: its manifest, its lock file and what the manifests of all members name.
+  spec.files = Dir.glob(
+    ["lib/**/*.rb", "exe/*", "sig/*.rbs", "proto/*.proto", "Cargo.{toml,lock}",
+     "ext/*/{Cargo.toml,build.rs,extconf.rb,src/**/*.rs}",
+     "README.md", "IMPLEMENTATION.md", "CHANGELOG.md", "LICENSE", ".yardopts"],
+    base: __dir__
+  ).sort
   spec.bindir = "exe"
-  spec.executables = Dir.children("exe").sort
+  spec.executables = Dir.children(File.join(__dir__, "exe")).sort
   spec.require_paths = ["lib"]
   spec.extensions = ["ext/ruby_memprofiler_pprof/extconf.rb"]
 end

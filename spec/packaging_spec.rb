@@ -106,3 +106,71 @@ RSpec.describe "The gem" do
     expect(messages).to eq(Pprof::Schema::MESSAGES)
   end
 end
+
+# It names everything, with the true defaults.
+RSpec.describe "The README" do
+  let(:text) { File.read(File.expand_path("../README.md", __dir__)) }
+
+  # What stands below a heading, up to the next.
+  def section(heading)
+    text[/^### #{Regexp.escape(heading)}\n(.*?)(?=^##)/m, 1] || raise("there is no section #{heading}")
+  end
+
+  # The names and defaults in the first two columns of a table.
+  def defaults_in(heading)
+    section(heading).scan(/^\| `(\w+)`[^|]*\| `([^`]*)` \|/)
+                    .to_h { |name, value| [name.to_sym, value.gsub(/(?<=\d)_/, "")] }
+  end
+
+  # The names in the first column of a table.
+  def names_in(heading)
+    section(heading).scan(/^\| (`.*?) \|/).flat_map { |cell,| cell.scan(/`(\w+)[^`]*`/).flatten }.map(&:to_sym)
+  end
+
+  it "has the options of a collector" do
+    collector = MemprofilerPprof::Collector.new
+    expect(defaults_in("Collector.new"))
+      .to eq(MemprofilerPprof::Collector::OPTIONS.to_h { |option| [option, collector.public_send(option).inspect] })
+  end
+
+  it "has the keywords of flush" do
+    expect { new_collector.start.flush(unknown: 1) }.to raise_error(ArgumentError) { |error|
+      expect(names_in("flush")).to match_array(error.message[/one of (.*), got/, 1].split(", ").map(&:to_sym))
+    }
+  end
+
+  it "has the keywords of the flushers" do
+    keywords = [MemprofilerPprof::FileFlusher, MemprofilerPprof::BlockFlusher].flat_map do |flusher|
+      flusher.instance_method(:initialize).parameters.select { |kind, _| kind == :key }.map(&:last)
+    end
+    expect(names_in("FileFlusher.new, BlockFlusher.new")).to match_array(keywords.uniq)
+  end
+
+  it "has the variables in the environment" do
+    cells = section("In the environment").scan(/\| `?([^`|]*?)`? (?=\|)/).flatten
+    found = cells.each_slice(2).reject { |name, _| name == "variable" || name.start_with?("--") }.to_h
+    expect(found).to eq(MemprofilerPprof::Configuration.settings.to_h { |setting| [setting.name, setting.default] })
+  end
+
+  it "has the methods of a profile" do
+    methods = MemprofilerPprof::ProfileData.public_instance_methods(false) - %i[to_s inspect]
+    expect(names_in("ProfileData")).to match_array(methods)
+  end
+
+  it "has the figures in stats" do
+    expect(names_in("stats")).to match_array(MemprofilerPprof::Collector.new.stats.keys)
+  end
+end
+
+RSpec.describe "The notes on the implementation" do
+  let(:root) { File.expand_path("..", __dir__) }
+  let(:text) { File.read(File.join(root, "IMPLEMENTATION.md")) }
+
+  it "name files that exist" do
+    prefixes = { "core:" => "ext/memprofiler_core/src/", "lib/" => "lib/", "" => "ext/ruby_memprofiler_pprof/src/" }
+    files = text.scan(%r{`((core:|lib/|)[\w/]+\.(?:rs|rb))`}).map { |name, prefix| name.sub(prefix, prefixes[prefix]) }
+    files += text.scan(/\b(\w+_spec)\b/).map { |name,| "spec/ruby_memprofiler_pprof/#{name}.rb" }
+    expect(files.uniq.reject { |file| File.exist?(File.join(root, file)) }).to eq([])
+    expect(files.size).to be > 20
+  end
+end

@@ -59,9 +59,7 @@ module Signatures
   end
 
   def own(type, definition)
-    definition.methods.select do |method, signature|
-      signature.defined_in == name(type) && (method == :initialize || signature.accessibility == :public)
-    end
+    definition.methods.select { |_, signature| signature.defined_in == name(type) }
   end
 end
 
@@ -75,7 +73,7 @@ module RealMethods
     "MemprofilerPprof::Collector" => %i[after_fork before_ractor],
     "MemprofilerPprof::Configuration" => %i[initialize]
   }.freeze
-  # Methods of a module that are there for `include`.
+  # Module functions are private instance methods, too.
   MODULE_FUNCTIONS = { "MemprofilerPprof" => %i[collectors without_profiling] }.freeze
 
   module_function

@@ -80,8 +80,8 @@ module Bench
       @live = quick ? LIVE.first(2) : LIVE
       @name = "flush"
       @title = "Flush: rate 1.0, D=50, no GC meanwhile; the first names the frames, the next has the names"
-      @header = ["live", "sites", "liveness", "first ms (min–max)", "next ms", "longest hold ms", "profile bytes",
-                 "target"]
+      @header = ["live", "sites", "liveness", "first ms (min–max)", "its CPU ms", "next ms", "its CPU ms",
+                 "longest hold ms", "profile bytes", "target"]
     end
 
     def jobs
@@ -93,7 +93,7 @@ module Bench
     def row(job, results, _)
       figures = results[job.name]
       [Bench.number(job.spec[:live]), Bench.number(job.spec[:sites]), job.spec[:liveness],
-       milliseconds(figures, :first, :nsecs), milliseconds(figures, :again, :nsecs), longest_hold(figures),
+       *%i[first again].product(%i[nsecs cpu_nsecs]).map { |keys| milliseconds(figures, *keys) }, longest_hold(figures),
        Bench.number(Bench.median(figures.map { |figure| figure[:first][:bytes] })), target(job.spec)]
     end
 
