@@ -51,6 +51,25 @@ impl AddressIndex {
         }
     }
 
+    /// Whether there may be a sample at `address`: no if an empty slot or another tag says so, without a look at a sample.
+    #[inline]
+    pub fn may_have(&self, address: u64) -> bool {
+        let hash = hash(address);
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut slot = (hash >> (self.shift & 63)) as usize;
+        // Without slots there is none to find; the mask keeps the index in bounds otherwise.
+        while let Some(&entry) = self.slots.get(slot & mask) {
+            if entry == 0 {
+                return false;
+            }
+            if entry & !POSITION_MASK == tag(hash) {
+                return true;
+            }
+            slot += 1;
+        }
+        false
+    }
+
     /// Whether one more sample than `count` wants more slots than there are.
     #[inline]
     pub fn is_full(&self, count: usize) -> bool {

@@ -120,6 +120,12 @@ impl LiveSet {
         None
     }
 
+    /// Whether there may be a sample at `address`: a quick answer that is yes for a few others, too.
+    #[inline]
+    pub fn may_have(&self, address: u64) -> bool {
+        self.index.as_ref().is_some_and(|index| index.may_have(address))
+    }
+
     /// Removes and returns the sample at `address`, if the set finds samples by address and has it.
     #[inline]
     pub fn remove(&mut self, address: u64) -> Option<Sample> {
@@ -242,6 +248,7 @@ mod tests {
                 assert!(set.insert(sample(address, step)).is_none());
             }
             assert_eq!(set.len(), model.len());
+            assert!(set.may_have(address) || !model.contains_key(&address));
         }
         for (&address, &born) in &model {
             assert_eq!(set.remove(address).map(|s| s.born), Some(born));

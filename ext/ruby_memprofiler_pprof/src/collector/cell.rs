@@ -42,6 +42,20 @@ impl<T> HookCell<T> {
         body(unsafe { &mut *self.value.get() })
     }
 
+    /// Runs `body` with the value for a look at it, in a hook. Up to Ruby 3.4 this takes no claim: hooks come one after
+    /// the other, and none while another body runs.
+    ///
+    /// # Safety
+    /// In a hook, not nested in another body.
+    #[inline]
+    pub unsafe fn look<R>(&self, body: impl FnOnce(&T) -> R) -> R {
+        if cfg!(ruby_gte_4_0) {
+            return self.with(|value| body(value));
+        }
+        // SAFETY: nobody writes, as the caller promises.
+        body(unsafe { &*self.value.get() })
+    }
+
     #[cfg(not(ruby_gte_4_0))]
     #[inline]
     fn enter(&self) -> bool {

@@ -85,9 +85,20 @@ pub(super) unsafe extern "C" fn on_end_mark(data: VALUE, _arg: *const TraceArg) 
 pub(super) unsafe extern "C" fn on_freeobj(data: VALUE, arg: *const TraceArg) {
     // SAFETY: a collector is kept alive for as long as it has hooks; the VM passes a valid argument.
     let (collector, object) = unsafe { (Collector::from_hook_data(data), (*arg).object) };
-    // SAFETY: the VM calls this for an object that is intact.
-    let outcome = catch_unwind(AssertUnwindSafe(|| collector.state.with(|state| unsafe { state.freed(object) })));
-    if outcome.is_err() {
+    // SAFETY: in a hook; bodies do not free objects.
+    if unsafe { collector.state.look(|state| state.live.may_have(object)) } {
+        // SAFETY: the VM calls this for an object that is intact.
+        unsafe { bury(collector, object) };
+    }
+}
+
+/// # Safety
+/// In a FREEOBJ hook for `object`.
+#[inline(never)]
+unsafe fn bury(collector: &Collector, object: VALUE) {
+    // SAFETY: the caller's promise.
+    let work = AssertUnwindSafe(|| collector.state.with(|state| unsafe { state.freed(object) }));
+    if catch_unwind(work).is_err() {
         collector.panicked("FREEOBJ");
     }
 }
