@@ -78,6 +78,15 @@ pub(super) unsafe extern "C" fn on_end_mark(data: VALUE, _arg: *const TraceArg) 
     }
 }
 
+/// At the end of each sweep. If a Ractor object died in it (Bug #19112), this is not called.
+///
+/// # Safety
+/// To be called by the VM alone, as a raw GC_END_SWEEP hook with a collector's hook data.
+pub(super) unsafe extern "C" fn on_end_sweep(data: VALUE, _arg: *const TraceArg) {
+    // SAFETY: a collector is kept alive for as long as it has hooks.
+    unsafe { Collector::from_hook_data(data) }.collections.saw_sweep();
+}
+
 /// At each death.
 ///
 /// # Safety

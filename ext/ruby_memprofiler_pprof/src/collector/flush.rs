@@ -121,7 +121,6 @@ impl Collector {
             deadline: start + options.max_hold,
             deferred: 0,
         };
-        self.check_collections(ruby);
         if self.phase.get() == Phase::Running {
             // SAFETY: the GVL is held; a running collector is anchored.
             unsafe { self.make_keepers(self.holder.get()) };
@@ -231,11 +230,13 @@ impl Flush<'_> {
         }
     }
 
-    /// Makes sure that what is in the live set is alive. With mark bits it always is.
+    /// Makes sure that what is in the live set is alive. With mark bits it is unless a collection was missed. Finishing a
+    /// sweep may itself meet a dead Ractor, so that the check comes last.
     fn settle(&self) {
         if !self.collector.uses_mark_bits() {
             self.collector.collections.info(self.ruby).settle(self.ruby);
         }
+        self.collector.check_collections(self.ruby);
     }
 
     /// Visits samples below `position` until something is missing that takes Ruby code to find. Reads objects, but

@@ -22,7 +22,7 @@ pub use flush::{FlushOptions, Flushed};
 pub use hooked::hooked;
 pub use state::State;
 
-use crate::vm::hooks::{self, END_MARK, FREEOBJ, NEWOBJ};
+use crate::vm::hooks::{self, END_MARK, END_SWEEP, FREEOBJ, NEWOBJ};
 use crate::vm::marks::Marks;
 use crate::vm::{gc, keeper, waiters};
 use cell::HookCell;
@@ -175,6 +175,7 @@ impl Collector {
         // SAFETY: the caller's promise.
         unsafe {
             hooks::add(events::on_end_mark, END_MARK, self.hook_data());
+            hooks::add(events::on_end_sweep, END_SWEEP, self.hook_data());
             if !self.uses_mark_bits() {
                 hooks::add(events::on_freeobj, FREEOBJ, self.hook_data());
             }
@@ -211,6 +212,7 @@ impl Collector {
         // SAFETY: the caller's promise.
         unsafe {
             hooks::remove(events::on_end_mark, self.hook_data());
+            hooks::remove(events::on_end_sweep, self.hook_data());
             hooks::remove(events::on_freeobj, self.hook_data());
         }
     }

@@ -201,8 +201,8 @@ impl State {
     /// Forgets which objects are alive, because deaths may have gone unnoticed. What is known of allocations stays.
     pub fn distrust(&mut self) {
         for sample in self.live.drain() {
-            let size = memsize::slot_size(sample.address as VALUE);
-            self.bury(&sample, size);
+            // The dead cannot be asked: even the page that their slot was on may be gone.
+            self.bury(&sample, memsize::SMALLEST_SLOT);
         }
     }
 

@@ -20,6 +20,9 @@ pub const FREEOBJ: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_FREEOBJ;
 /// The end of a mark phase: what is not marked is dead, and nothing of it is swept yet.
 pub const END_MARK: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_GC_END_MARK;
 
+/// The end of a sweep: everything dead has passed FREEOBJ.
+pub const END_SWEEP: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_GC_END_SWEEP;
+
 /// `struct rb_trace_arg_struct` of vm_core.h, the same in every Ruby from 3.1 to 4.0.
 #[repr(C)]
 pub struct TraceArg {

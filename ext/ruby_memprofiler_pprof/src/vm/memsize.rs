@@ -42,11 +42,13 @@ pub unsafe fn of_data(object: VALUE) -> Result<usize, Error> {
     Ok(size)
 }
 
+/// The bytes of the smallest heap slot: sizeof(RVALUE). Before variable-width slots there is no other.
+pub const SMALLEST_SLOT: usize = 40;
+
 /// The bytes of the heap slot of `object`.
 #[cfg(not(ruby_gte_3_2))]
 pub fn slot_size(_object: VALUE) -> usize {
-    // Before variable-width slots: sizeof(RVALUE).
-    40
+    SMALLEST_SLOT
 }
 
 /// The bytes of the heap slot of `object`.
