@@ -257,14 +257,15 @@ RSpec.describe MemprofilerPprof::Collector, "compiled code" do
   # Ruby code called from inside this program, innermost first, and what was allocated there: [class, frames] => how
   # often in a turn. A C function is at its caller's place, and may be called with a frame or without.
   def told(profile)
-    profile.samples.each_with_object(Hash.new(0)) do |sample, counts|
+    counts = profile.samples.each_with_object(Hash.new(0)) do |sample, sums|
       next if sample.labels["class"].match?(/\A\((?!anonymous)/)
 
       frames = sample.frames.take_while { |frame| frame.name != "<main>" }.reverse
                      .chunk_while { |one, other| [one.file, one.line] == [other.file, other.line] }.map(&:first)
-      counts[[sample.labels["class"], frames.reverse.map { |frame| "#{frame.name}:#{frame.line}" }]] +=
-        sample[:allocations]
-    end.transform_values { |count| count.fdiv(Jit::TURNS).round }.reject { |_, count| count.zero? }
+      places = frames.reverse.map { |frame| "#{frame.name}:#{frame.line}" }
+      sums[[sample.labels["class"], places]] += sample[:allocations]
+    end
+    counts.transform_values { |count| count.fdiv(Jit::TURNS).round }.reject { |_, count| count.zero? }
   end
 
   def decoded(outcome)

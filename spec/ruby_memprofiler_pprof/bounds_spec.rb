@@ -65,8 +65,8 @@ RSpec.describe MemprofilerPprof::Collector, "bounds" do
     run_generated_methods(40_000)
     expect(collector.stats[:stack_bytes]).to be < 2 << 20
     expect(collector.stats[:stack_overflows]).to be > 0
-    # Samples that wait to be swept may have been thinned.
-    expect(Pprof.decode(collector.flush).by_class(:allocations)["Object"]).to be_within(2000).of(40_000)
+    # Samples that wait to be swept may have been thinned: over seeds the standard deviation was about 1,100.
+    expect(Pprof.decode(collector.flush).by_class(:allocations)["Object"]).to be_within(6 * 1100).of(40_000)
   end
 
   # In a process of its own: what is left on this one's stack would be held by that.

@@ -126,7 +126,6 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors" do
     end
 
     it "reads none of the dead whose deaths the same collection did not tell of" do
-      freeobj = NewCollector.liveness[:liveness] == :freeobj
       expect(result_of(<<~RUBY)).to be <= 10
         #{died.sub("started\n", "started; early = Array.new(50_000) { Early.new }; early.clear\n")}
         result = count(:retained_objects, "Early")
