@@ -24,5 +24,5 @@ fn collectors(ruby: &Ruby) -> Result<RArray, Error> {
 /// Calls the block; what this thread or fiber allocates meanwhile is not sampled.
 fn without_profiling(ruby: &Ruby) -> Result<Value, Error> {
     let _mute = Mute::new(threads::current_context());
-    ruby.yield_value(())
+    ruby.yield_values(())
 }
