@@ -3,8 +3,8 @@
 RSpec.describe MemprofilerPprof, ".without_profiling" do
   before { stub_const("Marker", Class.new) }
 
-  def markers(&block)
-    profile_of(&block).by_class(:allocations).fetch("Marker", 0)
+  def markers(&)
+    profile_of(&).by_class(:allocations).fetch("Marker", 0)
   end
 
   it "returns the block's value" do
