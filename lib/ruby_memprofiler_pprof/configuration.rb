@@ -59,6 +59,7 @@ module MemprofilerPprof
       ["BT_METHOD", :bt_method, methods, "cfp", "how stacks are read"],
       ["LIVENESS", :liveness, liveness, "auto", "how the death of an object is noticed"],
       ["MAX_FRAMES", :max_frames, count, "1000", "deeper stacks are truncated"],
+      ["MAX_STACK_BYTES", :max_stack_bytes, count, "67108864", "about the most memory for stored stacks"],
       ["OBJECT_CLASS", :object_class, boolean, "true", "label each sample with the object's class"],
       ["OBJECT_AGE", :object_age, boolean, "false", "label each sample with the GCs survived"],
       ["SAMPLE_TYPE_NAMES", :sample_type_names, names, "ruby", "what the values are called"],
