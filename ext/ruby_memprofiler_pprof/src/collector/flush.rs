@@ -8,6 +8,7 @@ use super::{Collector, Phase, stats};
 use crate::ruby_api::errors;
 use crate::vm::names;
 use crate::vm::{gc, memsize, threads, waiters};
+use magnus::error::ErrorType;
 use magnus::{Error, Ruby};
 use memprofiler_core::encode::Header;
 use memprofiler_core::hash::Map;
@@ -222,8 +223,14 @@ impl Flush<'_> {
                 Pause::SizeUnknown(object) => {
                     // SAFETY: the object was alive in the slice that has just ended, and nothing has run since.
                     let size = unsafe { memsize::of_data(object) };
-                    // An extension whose size function raises is no reason to fail.
-                    measured = Some((object, size.unwrap_or_else(|_| memsize::slot_size(object))));
+                    let size = match size {
+                        Ok(size) => size,
+                        // Thread#kill and the like are not the extension's doing.
+                        Err(error) if matches!(error.error_type(), ErrorType::Jump(_)) => return Err(error),
+                        // An extension whose size function raises is no reason to fail.
+                        Err(_) => memsize::slot_size(object),
+                    };
+                    measured = Some((object, size));
                 }
             }
             self.end_slice()?;
