@@ -20,7 +20,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush" do
   def flush_under_fire(error, thread)
     fire = Struct.new(:profiles, :batches, :aborted, :undelivered).new([], 0, 0, 0)
     Thread.handle_interrupt(error => :never) do
-      flush_once_under_fire(error, fire) while thread.alive? || Thread.pending_interrupt?(error)
+      flush_once_under_fire(error, fire) while thread.alive? || Thread.pending_interrupt?
     end
     fire
   end
