@@ -1,0 +1,129 @@
+//! Times how long it takes to read, merge and add up 100 profiles of 50,000 samples:
+//!
+//! ```text
+//! cargo run --release -p memprofiler_core --example merge_profiles [PROFILES [SAMPLES [DIRECTORY]]]
+//! ```
+//!
+//! With a directory it only writes the profiles there, for script/bench_merge.
+
+use memprofiler_core::analysis::{self, By, Profile, TreeOptions};
+use memprofiler_core::encode::{DefaultType, Header, SampleTypeNames, encode};
+use memprofiler_core::profile::{self, Function, SampleKey, Values};
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Steele and Vigna's splitmix64: repeatable, and good enough for test data.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound
+    }
+}
+
+/// A worker's profile: 3,000 functions that call three others each, stacks of 10 to 60 frames, 30 classes. Nine of ten
+/// stacks are those of all workers.
+fn worker(number: u64, samples: usize) -> std::io::Result<Vec<u8>> {
+    let mut profile = profile::Profile::new();
+    let mut locations = Vec::new();
+    for function in 0..3_000_u32 {
+        let name =
+            profile.string(&Arc::from(format!("Module{}::Class{}#method{function}", function % 40, function % 300)));
+        let file = profile.string(&Arc::from(format!(
+            "/usr/share/gems/gem{0}-1.0/lib/file{1}.rb",
+            function % 60,
+            function % 400
+        )));
+        for line in 0..3 {
+            locations.push(profile.location(Function { name, file, start_line: 10 }, 11 + line));
+        }
+    }
+    let classes: Vec<_> = (0..30).map(|class| profile.string(&Arc::from(format!("Class{class}")))).collect();
+    let mut added = 0;
+    while added < samples {
+        // A stack that all workers have, or this one only.
+        let own = added % 10 == 0;
+        let seed = if own { (number + 1) << 32 | added as u64 } else { added as u64 };
+        let mut random = Random(seed);
+        let mut stack = None;
+        let depth = 10 + random.below(50);
+        let mut function = random.below(50);
+        for frame in 0..depth {
+            // Mostly a function calls the same other one, as middleware does.
+            let call = if random.below(4) == 0 { random.below(3) } else { 0 };
+            function = Random(function * 3 + call).below(3_000);
+            let line = if frame + 1 == depth { random.below(3) } else { call };
+            stack = profile.extend(stack, locations[(function * 3 + line) as usize]);
+        }
+        for class in 0..3 {
+            let class = classes[random.below(10) as usize * 3 + class];
+            let values =
+                Values { allocations: 200.0, allocated_bytes: 9000.0, retained: 100.0, retained_bytes: 4000.0 };
+            profile.add(SampleKey { stack, class: Some(class), age: None, labels: None }, values);
+            added += 1;
+        }
+    }
+    let header = Header {
+        time_nanos: 1,
+        duration_nanos: 1,
+        period: 100,
+        sample_type_names: SampleTypeNames::Ruby,
+        default_sample_type: DefaultType::default(),
+        comments: vec!["greatest_weight=100".into()],
+    };
+    encode(&mut profile, &header, 1)
+}
+
+/// Prints the time that `work` takes, and that of the CPU, which others on the machine do not lengthen as much.
+fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let (start, cpu) = (Instant::now(), cpu_seconds());
+    let result = work();
+    println!("{what:<25} {:>7.3} s, CPU {:>7.3} s", start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+    result
+}
+
+/// Seconds that this thread has run, as Linux says; elsewhere NaN.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()).unwrap_or(f64::NAN) / 1e9
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |default| arguments.next().map_or(Ok(default), |argument| argument.parse::<usize>());
+    let (count, samples) = (number(100)?, number(50_000)?);
+    if let Some(directory) = arguments.next() {
+        return (0..count as u64).try_for_each(|number| {
+            let path = format!("{directory}/{number:05}.pprof");
+            Ok(std::fs::write(path, worker(number, samples)?)?)
+        });
+    }
+    let files: Vec<Vec<u8>> = (0..count as u64).map(|number| worker(number, samples)).collect::<Result<_, _>>()?;
+    println!(
+        "{count} profiles of {samples} samples, {} bytes gzipped in all",
+        files.iter().map(Vec::len).sum::<usize>()
+    );
+
+    let profiles: Vec<Profile> = timed("decode", || {
+        files.iter().map(|file| analysis::decode(file, analysis::GREATEST_LIMIT)).collect::<Result<_, _>>()
+    })?;
+    let (first, others) = profiles.split_first().ok_or("no profiles")?;
+    let merged = timed("merge", || analysis::merge(first, &others.iter().collect::<Vec<_>>()))?;
+    println!("{} samples, {} stacks", merged.sample_count(), merged.tables().stacks.len());
+    for by in [By::Method, By::Line, By::File, By::Gem, By::Class] {
+        timed(&format!("top by {by:?}"), || analysis::top(&merged, 3, by));
+    }
+    let options = TreeOptions { by: By::Method, classes: false, min_fraction: 0.001, max_depth: u32::MAX };
+    timed("tree", || analysis::tree(&merged, 3, options));
+    timed("diff with the first", || analysis::diff(&merged, first))?;
+    let written = timed("write as pprof", || analysis::write(&merged, 1))?;
+    timed("folded", || analysis::folded(&merged, 3));
+    timed("speedscope", || analysis::speedscope(&merged, "merged", "merge_profiles"))?;
+    println!("{} bytes of pprof", written.len());
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! How sure figures are that rest on samples.
+
+use super::profile::Profile;
+use super::records::{Header, Row, ValueType};
+
+/// What one sampled object stands for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Weighting {
+    /// The profile does not tell.
+    Unknown,
+    /// At most that many objects: the comment `greatest_weight` of this gem's profiles.
+    Each(f64),
+    /// An object of y bytes is sampled with probability 1 - exp(-y / interval), as in Go's and V8's heap profiles.
+    Bytes(f64),
+}
+
+impl Weighting {
+    /// What a profile with that header says.
+    pub fn of(header: &Header) -> Self {
+        let told = header.comments.iter().filter_map(|comment| comment.strip_prefix("greatest_weight="));
+        let greatest = told.filter_map(|weight| weight.parse().ok()).filter(|weight: &f64| weight.is_finite());
+        if let Some(weight) = greatest.reduce(f64::max) {
+            return Self::Each(weight.max(1.0));
+        }
+        match &header.period_type {
+            Some(period_type) if &*period_type.unit == "bytes" && header.period > 0 => {
+                Self::Bytes(header.period as f64)
+            }
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// How the samples of a row were taken, and whether they were subtracted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scheme {
+    /// What each stands for.
+    pub weighting: Weighting,
+    /// Whether it is part of the base of a difference.
+    pub base: bool,
+}
+
+/// A sum of values with what is known of its error.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sum {
+    /// The sum.
+    pub value: i64,
+    /// The estimated variance of the sum, in its unit squared.
+    pub variance: f64,
+    /// How many sampled objects it rests on, about.
+    pub samples: f64,
+}
+
+impl std::ops::AddAssign for Sum {
+    fn add_assign(&mut self, other: Self) {
+        self.value = self.value.saturating_add(other.value);
+        self.variance += other.variance;
+        self.samples += other.samples;
+    }
+}
+
+/// Estimates for one column of a profile.
+#[derive(Debug)]
+pub struct Estimator<'a> {
+    profile: &'a Profile,
+    column: usize,
+    /// Objects and their bytes belong together: the columns of both, the latter if there is one.
+    counts: Option<usize>,
+    bytes: Option<usize>,
+}
+
+impl<'a> Estimator<'a> {
+    /// For the column with that index.
+    pub fn new(profile: &'a Profile, column: usize) -> Self {
+        let types = &profile.header().sample_types;
+        let is = |column: usize, unit: &str| types.get(column).is_some_and(|found: &ValueType| &*found.unit == unit);
+        let (counts, bytes) = if is(column, "count") {
+            (Some(column), Some(column + 1).filter(|&next| is(next, "bytes")))
+        } else if is(column, "bytes") {
+            (column.checked_sub(1).filter(|&before| is(before, "count")), Some(column))
+        } else {
+            (None, None)
+        };
+        Self { profile, column, counts, bytes }
+    }
+
+    /// Whether variances and numbers of samples mean anything for this profile and column.
+    pub fn knows_error(&self) -> bool {
+        self.profile.tables().schemes.iter().all(|scheme| match scheme.weighting {
+            Weighting::Unknown => false,
+            Weighting::Each(_) => self.counts.is_some(),
+            Weighting::Bytes(_) => self.counts.is_some() && self.bytes.is_some(),
+        })
+    }
+
+    /// The value of a row.
+    ///
+    /// A row has n = sum(w) objects of b = sum(w y) bytes, w being a sample's weight and y its size. The variance of a sum
+    /// of w y is estimated by sum((1 - 1/w) w² y²). With all weights w that is n (w - 1) for objects, and for bytes
+    /// (w - 1) b²/n if the sizes are all b/n. Where they vary among the objects of one stack and class the true one is
+    /// greater.
+    pub fn row(&self, number: usize, row: Row) -> Sum {
+        let values = self.profile.values(number);
+        let value = values[self.column];
+        let Some(counts) = self.counts else { return Sum { value, ..Sum::default() } };
+        let size = |column: usize| values[column].unsigned_abs() as f64;
+        let bytes = self.bytes.map_or(0.0, size);
+        // Bytes without an object are left of one that was rounded away.
+        let objects = if bytes > 0.0 { size(counts).max(1.0) } else { size(counts) };
+        if objects == 0.0 {
+            return Sum { value, ..Sum::default() };
+        }
+        let mean = bytes / objects;
+        let weight = match self.profile.tables().schemes[row.scheme as usize].weighting {
+            Weighting::Unknown => return Sum { value, ..Sum::default() },
+            Weighting::Each(weight) => weight,
+            Weighting::Bytes(interval) => 1.0 / -(-mean.max(1.0) / interval).exp_m1(),
+        };
+        let unit = if self.column == counts { 1.0 } else { mean };
+        Sum { value, variance: objects * (weight - 1.0) * unit * unit, samples: objects / weight }
+    }
+
+    /// The sum of all rows.
+    pub fn total(&self) -> Sum {
+        let mut total = Sum::default();
+        for (number, &row) in self.profile.rows().iter().enumerate() {
+            total += self.row(number, row);
+        }
+        total
+    }
+}

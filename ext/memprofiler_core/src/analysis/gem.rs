@@ -1,0 +1,83 @@
+//! Which gem a file belongs to.
+
+/// The gem that a file is part of, by its path; `app` for the program's own files, `ruby` for the VM's own and the
+/// standard library's.
+///
+/// - `…/gems/NAME-VERSION/…`: RubyGems, Bundler's git checkouts (`bundler/gems/NAME-REVISION/`), and what Debian has in
+///   `/usr/share/rubygems-integration/*/gems/`
+/// - `…/vendor_ruby/NAME/…` and `…/vendor_ruby/NAME.rb`: other gems of Debian's. A directory named as a Ruby version is
+///   none: `vendor_ruby/3.1.0/`
+/// - `…/lib/ruby/3.1.0/…`, `…/site_ruby/…` and `<internal:…>`: `ruby`
+pub fn of(path: &str) -> &str {
+    // Ruby 3.3 and newer name code by where eval was called.
+    let path = path.strip_prefix("(eval at ").unwrap_or(path);
+    if path.is_empty() {
+        return "(unknown)";
+    }
+    if path.starts_with("<internal:") || path == "<cfunc>" {
+        return "ruby";
+    }
+    in_gems(path).or_else(|| vendored(path)).or_else(|| standard_library(path)).unwrap_or("app")
+}
+
+fn in_gems(path: &str) -> Option<&str> {
+    const DIRECTORY: &str = "/gems/";
+    // A gem's own tests may have such directories, too: the outermost one decides. `gems/3.1.0/gems/` is none.
+    path.match_indices(DIRECTORY).find_map(|(at, _)| {
+        let (directory, _) = path[at + DIRECTORY.len()..].split_once('/')?;
+        let git = path[..at].ends_with("/bundler");
+        let (name, _) = directory.match_indices('-').map(|(dash, _)| directory.split_at(dash)).find(|(_, rest)| {
+            rest[1..].starts_with(|first: char| first.is_ascii_digit()) || git && is_revision(&rest[1..])
+        })?;
+        (!name.is_empty()).then_some(name)
+    })
+}
+
+fn is_revision(text: &str) -> bool {
+    text.len() >= 7 && text.chars().all(|digit| digit.is_ascii_hexdigit())
+}
+
+fn vendored(path: &str) -> Option<&str> {
+    let (_, rest) = path.split_once("/vendor_ruby/")?;
+    let name = rest.split('/').next()?;
+    if is_version(name) { Some("ruby") } else { Some(name.strip_suffix(".rb").unwrap_or(name)) }
+}
+
+fn standard_library(path: &str) -> Option<&str> {
+    let (_, rest) = path.split_once("/lib/ruby/")?;
+    let directory = rest.split('/').next()?;
+    (is_version(directory) || directory == "site_ruby").then_some("ruby")
+}
+
+fn is_version(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
+        && text.chars().all(|each| each.is_ascii_digit() || each == '.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+
+    #[test]
+    fn a_file_belongs_to_the_gem_in_whose_directory_it_is() {
+        for (path, gem) in [
+            ("/usr/lib/ruby/gems/3.1.0/gems/rack-2.2.4/lib/rack.rb", "rack"),
+            ("/usr/share/rubygems-integration/all/gems/active-support-6.1.7/lib/x.rb", "active-support"),
+            ("/bundle/ruby/3.4.0/gems/nokogiri-1.15.4-x86_64-linux/lib/nokogiri.rb", "nokogiri"),
+            ("/bundle/ruby/3.4.0/bundler/gems/my-gem-deadbeef1234/lib/my.rb", "my-gem"),
+            ("/usr/lib/ruby/gems/3.1.0/gems/rails-7.0.1/test/gems/foo-1.0/foo.rb", "rails"),
+            ("/usr/lib/ruby/vendor_ruby/active_record/base.rb", "active_record"),
+            ("/usr/lib/ruby/vendor_ruby/rack.rb", "rack"),
+            ("/usr/lib/ruby/3.1.0/json/common.rb", "ruby"),
+            ("/usr/lib/ruby/vendor_ruby/3.1.0/x.rb", "ruby"),
+            ("<internal:kernel>", "ruby"),
+            ("/app/gems/lib/thing.rb", "app"),
+            ("/app/models/user.rb", "app"),
+            ("(eval at /x/gems/erb-4.0.2/lib/erb.rb:429)", "erb"),
+            ("-e", "app"),
+            ("", "(unknown)"),
+        ] {
+            assert_eq!(of(path), gem, "{path}");
+        }
+    }
+}

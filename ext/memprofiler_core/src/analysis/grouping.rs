@@ -1,0 +1,194 @@
+//! What figures are added up by.
+
+use super::gem;
+use super::profile::Profile;
+use super::records::{LabelValue, Location};
+use crate::hash::SecretState;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// By what to add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Functions, by name and file. Those that do not know on which line they begin, as those written in C, by name.
+    Method,
+    /// Lines of files. What a C function allocates belongs to the line that calls it.
+    Line,
+    /// Files.
+    File,
+    /// Gems, see [`gem::of`].
+    Gem,
+    /// The label `class`.
+    Class,
+}
+
+/// What figures were added up for. What is unknown, or not the same for all that was added up, is None.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Group {
+    /// What it is called.
+    pub name: Arc<str>,
+    /// Its file.
+    pub file: Option<Arc<str>>,
+    /// Its line; of a method that on which it begins.
+    pub line: Option<i64>,
+    /// The name of the function that has the line.
+    pub function: Option<Arc<str>>,
+}
+
+impl Group {
+    /// A group of which only the name is known.
+    pub fn named(name: Arc<str>) -> Self {
+        Self { name, file: None, line: None, function: None }
+    }
+}
+
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Method { name: u32, file: Option<u32> },
+    Line { file: u32, line: i64 },
+    Text(Arc<str>),
+}
+
+/// The groups of a profile.
+pub struct Grouping<'a> {
+    profile: &'a Profile,
+    by: By,
+    groups: Vec<Group>,
+    index: HashMap<Key, u32, SecretState>,
+    /// Whether any function knows on which line it begins.
+    tells_starts: bool,
+    /// For each location a range in `members`.
+    locations: Vec<std::ops::Range<usize>>,
+    /// Groups, for each location those of its lines, the innermost first.
+    members: Vec<u32>,
+}
+
+impl<'a> Grouping<'a> {
+    /// Finds the groups of all locations.
+    pub fn new(profile: &'a Profile, by: By) -> Self {
+        let index = HashMap::default();
+        let tells_starts = profile.tables().functions.iter().any(|function| function.start_line != 0);
+        let mut grouping =
+            Self { profile, by, groups: Vec::new(), index, tells_starts, locations: Vec::new(), members: Vec::new() };
+        for location in &profile.tables().locations {
+            let start = grouping.members.len();
+            grouping.add(location);
+            grouping.locations.push(start..grouping.members.len());
+        }
+        grouping
+    }
+
+    fn add(&mut self, location: &Location) {
+        if location.lines.is_empty() {
+            let name = address_name(self.profile, location);
+            let group = self.text(name);
+            self.members.push(group);
+        }
+        let tables = self.profile.tables();
+        let string = |id: u32| &tables.strings[id as usize];
+        for line in &*location.lines {
+            let function = tables.functions[line.function as usize];
+            let name = function_name(self.profile, line.function);
+            let file = string(function.file);
+            let known_file = (!file.is_empty()).then(|| Arc::clone(file));
+            // Functions written in C do not know where they begin, and their file is that of their caller. Nor does
+            // `<main>`, which is in its file nevertheless, nor anything in the profiles of some other programs.
+            let begins = function.start_line != 0 || name.starts_with('<') || !self.tells_starts;
+            let group = match self.by {
+                By::Method => {
+                    let key = Key::Method { name: function.name, file: begins.then_some(function.file) };
+                    let line = Some(function.start_line).filter(|&line| line != 0);
+                    let file = known_file.filter(|_| begins);
+                    self.group(key, || Group { name: Arc::clone(name), file, line, function: None })
+                }
+                By::Line if line.line == 0 && file.is_empty() => self.text(Arc::clone(name)),
+                By::Line => {
+                    let group = self.group(Key::Line { file: function.file, line: line.line }, || Group {
+                        name: format!("{file}:{}", line.line).into(),
+                        file: known_file,
+                        line: Some(line.line),
+                        function: None,
+                    });
+                    // C functions have the lines of their callers, but are not there.
+                    let known = &mut self.groups[group as usize].function;
+                    if known.is_none() && begins {
+                        *known = Some(Arc::clone(name));
+                    }
+                    group
+                }
+                By::File if file.is_empty() => self.text("(unknown)".into()),
+                By::File => self.text(Arc::clone(file)),
+                By::Gem | By::Class => self.text(gem::of(file).into()),
+            };
+            self.members.push(group);
+        }
+    }
+
+    fn group(&mut self, key: Key, make: impl FnOnce() -> Group) -> u32 {
+        *self.index.entry(key).or_insert_with(|| {
+            self.groups.push(make());
+            (self.groups.len() - 1) as u32
+        })
+    }
+
+    fn text(&mut self, name: Arc<str>) -> u32 {
+        self.group(Key::Text(Arc::clone(&name)), || Group::named(name))
+    }
+
+    /// The groups of a location's lines, the innermost first.
+    pub fn of_location(&self, location: u32) -> &[u32] {
+        &self.members[self.locations[location as usize].clone()]
+    }
+
+    /// The group of the samples without a stack.
+    pub fn of_no_stack(&mut self) -> u32 {
+        self.text("(no stack)".into())
+    }
+
+    /// The class that a set of labels tells.
+    pub fn class(&self, labels: u32) -> Option<Arc<str>> {
+        let tables = self.profile.tables();
+        tables.label_sets[labels as usize].iter().find_map(|label| match label.value {
+            LabelValue::Text(text) if &*tables.strings[label.key as usize] == "class" => {
+                Some(Arc::clone(&tables.strings[text as usize]))
+            }
+            _ => None,
+        })
+    }
+
+    /// The group of a class.
+    pub fn of_class(&mut self, labels: u32) -> u32 {
+        self.text(self.class(labels).unwrap_or_else(|| "(no class)".into()))
+    }
+
+    /// All groups so far.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// All groups.
+    pub fn into_groups(self) -> Vec<Group> {
+        self.groups
+    }
+
+    /// How many groups there are.
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+}
+
+/// What to call a function.
+pub fn function_name(profile: &Profile, function: u32) -> &Arc<str> {
+    let tables = profile.tables();
+    let function = tables.functions[function as usize];
+    let (name, system_name) = (&tables.strings[function.name as usize], &tables.strings[function.system_name as usize]);
+    if name.is_empty() { system_name } else { name }
+}
+
+/// What to call a place of which only the address is known.
+pub fn address_name(profile: &Profile, location: &Location) -> Arc<str> {
+    let tables = profile.tables();
+    let file = location.mapping.map_or("", |mapping| &*tables.strings[tables.mappings[mapping as usize].file as usize]);
+    let base = file.rsplit('/').next().unwrap_or_default();
+    format!("{:#x}{}{base}", location.address, if base.is_empty() { "" } else { " in " }).into()
+}

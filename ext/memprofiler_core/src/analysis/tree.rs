@@ -1,0 +1,86 @@
+//! The tree of calls.
+
+use super::estimate::{Estimator, Sum};
+use super::grouping::{By, Group, Grouping};
+use super::profile::Profile;
+use crate::hash::SecretState;
+use crate::table::Table;
+
+/// What the tree is to show.
+#[derive(Debug, Clone, Copy)]
+pub struct TreeOptions {
+    /// What a node stands for. With [`By::Class`] there are no frames.
+    pub by: By,
+    /// Whether the class of the objects comes after the innermost frame.
+    pub classes: bool,
+    /// Nodes with less than that part of the whole are left out, with all that they call.
+    pub min_fraction: f64,
+    /// Nodes below that depth are left out; the root has depth 0.
+    pub max_depth: u32,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TreeNode {
+    /// The index of its caller, which is smaller than its own. That of the root is 0.
+    pub parent: u32,
+    /// Index of the group; None for the root.
+    pub group: Option<u32>,
+    /// What was allocated in it itself.
+    pub flat: Sum,
+    /// What was allocated in it and in what it calls.
+    pub cumulative: Sum,
+}
+
+/// The tree of calls for one column, the root first, and the groups that its nodes refer to.
+pub fn tree(profile: &Profile, column: usize, options: TreeOptions) -> (Vec<TreeNode>, Vec<Group>) {
+    let estimator = Estimator::new(profile, column);
+    let mut grouping = Grouping::new(profile, options.by);
+    let with_frames = options.by != By::Class;
+    // (parent, group)
+    let mut nodes: Table<(u32, u32), SecretState> = Table::default();
+    nodes.id(&(0, u32::MAX));
+    let frames = &profile.tables().stacks;
+    let mut of_stack = vec![0; frames.len()];
+    for (stack, frame) in frames.iter().enumerate().skip(1).filter(|_| with_frames) {
+        let groups = grouping.of_location(frame.location).iter().rev();
+        of_stack[stack] = groups.fold(of_stack[frame.caller as usize], |node, &group| nodes.id(&(node, group)));
+    }
+    let mut flat = vec![Sum::default(); nodes.values().len()];
+    for (number, &row) in profile.rows().iter().enumerate() {
+        let mut node = of_stack[row.stack as usize];
+        if options.classes || !with_frames {
+            node = nodes.id(&(node, grouping.of_class(row.labels)));
+            flat.resize(nodes.values().len(), Sum::default());
+        }
+        flat[node as usize] += estimator.row(number, row);
+    }
+    let nodes = nodes.into_values();
+    let mut cumulative = flat.clone();
+    for number in (1..nodes.len()).rev() {
+        let sum = cumulative[number];
+        cumulative[nodes[number].0 as usize] += sum;
+    }
+    (prune(&nodes, &flat, &cumulative, options), grouping.into_groups())
+}
+
+fn prune(nodes: &[(u32, u32)], flat: &[Sum], cumulative: &[Sum], options: TreeOptions) -> Vec<TreeNode> {
+    const GONE: u32 = u32::MAX;
+    let least = options.min_fraction * cumulative[0].value.unsigned_abs() as f64;
+    let mut kept = vec![TreeNode { parent: 0, group: None, flat: flat[0], cumulative: cumulative[0] }];
+    let mut new_numbers = vec![0; nodes.len()];
+    let mut depths = vec![0_u32; nodes.len()];
+    for (number, &(parent, group)) in nodes.iter().enumerate().skip(1) {
+        depths[number] = depths[parent as usize].saturating_add(1);
+        let parent = new_numbers[parent as usize];
+        let sum = cumulative[number];
+        let shown = sum.value != 0 && sum.value.unsigned_abs() as f64 >= least && depths[number] <= options.max_depth;
+        if parent == GONE || !shown {
+            new_numbers[number] = GONE;
+            continue;
+        }
+        new_numbers[number] = kept.len() as u32;
+        kept.push(TreeNode { parent, group: Some(group), flat: flat[number], cumulative: sum });
+    }
+    kept
+}

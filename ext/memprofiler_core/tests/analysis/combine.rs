@@ -1,0 +1,71 @@
+//! Profiles merged and compared.
+
+use crate::maker::{Maker, RETAINED, maker, maker_of_one, names, recursive};
+use memprofiler_core::analysis::{self, By, Sum};
+
+#[test]
+fn merging_adds_samples_and_durations_and_keeps_the_earliest_time() {
+    let (mut first, mut second) = (maker_of_one(), maker_of_one());
+    (first.0.time_nanos, first.0.duration_nanos) = (500, 7);
+    (second.0.time_nanos, second.0.duration_nanos) = (300, 8);
+    let second = second.sample(&["b /b.rb:1 1"], None, &[2, 80]);
+    let merged = analysis::merge(&first.profile(), &[&second.profile(), &maker_of_one().profile()]).unwrap();
+    assert_eq!(names(&merged), ["a 3", "b 2"]);
+    assert_eq!((merged.header().time_nanos, merged.header().duration_nanos), (300, 15));
+    let comments: Vec<&str> = merged.header().comments.iter().map(|comment| &**comment).collect();
+    assert_eq!(comments, ["greatest_weight=10"]);
+}
+
+#[test]
+fn merging_finds_columns_by_name() {
+    let mut reversed = RETAINED;
+    reversed.reverse();
+    let other = Maker::new(&reversed, &[]).sample(&["a /a.rb:1 1"], None, &[40, 1]).profile();
+    let merged = analysis::merge(&maker_of_one().profile(), &[&other]).unwrap();
+    assert_eq!(merged.samples().map(|sample| sample.values).collect::<Vec<_>>(), [[2, 80]]);
+}
+
+#[test]
+fn merging_refuses_other_sample_types() {
+    let other = Maker::new(&RETAINED[..1], &[]).profile();
+    let refused = analysis::merge(&maker().profile(), &[&maker().profile(), &other]).unwrap_err();
+    assert_eq!(refused.index, 1);
+    let told = "its sample types are retained_objects/count, not retained_objects/count, retained_size/bytes";
+    assert_eq!(refused.to_string(), told);
+}
+
+#[test]
+fn merged_profiles_keep_the_weights_of_each() {
+    let other = Maker::new(&RETAINED, &["greatest_weight=2"]).sample(&["a /a.rb:1 1"], None, &[100, 4000]);
+    let both = analysis::merge(&maker().sample(&["a /a.rb:1 1"], None, &[100, 4000]).profile(), &[&other.profile()]);
+    let total = analysis::Estimator::new(&both.unwrap(), 0).total();
+    assert_eq!(total, Sum { value: 200, variance: 100.0 * 9.0 + 100.0, samples: 60.0 });
+}
+
+#[test]
+fn a_difference_is_signed_and_has_the_errors_of_both() {
+    let more = maker().sample(&["a /a.rb:1 1"], None, &[50, 2000]).sample(&["b /b.rb:1 1"], None, &[20, 800]);
+    let base = maker().sample(&["a /a.rb:1 1"], None, &[80, 3200]).sample(&["b /b.rb:1 1"], None, &[20, 800]);
+    let difference = analysis::diff(&more.profile(), &base.profile()).unwrap();
+    assert_eq!(difference.samples().map(|sample| sample.values).collect::<Vec<_>>(), [[-30, -1200]]);
+    let sites = analysis::top(&difference, 0, By::Method);
+    assert_eq!(sites.len(), 1);
+    assert_eq!(sites[0].flat, Sum { value: -30, variance: 130.0 * 9.0, samples: 13.0 });
+}
+
+#[test]
+fn a_difference_with_itself_is_empty() {
+    let difference = analysis::diff(&recursive(), &recursive()).unwrap();
+    assert_eq!(difference.sample_count(), 0);
+    assert_eq!(analysis::top(&difference, 0, By::Method), []);
+}
+
+#[test]
+fn values_that_overflow_stay_at_the_greatest() {
+    let profile = maker().sample(&["a /a.rb:1 1"], None, &[i64::MAX, i64::MIN]).profile();
+    let merged = analysis::merge(&profile, &[&profile]).unwrap();
+    assert_eq!(merged.samples().next().unwrap().values, [i64::MAX, i64::MIN]);
+    let difference = analysis::diff(&maker().profile(), &profile).unwrap();
+    assert_eq!(difference.samples().next().unwrap().values, [-i64::MAX, i64::MAX]);
+    assert_eq!(analysis::top(&merged, 1, By::Method).len(), 1);
+}

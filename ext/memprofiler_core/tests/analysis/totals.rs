@@ -1,0 +1,89 @@
+//! Samples chosen, and added up by what they have in common.
+
+use crate::maker::{Maker, RETAINED, maker, named, names, recursive, sites};
+use memprofiler_core::analysis::{self, By, Profile, Sum};
+
+#[test]
+fn methods_count_once_however_often_they_call_themselves() {
+    let expected = [("<main>", 0, 140), ("fib", 100, 130), ("Class#new", 40, 40), ("(no stack)", 10, 10)];
+    assert_eq!(sites(&recursive(), By::Method), named(&expected));
+}
+
+#[test]
+fn lines_have_what_c_functions_allocate_there() {
+    let expected = [("/app/a.rb:9", 10, 140), ("/app/a.rb:3", 130, 130), ("(no stack)", 10, 10)];
+    assert_eq!(sites(&recursive(), By::Line), named(&expected));
+    let functions: Vec<_> = analysis::top(&recursive(), 0, By::Line)
+        .into_iter()
+        .filter_map(|site| Some((site.group.line?, site.group.function?.to_string())))
+        .collect();
+    assert_eq!(functions, [(3, "fib".to_owned()), (9, "<main>".to_owned())]);
+}
+
+#[test]
+fn files_gems_and_classes_are_added_up() {
+    let profile = maker()
+        .sample(&["<main> /app/a.rb:9 1", "x /gems/rack-2.2/lib/r.rb:1 1"], Some("A"), &[20, 1])
+        .sample(&["<main> /app/a.rb:9 1"], Some("B"), &[5, 1])
+        .sample(&["<main> /app/a.rb:9 1"], None, &[1, 1])
+        .profile();
+    assert_eq!(sites(&profile, By::File), named(&[("/app/a.rb", 6, 26), ("/gems/rack-2.2/lib/r.rb", 20, 20)]));
+    assert_eq!(sites(&profile, By::Gem), named(&[("app", 6, 26), ("rack", 20, 20)]));
+    assert_eq!(sites(&profile, By::Class), named(&[("A", 20, 20), ("B", 5, 5), ("(no class)", 1, 1)]));
+}
+
+#[test]
+fn inlined_functions_are_frames_of_their_own() {
+    let profile = maker().sample(&["main a.go:1", "inner a.go:9|outer a.go:5"], None, &[3, 1]).profile();
+    assert_eq!(sites(&profile, By::Method), named(&[("inner", 3, 3), ("main", 0, 3), ("outer", 0, 3)]));
+    assert_eq!(names(&profile), ["main;outer;inner 3"]);
+}
+
+#[test]
+fn estimates_have_the_variance_of_their_samples() {
+    // 10 samples of weight 10, each of 40 bytes.
+    let profile = maker().sample(&["a /a.rb:1 1"], None, &[100, 4000]).profile();
+    let estimate = |column| analysis::Estimator::new(&profile, column).total();
+    assert_eq!(estimate(0), Sum { value: 100, variance: 100.0 * 9.0, samples: 10.0 });
+    assert_eq!(estimate(1), Sum { value: 4000, variance: 100.0 * 9.0 * 1600.0, samples: 10.0 });
+}
+
+#[test]
+fn errors_are_unknown_if_the_profile_does_not_tell_its_weights() {
+    let profile = Maker::new(&RETAINED, &[]).profile();
+    assert!(!analysis::Estimator::new(&profile, 0).knows_error());
+    assert!(analysis::Estimator::new(&maker().profile(), 1).knows_error());
+    let alone = Maker::new(&RETAINED[1..], &["greatest_weight=10"]).profile();
+    assert!(!analysis::Estimator::new(&alone, 0).knows_error());
+}
+
+#[test]
+fn frames_and_labels_choose_samples() {
+    let profile = recursive();
+    let is = |name: &'static str| {
+        move |frame, profile: &Profile| match frame {
+            analysis::FrameName::Function(function) => &**analysis::function_name(profile, function) == name,
+            analysis::FrameName::Location(_) => false,
+        }
+    };
+    let chosen = |invert, name| profile.filter_frames(invert, |frame| is(name)(frame, &profile));
+    assert_eq!(names(&chosen(false, "fib")), ["<main>;fib;fib 100", "<main>;fib;Class#new 30"]);
+    assert_eq!(names(&chosen(true, "fib")), ["(no stack) 10", "<main>;Class#new 10"]);
+    let set = profile.samples().map(|sample| sample.labels).max().unwrap();
+    assert_eq!(names(&profile.filter_labels(|labels| labels == set)), ["(no stack) 10"]);
+    assert_eq!(profile.filter_labels(|_| false).sample_count(), 0);
+}
+
+#[test]
+fn without_libraries_what_these_allocate_counts_for_their_caller() {
+    let library = "l /bundle/ruby/3.4.0/gems/rack-2.2.4/lib/rack.rb:7 1";
+    let profile = maker()
+        .sample(&["m /app/m.rb:1 1", library, "a /app/a.rb:5 1", library], None, &[10, 400])
+        .sample(&["m /app/m.rb:1 1", "a /app/a.rb:5 1"], None, &[20, 800])
+        .sample(&[library], None, &[5, 200])
+        .profile()
+        .without_libraries();
+    assert_eq!(profile.sample_count(), 2);
+    let rack = library.split(' ').nth(1).unwrap();
+    assert_eq!(sites(&profile, By::Line), named(&[("/app/a.rb:5", 30, 30), ("/app/m.rb:1", 0, 30), (rack, 5, 5)]));
+}
