@@ -107,20 +107,26 @@ impl AddressIndex {
         self.slots[hole] = 0;
     }
 
-    /// Indexes `samples` anew, with room for some more.
-    pub fn rebuild(&mut self, samples: &[Sample]) {
+    /// Indexes `samples` anew, with room for some more; false if there is no memory for that. They are indexed even then
+    /// as long as the table there is has room for them all, as it has unless samples were added.
+    pub fn rebuild(&mut self, samples: &[Sample]) -> bool {
         let slots = ((samples.len() + 1) * 2).next_power_of_two().max(64);
-        if slots == self.slots.len() {
+        let mut table = Vec::new();
+        if slots != self.slots.len() && table.try_reserve_exact(slots).is_ok() {
+            table.resize(slots, 0);
+            self.slots = table;
+            self.shift = 64 - slots.trailing_zeros();
+        } else if samples.len() < self.slots.len() {
             self.slots.fill(0);
         } else {
-            self.slots = vec![0; slots];
-            self.shift = 64 - slots.trailing_zeros();
+            return false;
         }
         for (position, sample) in samples.iter().enumerate() {
             if let Some(Probe::Free(slot)) = self.probe(samples, sample.address) {
                 self.fill(slot, sample.address, position);
             }
         }
+        !self.is_full(samples.len())
     }
 
     /// Gives all memory back.

@@ -1,19 +1,17 @@
 //! Writes a profile as gzipped pprof.
 
+use crate::field_writer::FieldWriter;
 use crate::pprof_message as wire;
 use crate::pprof_message::{ValueType, field};
-use crate::profile::{Frame, Profile, SampleKey, Stack, StringId, Values};
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use prost::Message;
-use prost::encoding::{WireType, encode_key, encode_varint};
-use std::io::{self, Write};
+use crate::profile::{Frame, LabelsId, Profile, SampleKey, Stack, StringId, Values};
+use std::io;
 use std::sync::Arc;
 
 /// The names of the four sample types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SampleTypeNames {
     /// `allocations`, `allocations_size`, `retained_objects`, `retained_size`.
+    #[default]
     Ruby,
     /// `alloc_objects`, `alloc_space`, `inuse_objects`, `inuse_space`, which some servers know from Go.
     Go,
@@ -38,6 +36,17 @@ impl SampleTypeNames {
     }
 }
 
+/// Which of the four values a viewer is to show first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named as the values")]
+pub enum DefaultType {
+    Allocations,
+    AllocationsSize,
+    RetainedObjects,
+    #[default]
+    RetainedSize,
+}
+
 /// What a profile says about itself as a whole.
 #[derive(Debug, Clone)]
 pub struct Header {
@@ -49,22 +58,20 @@ pub struct Header {
     pub period: i64,
     /// Names of the sample types.
     pub sample_type_names: SampleTypeNames,
+    /// The value to show first.
+    pub default_sample_type: DefaultType,
     /// Remarks for the reader.
     pub comments: Vec<String>,
 }
 
 /// The gzipped bytes of `profile`. Equal profiles and headers give equal bytes.
 pub fn encode(profile: &mut Profile, header: &Header, level: u32) -> io::Result<Vec<u8>> {
-    let mut writer = Writer { gzip: GzEncoder::new(Vec::new(), Compression::new(level)), message: Vec::new() };
+    let mut writer = Writer(FieldWriter::new(level));
     writer.write(profile, header)?;
-    writer.gzip.finish()
+    writer.0.finish()
 }
 
-/// Streams one top-level field after the other into the compressor, so that the uncompressed profile never exists.
-struct Writer {
-    gzip: GzEncoder<Vec<u8>>,
-    message: Vec<u8>,
-}
+struct Writer(FieldWriter);
 
 impl Writer {
     fn write(&mut self, profile: &mut Profile, header: &Header) -> io::Result<()> {
@@ -77,12 +84,12 @@ impl Writer {
         let comments: Vec<i64> = header.comments.iter().map(|comment| string(comment)).collect();
 
         for sample_type in &sample_types {
-            self.message(field::SAMPLE_TYPE, sample_type)?;
+            self.0.message(field::SAMPLE_TYPE, sample_type)?;
         }
         for (key, values) in profile.samples() {
-            self.sample(profile.frames.values(), key, values, &labels)?;
+            self.sample(profile, key, values, &labels)?;
         }
-        self.message(
+        self.0.message(
             field::MAPPING,
             &wire::Mapping {
                 id: 1,
@@ -90,68 +97,52 @@ impl Writer {
                 has_functions: true,
                 has_filenames: true,
                 has_line_numbers: true,
+                ..Default::default()
             },
         )?;
         for (id, location) in (1..).zip(profile.locations.values()) {
-            let line = wire::Line { function_id: u64::from(location.function) + 1, line: i64::from(location.line) };
-            self.message(field::LOCATION, &wire::Location { id, mapping_id: 1, line: vec![line] })?;
+            let line =
+                wire::Line { function_id: u64::from(location.function) + 1, line: i64::from(location.line), column: 0 };
+            self.0.message(
+                field::LOCATION,
+                &wire::Location { id, mapping_id: 1, line: vec![line], ..Default::default() },
+            )?;
         }
         for (id, function) in (1..).zip(profile.functions.values()) {
             let StringId(name) = function.name;
             let StringId(file) = function.file;
-            self.message(
+            self.0.message(
                 field::FUNCTION,
                 &wire::Function {
                     id,
                     name: i64::from(name),
                     filename: i64::from(file),
                     start_line: i64::from(function.start_line),
+                    ..Default::default()
                 },
             )?;
         }
         for text in profile.strings.values() {
-            self.bytes(field::STRING_TABLE, text.as_bytes())?;
+            self.0.bytes(field::STRING_TABLE, text.as_bytes())?;
         }
-        self.number(field::TIME_NANOS, header.time_nanos)?;
-        self.number(field::DURATION_NANOS, header.duration_nanos)?;
-        self.message(field::PERIOD_TYPE, &period_type)?;
-        self.number(field::PERIOD, header.period)?;
+        self.0.number(field::TIME_NANOS, header.time_nanos)?;
+        self.0.number(field::DURATION_NANOS, header.duration_nanos)?;
+        self.0.message(field::PERIOD_TYPE, &period_type)?;
+        self.0.number(field::PERIOD, header.period)?;
         for &comment in &comments {
-            self.number(field::COMMENT, comment)?;
+            self.0.number(field::COMMENT, comment)?;
         }
-        self.number(field::DEFAULT_SAMPLE_TYPE, sample_types[3].r#type)
+        self.0.number(field::DEFAULT_SAMPLE_TYPE, sample_types[header.default_sample_type as usize].r#type)
     }
 
-    fn sample(&mut self, frames: &[Frame], key: SampleKey, values: Values, labels: &LabelKeys) -> io::Result<()> {
+    fn sample(&mut self, profile: &Profile, key: SampleKey, values: Values, labels: &LabelKeys) -> io::Result<()> {
         let value = values.rounded();
         if value == [0; 4] {
             return Ok(());
         }
-        let location_id = locations(frames, key.stack).collect();
-        self.message(field::SAMPLE, &wire::Sample { location_id, value: value.to_vec(), label: labels.of(key) })
-    }
-
-    fn message(&mut self, number: u32, message: &impl Message) -> io::Result<()> {
-        self.message.clear();
-        encode_key(number, WireType::LengthDelimited, &mut self.message);
-        // A Vec has room for any message that fits into memory.
-        message.encode_length_delimited(&mut self.message).map_err(io::Error::other)?;
-        self.gzip.write_all(&self.message)
-    }
-
-    fn bytes(&mut self, number: u32, bytes: &[u8]) -> io::Result<()> {
-        self.message.clear();
-        encode_key(number, WireType::LengthDelimited, &mut self.message);
-        encode_varint(bytes.len() as u64, &mut self.message);
-        self.gzip.write_all(&self.message)?;
-        self.gzip.write_all(bytes)
-    }
-
-    fn number(&mut self, number: u32, value: i64) -> io::Result<()> {
-        self.message.clear();
-        encode_key(number, WireType::Varint, &mut self.message);
-        encode_varint(value as u64, &mut self.message);
-        self.gzip.write_all(&self.message)
+        let location_id = locations(profile.frames.values(), key.stack).collect();
+        let label = labels.of(profile, key);
+        self.0.message(field::SAMPLE, &wire::Sample { location_id, value: value.to_vec(), label })
     }
 }
 
@@ -173,24 +164,24 @@ struct LabelKeys {
 }
 
 impl LabelKeys {
-    fn of(&self, key: SampleKey) -> Vec<wire::Label> {
-        let class = key.class.map(|StringId(class)| wire::Label {
-            key: self.class,
-            str: i64::from(class),
-            num: 0,
-            num_unit: 0,
-        });
+    fn of(&self, profile: &Profile, key: SampleKey) -> Vec<wire::Label> {
+        let text = |key, StringId(str)| wire::Label { key, str: i64::from(str), num: 0, num_unit: 0 };
+        let class = key.class.map(|class| text(self.class, class));
         let age =
             key.age.map(|age| wire::Label { key: self.age, str: 0, num: i64::from(age), num_unit: self.age_unit });
-        class.into_iter().chain(age).collect()
+        let pairs = key.labels.and_then(|LabelsId(id)| profile.label_sets.values().get(id as usize));
+        let own = pairs.into_iter().flatten().map(|&(StringId(key), value)| text(i64::from(key), value));
+        class.into_iter().chain(age).chain(own).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::labels::LabelSet;
     use crate::profile::Function;
     use flate2::read::GzDecoder;
+    use prost::Message;
     use std::io::Read;
 
     /// The outermost message, declared independently of the streaming writer.
@@ -218,6 +209,7 @@ mod tests {
 
     fn header() -> Header {
         Header {
+            default_sample_type: DefaultType::default(),
             time_nanos: 1_700_000_000_000_000_000,
             duration_nanos: 5,
             period: 100,
@@ -236,9 +228,12 @@ mod tests {
             stack = profile.extend(stack, location);
         }
         let class = Some(profile.string(&Arc::from("String")));
+        let mut labels = LabelSet::default();
+        labels.set("endpoint", Some("users#show"));
+        let labels = Some(profile.labels(&labels, None));
         let values = Values { allocations: 1.4, allocated_bytes: 40.0, retained: 0.0, retained_bytes: 0.0 };
-        profile.add(SampleKey { stack, class, age: Some(2) }, values);
-        profile.add(SampleKey { stack, class, age: Some(2) }, values);
+        profile.add(SampleKey { stack, class, age: Some(2), labels }, values);
+        profile.add(SampleKey { stack, class, age: Some(2), labels }, values);
         profile
     }
 
@@ -277,7 +272,7 @@ mod tests {
             .collect();
         assert_eq!(lines, [("A#b", 3), ("<main>", 9)]);
         let labels: Vec<_> = sample.label.iter().map(|l| (string(l.key), string(l.str), l.num)).collect();
-        assert_eq!(labels, [("class", "String", 0), ("gc_age", "", 2)]);
+        assert_eq!(labels, [("class", "String", 0), ("gc_age", "", 2), ("endpoint", "users#show", 0)]);
     }
 
     #[test]
@@ -295,8 +290,10 @@ mod tests {
     #[test]
     fn a_sample_that_rounds_to_nothing_is_left_out() {
         let mut profile = profile();
-        profile
-            .add(SampleKey { stack: None, class: None, age: None }, Values { allocations: 0.2, ..Values::default() });
+        profile.add(
+            SampleKey { stack: None, class: None, age: None, labels: None },
+            Values { allocations: 0.2, ..Values::default() },
+        );
         assert_eq!(decode(&encode(&mut profile, &header(), 1).unwrap()).sample.len(), 1);
     }
 }

@@ -27,8 +27,24 @@ impl BuildHasher for FixedState {
     }
 }
 
-/// Bytes that a map holds, apart from what its keys and values own. Beside each pair hashbrown keeps a control byte,
-/// and it fills its table to 7/8.
-pub fn map_bytes<K, V>(map: &Map<K, V>) -> usize {
-    map.capacity() * 8 / 7 * (size_of::<(K, V)>() + 1)
+/// Hashes with seeds that nobody knows: for keys that come from a file, whose author could choose them to collide.
+#[derive(Debug, Clone)]
+pub struct SecretState(RandomState);
+
+impl Default for SecretState {
+    fn default() -> Self {
+        // The only portable source of random numbers in the standard library.
+        let random = std::hash::RandomState::new();
+        let seed = |number: u64| random.hash_one(number);
+        Self(RandomState::with_seeds(seed(0), seed(1), seed(2), seed(3)))
+    }
+}
+
+impl BuildHasher for SecretState {
+    type Hasher = ahash::AHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> Self::Hasher {
+        self.0.build_hasher()
+    }
 }

@@ -1,54 +1,78 @@
 //! Values that are stored once, known by a small id, and dropped with their last reference.
 
-use crate::hash::{Map, map_bytes};
-use std::collections::hash_map::Entry;
-use std::hash::Hash;
+use crate::hash::FixedState;
+use crate::id_index::IdIndex;
+use std::hash::{BuildHasher, Hash};
 use std::ops::Range;
 
-/// Maps keys to ids `0..`, counting references. An id whose count returns to zero is free for another key.
+/// Maps keys to ids `0..`, counting references. An id whose count returns to zero is free for another key. With each id
+/// goes a note, which is the owner's.
 #[derive(Debug)]
-pub struct Interner<K> {
-    slots: Vec<Slot<K>>,
+pub struct Interner<K, N = ()> {
+    slots: Vec<Slot<K, N>>,
     free: Vec<u32>,
-    index: Map<K, u32>,
+    index: IdIndex,
+    hasher: FixedState,
 }
 
 #[derive(Debug)]
-struct Slot<K> {
+struct Slot<K, N> {
     key: K,
     references: u32,
+    note: N,
 }
 
-impl<K: Copy + Eq + Hash> Interner<K> {
-    /// An empty table; it allocates nothing.
+impl<K: Copy + Eq + Hash, N: Copy + Default> Interner<K, N> {
+    /// An empty table.
     pub fn new() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), index: Map::default() }
+        Self { slots: Vec::new(), free: Vec::new(), index: IdIndex::new(), hasher: FixedState::default() }
+    }
+
+    /// Makes sure of room for `more` keys; false if there is no memory for them. The index, which grows by small parts, is
+    /// not looked at.
+    #[inline]
+    pub fn try_reserve(&mut self, more: usize) -> bool {
+        let spare = self.slots.capacity() - self.slots.len();
+        spare >= more || self.slots.try_reserve(more.saturating_sub(self.free.len())).is_ok()
     }
 
     /// The id of `key` with one reference more, and whether the key was new.
+    #[inline]
     pub fn acquire(&mut self, key: K) -> (u32, bool) {
-        match self.index.entry(key) {
-            Entry::Occupied(known) => {
-                let id = *known.get();
+        let hash = self.hasher.hash_one(key);
+        match self.find(hash, key) {
+            Some(id) => {
                 self.slots[id as usize].references += 1;
                 (id, false)
             }
-            Entry::Vacant(vacant) => {
-                let slot = Slot { key, references: 1 };
-                let id = match self.free.pop() {
-                    Some(id) => {
-                        self.slots[id as usize] = slot;
-                        id
-                    }
-                    None => {
-                        self.slots.push(slot);
-                        (self.slots.len() - 1) as u32
-                    }
-                };
-                vacant.insert(id);
-                (id, true)
-            }
+            None => (self.add(hash, key), true),
         }
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, key: K) -> Option<u32> {
+        self.index.find(hash, |id| self.slots[id as usize].key == key)
+    }
+
+    fn add(&mut self, hash: u64, key: K) -> u32 {
+        let slot = Slot { key, references: 1, note: N::default() };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.slots[id as usize] = slot;
+                id
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.index.insert(hash, id, |id| self.hasher.hash_one(self.slots[id as usize].key));
+        id
+    }
+
+    /// Whether there is an id for `key`.
+    pub fn contains(&self, key: K) -> bool {
+        self.find(self.hasher.hash_one(key), key).is_some()
     }
 
     /// Adds a reference to an id that has one already.
@@ -65,20 +89,21 @@ impl<K: Copy + Eq + Hash> Interner<K> {
             return None;
         }
         let key = slot.key;
-        // A detached id no longer owns its key, which may by now stand for another.
-        if self.index.get(&key) == Some(&id) {
-            self.index.remove(&key);
+        // Unless the id was detached: then another may stand for its key.
+        self.index.remove(self.hasher.hash_one(key), id);
+        // Without memory to remember it, the slot is not used again.
+        if self.free.try_reserve(1).is_ok() {
+            self.free.push(id);
         }
-        self.free.push(id);
         Some(key)
     }
 
-    /// Keeps the id but forgets which key it stood for: the same key gets a new id from now on.
-    pub fn detach(&mut self, id: u32) {
-        let key = self.slots[id as usize].key;
-        if self.index.get(&key) == Some(&id) {
-            self.index.remove(&key);
-        }
+    /// Lets an id that has references stand for another key, under which it is not found. The old key gets a new id
+    /// from now on.
+    pub fn detach(&mut self, id: u32, key: K) {
+        let slot = &mut self.slots[id as usize];
+        self.index.remove(self.hasher.hash_one(slot.key), id);
+        slot.key = key;
     }
 
     /// The key of a referenced id.
@@ -86,9 +111,39 @@ impl<K: Copy + Eq + Hash> Interner<K> {
         self.slots[id as usize].key
     }
 
-    /// The keys in use and their ids, except detached ones, in no particular order.
-    pub fn attached(&self) -> impl Iterator<Item = (K, u32)> {
-        self.index.iter().map(|(&key, &id)| (key, id))
+    /// The key of `id`, if that is referenced.
+    #[inline]
+    pub fn get(&self, id: u32) -> Option<K> {
+        self.slots.get(id as usize).filter(|slot| slot.references > 0).map(|slot| slot.key)
+    }
+
+    /// What was noted for a referenced id; the default at first.
+    #[inline]
+    pub fn note(&self, id: u32) -> N {
+        self.slots[id as usize].note
+    }
+
+    /// Notes something for a referenced id.
+    #[inline]
+    pub fn set_note(&mut self, id: u32, note: N) {
+        self.slots[id as usize].note = note;
+    }
+
+    /// Detaches the ids for whose keys `moved` has others. Returns whether there were any.
+    pub fn relocate(&mut self, mut moved: impl FnMut(K) -> K) -> bool {
+        let mut any = false;
+        for id in 0..self.id_bound() {
+            let Slot { key, references, .. } = self.slots[id as usize];
+            if references == 0 {
+                continue;
+            }
+            let now = moved(key);
+            if now != key {
+                self.detach(id, now);
+                any = true;
+            }
+        }
+        any
     }
 
     /// The keys of the referenced ids in a range, detached ones included.
@@ -112,11 +167,9 @@ impl<K: Copy + Eq + Hash> Interner<K> {
         self.len() == 0
     }
 
-    /// Gives memory back after many keys were dropped.
-    pub fn shrink(&mut self) {
-        if self.index.capacity() > 4 * self.index.len() + 64 {
-            self.index.shrink_to(2 * self.index.len());
-        }
+    /// Gives memory back after many keys were dropped: that of one part of the [index](IdIndex::PARTS).
+    pub fn shrink(&mut self, part: usize) {
+        self.index.shrink(part, |id| self.hasher.hash_one(self.slots[id as usize].key));
         if self.free.capacity() > 4 * self.free.len() + 64 {
             self.free.shrink_to(2 * self.free.len());
         }
@@ -124,11 +177,11 @@ impl<K: Copy + Eq + Hash> Interner<K> {
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot<K>>() + self.free.capacity() * size_of::<u32>() + map_bytes(&self.index)
+        self.slots.capacity() * size_of::<Slot<K, N>>() + self.free.capacity() * size_of::<u32>() + self.index.bytes()
     }
 }
 
-impl<K: Copy + Eq + Hash> Default for Interner<K> {
+impl<K: Copy + Eq + Hash, N: Copy + Default> Default for Interner<K, N> {
     fn default() -> Self {
         Self::new()
     }
@@ -158,13 +211,40 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_key_gets_a_new_id() {
+    fn a_note_goes_with_its_key() {
+        let mut interner = Interner::<u64, u32>::new();
+        let (id, _) = interner.acquire(7);
+        assert_eq!(interner.note(id), 0);
+        interner.set_note(id, 5);
+        interner.acquire(7);
+        assert_eq!(interner.note(id), 5);
+        assert_eq!(interner.release(id), None);
+        assert_eq!((interner.release(id), interner.get(id)), (Some(7), None));
+        assert_eq!((interner.acquire(8), interner.note(id), interner.get(id)), ((id, true), 0, Some(8)));
+    }
+
+    #[test]
+    fn a_detached_id_stands_for_its_new_key_but_is_not_found() {
         let mut interner = Interner::<u64>::new();
         let (old, _) = interner.acquire(7);
-        interner.detach(old);
+        interner.detach(old, 9);
         let (new, fresh) = interner.acquire(7);
         assert!(fresh && new != old);
-        interner.release(old);
-        assert_eq!(interner.acquire(7), (new, false));
+        assert_eq!((interner.key(old), interner.contains(9)), (9, false));
+        let (other, fresh) = interner.acquire(9);
+        assert!(fresh && other != old);
+        assert_eq!(interner.release(old), Some(9));
+        assert_eq!((interner.acquire(7), interner.acquire(9)), ((new, false), (other, false)));
+    }
+
+    #[test]
+    fn what_has_moved_is_known_by_its_new_key_only() {
+        let mut interner = Interner::<u64>::new();
+        let ids = [1, 2, 3].map(|key| interner.acquire(key).0);
+        interner.release(ids[2]);
+        assert!(interner.relocate(|key| if key == 1 { 10 } else { key }));
+        assert_eq!((interner.key(ids[0]), interner.contains(1)), (10, false));
+        assert_eq!(interner.keys_of(0..usize::MAX).collect::<Vec<_>>(), [10, 2]);
+        assert!(!interner.relocate(|key| key));
     }
 }

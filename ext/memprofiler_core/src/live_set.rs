@@ -1,6 +1,7 @@
 //! The samples whose objects are alive.
 
 use crate::address_index::{self, AddressIndex, Probe};
+use crate::readers::Readers;
 use crate::stack_tree::StackId;
 
 /// The class of a sampled object, an id in the caller's table.
@@ -26,8 +27,8 @@ pub struct Sample {
     pub rate: RateId,
     /// The flush that last visited it, or that began last before it was allocated; modulo 256.
     pub seen: u8,
-    /// Its allocation has not been part of a profile yet.
-    pub unreported: bool,
+    /// Who has not been told of its allocation yet.
+    pub unreported: Readers,
 }
 
 /// What a garbage collection says of a sampled object.
@@ -97,6 +98,21 @@ impl LiveSet {
         self.reorderings
     }
 
+    /// Makes sure of room for one more sample; false if there is no memory for it.
+    #[inline]
+    pub fn try_reserve(&mut self) -> bool {
+        if self.samples.len() == self.samples.capacity()
+            // Doubling would leave up to half of the memory unused.
+            && self.samples.try_reserve_exact(self.samples.len() / 4 + 64).is_err()
+        {
+            return false;
+        }
+        match &mut self.index {
+            Some(index) if index.is_full(self.samples.len()) => index.rebuild(&self.samples),
+            _ => true,
+        }
+    }
+
     /// Adds a sample. Returns the one that was at the same address, if the set finds samples by address and has one.
     #[inline]
     pub fn insert(&mut self, sample: Sample) -> Option<Sample> {
@@ -133,10 +149,10 @@ impl LiveSet {
         let Probe::Found { slot, position } = index.probe(&self.samples, address)? else { return None };
         index.empty(&self.samples, slot);
         let last = self.samples.len() - 1;
-        if position != last
-            && let Some(Probe::Found { slot, .. }) = index.probe(&self.samples, self.samples[last].address)
-        {
-            index.redirect(slot, position);
+        if position != last {
+            if let Some(Probe::Found { slot, .. }) = index.probe(&self.samples, self.samples[last].address) {
+                index.redirect(slot, position);
+            }
         }
         Some(self.samples.swap_remove(position))
     }
@@ -157,13 +173,18 @@ impl LiveSet {
     }
 
     /// Asks for the fate of each sample after a garbage collection, of the old ones only after a `major` one, removes
-    /// the dead and passes them to `bury`. For a set by position.
-    pub fn collect(&mut self, major: bool, mut fate: impl FnMut(&Sample) -> Fate, mut bury: impl FnMut(Sample)) {
+    /// the dead and passes them to `bury`. `fate` is told whether a sample is known to be old, which need not be found
+    /// out again. For a set by position.
+    pub fn collect(&mut self, major: bool, mut fate: impl FnMut(&Sample, bool) -> Fate, mut bury: impl FnMut(Sample)) {
+        debug_assert!(self.index.is_none());
         let mut position = if major { 0 } else { self.old };
         while let Some(sample) = self.samples.get(position) {
-            match fate(sample) {
+            match fate(sample, position < self.old) {
                 Fate::Dead => {
-                    if let Some(dead) = self.remove_at(position) {
+                    // Most die young.
+                    if position >= self.old {
+                        bury(self.samples.swap_remove(position));
+                    } else if let Some(dead) = self.remove_at(position) {
                         bury(dead);
                     }
                     // Another sample that was not asked about lies here now.
@@ -188,8 +209,10 @@ impl LiveSet {
             changed |= address != sample.address;
             sample.address = address;
         }
-        if changed && let Some(index) = &mut self.index {
-            index.rebuild(&self.samples);
+        if changed {
+            if let Some(index) = &mut self.index {
+                index.rebuild(&self.samples);
+            }
         }
     }
 
@@ -226,7 +249,8 @@ mod tests {
     use std::collections::HashMap;
 
     fn sample(address: u64, born: u32) -> Sample {
-        Sample { address, stack: StackId::EMPTY, class: ClassId(0), born, rate: RateId(0), seen: 0, unreported: true }
+        let unreported = Readers::only(0);
+        Sample { address, stack: StackId::EMPTY, class: ClassId(0), born, rate: RateId(0), seen: 0, unreported }
     }
 
     #[test]
@@ -323,9 +347,9 @@ mod tests {
             let mut buried = Vec::new();
             set.collect(
                 major,
-                |sample| match (dead.contains(&sample.address), alive[&sample.address]) {
+                |sample, known_old| match (dead.contains(&sample.address), alive[&sample.address]) {
                     (true, _) => Fate::Dead,
-                    (_, true) => Fate::Old,
+                    (_, true) if !known_old => Fate::Old,
                     _ => Fate::Young,
                 },
                 |sample| buried.push(sample.address),

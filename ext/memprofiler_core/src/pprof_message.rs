@@ -1,4 +1,5 @@
-//! The messages of proto/pprof.proto that a profile is written with. Field numbers are pprof's public interface.
+//! The messages of proto/pprof.proto, but for the outermost one, whose fields are read and written one by one. Field
+//! numbers are pprof's public interface.
 
 /// What one column of values means.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
@@ -42,15 +43,27 @@ pub struct Label {
     pub num_unit: i64,
 }
 
-/// The program that ran.
+/// A part of the program.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Mapping {
     /// Not 0.
     #[prost(uint64, tag = "1")]
     pub id: u64,
+    /// The first address.
+    #[prost(uint64, tag = "2")]
+    pub memory_start: u64,
+    /// One past the last address.
+    #[prost(uint64, tag = "3")]
+    pub memory_limit: u64,
+    /// Where in the file the first address lies.
+    #[prost(uint64, tag = "4")]
+    pub file_offset: u64,
     /// Index of the program's name in the string table.
     #[prost(int64, tag = "5")]
     pub filename: i64,
+    /// Index of what tells versions of the file apart in the string table.
+    #[prost(int64, tag = "6")]
+    pub build_id: i64,
     /// Locations have functions already.
     #[prost(bool, tag = "7")]
     pub has_functions: bool,
@@ -60,6 +73,9 @@ pub struct Mapping {
     /// Locations have lines already.
     #[prost(bool, tag = "9")]
     pub has_line_numbers: bool,
+    /// Locations have the functions that were inlined already.
+    #[prost(bool, tag = "10")]
+    pub has_inline_frames: bool,
 }
 
 /// A place in the program.
@@ -68,12 +84,18 @@ pub struct Location {
     /// 1, 2, 3 … in table order.
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    /// The mapping.
+    /// The mapping, or 0.
     #[prost(uint64, tag = "2")]
     pub mapping_id: u64,
-    /// The function and line; one, since nothing is inlined.
+    /// The address of the code, or 0.
+    #[prost(uint64, tag = "3")]
+    pub address: u64,
+    /// The function and line. Where functions were inlined there are more, the last one the caller of all others.
     #[prost(message, repeated, tag = "4")]
     pub line: Vec<Line>,
+    /// Several places that could not be told apart.
+    #[prost(bool, tag = "5")]
+    pub is_folded: bool,
 }
 
 /// A line of a function.
@@ -85,9 +107,12 @@ pub struct Line {
     /// The line in its file, from 1; 0 if unknown.
     #[prost(int64, tag = "2")]
     pub line: i64,
+    /// The column in its line, from 1; 0 if unknown.
+    #[prost(int64, tag = "3")]
+    pub column: i64,
 }
 
-/// A function. Its system_name (3) is left empty: pprof would take it for a mangled name.
+/// A function.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Function {
     /// 1, 2, 3 … in table order.
@@ -96,6 +121,9 @@ pub struct Function {
     /// Index of the name in the string table.
     #[prost(int64, tag = "2")]
     pub name: i64,
+    /// Index of the linker's name in the string table. This gem leaves it empty: pprof would take it for a mangled one.
+    #[prost(int64, tag = "3")]
+    pub system_name: i64,
     /// Index of the file in the string table.
     #[prost(int64, tag = "4")]
     pub filename: i64,
@@ -113,10 +141,21 @@ pub mod field {
     pub const LOCATION: u32 = 4;
     pub const FUNCTION: u32 = 5;
     pub const STRING_TABLE: u32 = 6;
+    pub const DROP_FRAMES: u32 = 7;
+    pub const KEEP_FRAMES: u32 = 8;
     pub const TIME_NANOS: u32 = 9;
     pub const DURATION_NANOS: u32 = 10;
     pub const PERIOD_TYPE: u32 = 11;
     pub const PERIOD: u32 = 12;
     pub const COMMENT: u32 = 13;
     pub const DEFAULT_SAMPLE_TYPE: u32 = 14;
+    pub const DOC_URL: u32 = 15;
+}
+
+/// The numbers of the fields of a [`Sample`].
+pub mod sample_field {
+    #![allow(missing_docs, reason = "named as in proto/pprof.proto")]
+    pub const LOCATION_ID: u32 = 1;
+    pub const VALUE: u32 = 2;
+    pub const LABEL: u32 = 3;
 }

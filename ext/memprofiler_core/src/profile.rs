@@ -1,7 +1,8 @@
 //! A heap profile in memory: what a snapshot of the live set becomes, and what the encoder reads.
 
 use crate::hash::Map;
-use std::hash::Hash;
+use crate::labels::LabelSet;
+use crate::table::Table;
 use std::sync::Arc;
 
 /// The values of one sample, each an estimate for the whole program. Kept as floats until they are written, so that
@@ -70,6 +71,10 @@ pub struct Frame {
     pub location: u32,
 }
 
+/// A set of labels, an index into [`Profile::label_sets`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LabelsId(pub u32);
+
 /// What tells one sample from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SampleKey {
@@ -79,6 +84,8 @@ pub struct SampleKey {
     pub class: Option<StringId>,
     /// How many garbage collections the objects survived, quantised, if samples are told apart by it.
     pub age: Option<u32>,
+    /// The labels that the program had put on them.
+    pub labels: Option<LabelsId>,
 }
 
 /// Tables in which equal values are stored once, and the samples that refer to them.
@@ -92,6 +99,8 @@ pub struct Profile {
     pub locations: Table<Location>,
     /// All stacks, as a tree.
     pub frames: Table<Frame>,
+    /// All sets of labels: keys and values.
+    pub label_sets: Table<Vec<(StringId, StringId)>>,
     samples: Map<SampleKey, Values>,
 }
 
@@ -106,6 +115,18 @@ impl Profile {
     /// The id of a string.
     pub fn string(&mut self, text: &Arc<str>) -> StringId {
         StringId(self.strings.id(text))
+    }
+
+    /// The id of a set of labels, to which those of `outer` are added that have other keys.
+    pub fn labels(&mut self, labels: &LabelSet, outer: Option<LabelsId>) -> LabelsId {
+        let own = labels.pairs().iter();
+        let mut pairs: Vec<_> = own.map(|(key, value)| (self.string(key), self.string(value))).collect();
+        if let Some(LabelsId(outer)) = outer {
+            let keys: Vec<StringId> = pairs.iter().map(|&(key, _)| key).collect();
+            let outer = self.label_sets.values()[outer as usize].iter();
+            pairs.extend(outer.filter(|(key, _)| !keys.contains(key)));
+        }
+        LabelsId(self.label_sets.id(&pairs))
     }
 
     /// The location for a line of a function.
@@ -129,36 +150,5 @@ impl Profile {
         let mut samples: Vec<_> = self.samples.iter().map(|(&key, &values)| (key, values)).collect();
         samples.sort_unstable_by_key(|&(key, _)| key);
         samples
-    }
-}
-
-/// Values stored once, numbered in order of their first appearance.
-#[derive(Debug)]
-pub struct Table<T> {
-    values: Vec<T>,
-    index: Map<T, u32>,
-}
-
-impl<T: Clone + Eq + Hash> Table<T> {
-    /// The number of `value`, which is new if the table did not have it.
-    pub fn id(&mut self, value: &T) -> u32 {
-        if let Some(&id) = self.index.get(value) {
-            return id;
-        }
-        let id = self.values.len() as u32;
-        self.values.push(value.clone());
-        self.index.insert(value.clone(), id);
-        id
-    }
-
-    /// The values in order.
-    pub fn values(&self) -> &[T] {
-        &self.values
-    }
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self { values: Vec::new(), index: Map::default() }
     }
 }

@@ -1,5 +1,6 @@
 //! Call stacks, stored once: a tree whose nodes are (parent, function, position).
 
+use crate::id_index::IdIndex;
 use crate::interner::Interner;
 use std::ops::Range;
 
@@ -20,6 +21,12 @@ pub struct FunctionId(pub u32);
 /// A stack in the tree, named by its innermost frame. Valid while its holder has not released it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(u32);
+
+impl Default for StackId {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
 
 impl StackId {
     /// The stack without frames. It is never released.
@@ -46,23 +53,48 @@ pub struct Node {
 /// more is dropped at once.
 #[derive(Debug, Default)]
 pub struct StackTree {
-    nodes: Interner<Node>,
+    /// Each with the child that was asked for last: a program that has gone one way goes it again.
+    nodes: Interner<Node, StackId>,
     functions: Interner<FunctionKey>,
 }
 
 impl StackTree {
-    /// About how many bytes a node takes: its slot and its entry in a hash map that is half full on average, each with
-    /// the spare room that they grow by, and its share of the functions.
-    pub const BYTES_PER_NODE: usize = 176;
+    /// About how many bytes a node takes: its slot and its entry in the index, each with the spare room that they grow
+    /// by, and the same for a function of its own.
+    pub const BYTES_PER_NODE: usize = 120;
+    /// Into how many parts [`shrink`](Self::shrink) is cut.
+    pub const PARTS: usize = IdIndex::PARTS;
 
     /// An empty tree.
     pub fn new() -> Self {
         Self { nodes: Interner::new(), functions: Interner::new() }
     }
 
+    /// Makes sure of room for `more` frames; false if there is no memory for them.
+    #[inline]
+    pub fn try_reserve(&mut self, more: usize) -> bool {
+        self.nodes.try_reserve(more) && self.functions.try_reserve(more)
+    }
+
     /// The stack that extends `parent` by one frame, with one reference for the caller, and whether the function is
     /// new to the tree.
+    #[inline]
     pub fn extend(&mut self, parent: StackId, key: FunctionKey, position: u32) -> (StackId, bool) {
+        if parent != StackId::EMPTY {
+            let latest = self.nodes.note(parent.0);
+            if self.nodes.get(latest.0).is_some_and(|node| self.is_frame(node, parent, key, position)) {
+                self.nodes.retain(latest.0);
+                return (latest, false);
+            }
+        }
+        self.look_up(parent, key, position)
+    }
+
+    fn is_frame(&self, node: Node, parent: StackId, key: FunctionKey, position: u32) -> bool {
+        node.parent == parent && node.position == position && self.functions.key(node.function.0) == key
+    }
+
+    fn look_up(&mut self, parent: StackId, key: FunctionKey, position: u32) -> (StackId, bool) {
         let (function, new_function) = self.functions.acquire(key);
         let function = FunctionId(function);
         let (node, new_node) = self.nodes.acquire(Node { parent, function, position });
@@ -70,6 +102,9 @@ impl StackTree {
             self.retain(parent);
         } else {
             self.functions.release(function.0);
+        }
+        if parent != StackId::EMPTY {
+            self.nodes.set_note(parent.0, StackId(node));
         }
         (StackId(node), new_function)
     }
@@ -106,14 +141,19 @@ impl StackTree {
         self.functions.key(function.0)
     }
 
-    /// All functions that some stack refers to, in no particular order.
-    pub fn function_keys(&self) -> impl Iterator<Item = FunctionKey> {
-        self.functions.attached().map(|(key, _)| key)
+    /// Whether some stack refers to the function with this key.
+    pub fn has_function(&self, key: FunctionKey) -> bool {
+        self.functions.contains(key)
     }
 
     /// The functions in use whose ids are in a range.
     pub fn function_keys_of(&self, ids: Range<usize>) -> impl Iterator<Item = FunctionKey> {
         self.functions.keys_of(ids)
+    }
+
+    /// Replaces the keys of functions by those that `moved` has for them. Returns whether any is another.
+    pub fn relocate_functions(&mut self, moved: impl FnMut(FunctionKey) -> FunctionKey) -> bool {
+        self.functions.relocate(moved)
     }
 
     /// One past the highest id of a function ever given out.
@@ -141,10 +181,10 @@ impl StackTree {
         self.functions.len()
     }
 
-    /// Gives memory back after many stacks were dropped.
-    pub fn shrink(&mut self) {
-        self.nodes.shrink();
-        self.functions.shrink();
+    /// Gives memory back after many stacks were dropped, from one of [`PARTS`](Self::PARTS) parts.
+    pub fn shrink(&mut self, part: usize) {
+        self.nodes.shrink(part);
+        self.functions.shrink(part);
     }
 
     /// Bytes held.
@@ -197,10 +237,44 @@ mod tests {
     #[test]
     fn positions_tell_frames_apart() {
         let mut tree = StackTree::new();
-        let (a, _) = tree.extend(StackId::EMPTY, key(1), 10);
-        let (b, _) = tree.extend(StackId::EMPTY, key(1), 11);
+        let parent = build(&mut tree, &[2]);
+        let (a, _) = tree.extend(parent, key(1), 10);
+        let (b, _) = tree.extend(parent, key(1), 11);
         assert_ne!(a, b);
-        assert_eq!(tree.function_count(), 1);
+        assert_eq!(tree.function_count(), 2);
+    }
+
+    #[test]
+    fn a_child_that_is_gone_is_made_anew() {
+        let mut tree = StackTree::new();
+        let parent = build(&mut tree, &[1]);
+        let (child, _) = tree.extend(parent, key(2), 0);
+        tree.release(child);
+        assert_eq!(tree.extend(parent, key(2), 0), (child, true));
+        assert_eq!((tree.len(), tree.function_count()), (2, 2));
+    }
+
+    #[test]
+    fn a_child_is_not_taken_for_the_one_whose_id_it_has() {
+        let mut tree = StackTree::new();
+        let parent = build(&mut tree, &[1]);
+        let (child, _) = tree.extend(parent, key(2), 0);
+        tree.release(child);
+        let (other, _) = tree.extend(StackId::EMPTY, key(2), 0);
+        assert_eq!(other, child);
+        let (again, _) = tree.extend(parent, key(2), 0);
+        assert_eq!(codes(&tree, again), [1, 2]);
+    }
+
+    #[test]
+    fn the_child_asked_for_last_has_a_reference_for_each_holder() {
+        let mut tree = StackTree::new();
+        let parent = build(&mut tree, &[1]);
+        let holders = [(); 3].map(|()| tree.extend(parent, key(2), 7).0);
+        assert_eq!(tree.len(), 2);
+        tree.release(parent);
+        holders.into_iter().for_each(|holder| tree.release(holder));
+        assert!(tree.is_empty());
     }
 
     #[test]

@@ -1,0 +1,63 @@
+//! Writes the fields of pprof's outermost message.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint};
+use std::io::{self, Write};
+
+/// Streams one field after the other into the compressor, so that the uncompressed profile never exists.
+pub struct FieldWriter {
+    gzip: GzEncoder<Vec<u8>>,
+    /// What is not compressed yet. Each call of the compressor costs as much as some 10 KB do.
+    pending: Vec<u8>,
+}
+
+/// How many bytes are compressed at a time.
+const BATCH: usize = 64 << 10;
+
+impl FieldWriter {
+    /// Writes nothing yet. `level` is gzip's, 0 to 9.
+    pub fn new(level: u32) -> Self {
+        Self { gzip: GzEncoder::new(Vec::new(), Compression::new(level)), pending: Vec::new() }
+    }
+
+    /// The gzipped bytes.
+    pub fn finish(mut self) -> io::Result<Vec<u8>> {
+        self.compress()?;
+        self.gzip.finish()
+    }
+
+    /// One message.
+    pub fn message(&mut self, number: u32, message: &impl Message) -> io::Result<()> {
+        encode_key(number, WireType::LengthDelimited, &mut self.pending);
+        // A Vec has room for any message that fits into memory.
+        message.encode_length_delimited(&mut self.pending).map_err(io::Error::other)?;
+        self.compress_batch()
+    }
+
+    /// A string.
+    pub fn bytes(&mut self, number: u32, bytes: &[u8]) -> io::Result<()> {
+        encode_key(number, WireType::LengthDelimited, &mut self.pending);
+        encode_varint(bytes.len() as u64, &mut self.pending);
+        self.pending.extend_from_slice(bytes);
+        self.compress_batch()
+    }
+
+    /// A number.
+    pub fn number(&mut self, number: u32, value: i64) -> io::Result<()> {
+        encode_key(number, WireType::Varint, &mut self.pending);
+        encode_varint(value as u64, &mut self.pending);
+        self.compress_batch()
+    }
+
+    fn compress_batch(&mut self) -> io::Result<()> {
+        if self.pending.len() < BATCH { Ok(()) } else { self.compress() }
+    }
+
+    fn compress(&mut self) -> io::Result<()> {
+        self.gzip.write_all(&self.pending)?;
+        self.pending.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! Finds ids by the hash of what they stand for.
+
+use hashbrown::HashTable;
+
+/// A hash table of ids alone: what they stand for is stored once, by the owner, who passes it in to be compared and
+/// hashed. It comes in parts that grow on their own, because whoever adds an entry waits for the growth: a hook, or a
+/// flush that holds the GVL.
+#[derive(Debug)]
+pub struct IdIndex {
+    parts: Box<[HashTable<u32>; Self::PARTS]>,
+}
+
+impl IdIndex {
+    /// How many parts there are. One of a million entries grows in half a millisecond.
+    pub const PARTS: usize = 64;
+
+    /// An empty index.
+    pub fn new() -> Self {
+        Self { parts: Box::new([const { HashTable::new() }; Self::PARTS]) }
+    }
+
+    /// The id with this hash for which `is_it` says so.
+    #[inline]
+    pub fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.parts[part(hash)].find(hash, |&id| is_it(id)).copied()
+    }
+
+    /// Adds an id, which must not be in the index; `hash_of` tells the hash of those that are.
+    pub fn insert(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
+        self.parts[part(hash)].insert_unique(hash, id, |&id| hash_of(id));
+    }
+
+    /// Takes an id out. Returns whether it was there.
+    pub fn remove(&mut self, hash: u64, id: u32) -> bool {
+        match self.parts[part(hash)].find_entry(hash, |&other| other == id) {
+            Ok(entry) => {
+                entry.remove();
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// All ids, in no particular order.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        self.parts.iter().flatten().copied()
+    }
+
+    /// How many ids there are.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(HashTable::len).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.parts.iter().all(HashTable::is_empty)
+    }
+
+    /// Gives memory back that part number `part` of [`PARTS`](Self::PARTS) does not need since ids were taken out.
+    pub fn shrink(&mut self, part: usize, hash_of: impl Fn(u32) -> u64) {
+        let part = &mut self.parts[part];
+        if part.capacity() > 4 * part.len() + 64 {
+            part.shrink_to(2 * part.len(), |&id| hash_of(id));
+        }
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.parts) + self.parts.iter().map(HashTable::allocation_size).sum::<usize>()
+    }
+}
+
+impl Default for IdIndex {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// By bits that the tables themselves do not look at: they use the highest seven, and the lowest.
+#[inline]
+fn part(hash: u64) -> usize {
+    (hash >> 50) as usize % IdIndex::PARTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::FixedState;
+    use std::hash::BuildHasher;
+
+    fn hash_of(id: u32) -> u64 {
+        FixedState::default().hash_one(id)
+    }
+
+    #[test]
+    fn finds_what_was_inserted_and_not_removed() {
+        let mut index = IdIndex::new();
+        (0..10_000).for_each(|id| index.insert(hash_of(id), id, hash_of));
+        for id in (0..10_000).step_by(3) {
+            assert!(index.remove(hash_of(id), id));
+            assert!(!index.remove(hash_of(id), id));
+        }
+        for id in 0..10_000 {
+            assert_eq!(index.find(hash_of(id), |other| other == id).is_none(), id % 3 == 0);
+        }
+        assert_eq!((index.len(), index.ids().count()), (6666, 6666));
+    }
+
+    #[test]
+    fn entries_spread_over_all_parts() {
+        let mut index = IdIndex::new();
+        (0..64_000).for_each(|id| index.insert(hash_of(id), id, hash_of));
+        assert!(index.parts.iter().all(|part| (800..1200).contains(&part.len())));
+    }
+
+    #[test]
+    fn shrinking_gives_back_what_removals_have_freed() {
+        let mut index = IdIndex::new();
+        (0..100_000).for_each(|id| index.insert(hash_of(id), id, hash_of));
+        (100..100_000).for_each(|id| assert!(index.remove(hash_of(id), id)));
+        let full = index.bytes();
+        (0..IdIndex::PARTS).for_each(|part| index.shrink(part, hash_of));
+        assert!(index.bytes() < full / 10);
+        assert!((0..100).all(|id| index.find(hash_of(id), |other| other == id).is_some()));
+    }
+}
