@@ -27,7 +27,7 @@ rescue LoadError
   # Rust's toolchains for musl make static programs unless told otherwise, and no libraries.
   musl = "export RUSTFLAGS := $(RUSTFLAGS) -C target-feature=-crt-static" if host_os.match?(/musl/)
 
-  # A library is replaced, never overwritten: a process that runs has it mapped.
+  # A library is replaced at once, and never overwritten: one process has it mapped, another is about to load it.
   File.write("Makefile", <<~MAKEFILE)
     SHELL = /bin/sh
     DESTDIR =
@@ -36,6 +36,7 @@ rescue LoadError
     target_prefix = /ruby_memprofiler_pprof
     RUBYARCHDIR = $(sitearchdir)$(target_prefix)
     DLLIB = ruby_memprofiler_pprof.#{RbConfig::CONFIG["DLEXT"]}
+    INSTALLED = $(DESTDIR)$(RUBYARCHDIR)/$(DLLIB)
     CARGO = cargo
     export RUBY = #{RbConfig.ruby}
     export CARGO_TARGET_DIR = #{target}
@@ -45,13 +46,11 @@ rescue LoadError
 
     $(DLLIB): FORCE
     \t$(CARGO) rustc --locked --lib --crate-type cdylib --profile release --manifest-path "#{manifest}"
-    \trm -f $@
-    \tcp "$(CARGO_TARGET_DIR)/release/libruby_memprofiler_pprof.#{cargo_lib}" $@
+    \tcp "$(CARGO_TARGET_DIR)/release/libruby_memprofiler_pprof.#{cargo_lib}" $@.$$$$ && mv -f $@.$$$$ $@
 
     install: $(DLLIB)
     \tmkdir -p "$(DESTDIR)$(RUBYARCHDIR)"
-    \trm -f "$(DESTDIR)$(RUBYARCHDIR)/$(DLLIB)"
-    \tcp $(DLLIB) "$(DESTDIR)$(RUBYARCHDIR)/"
+    \tcp $(DLLIB) "$(INSTALLED).$$$$" && mv -f "$(INSTALLED).$$$$" "$(INSTALLED)"
     #{tidy}
 
     clean:

@@ -3,9 +3,11 @@
 //! Much of this mirrors `rb_profile_frames` and `rb_vm_frame_method_entry`, and is compared with them at start
 //! (selftest.rs). Nothing here allocates, locks or calls into the VM.
 
+use super::iseq::{self, imemo_type};
 use super::layout::{self, Layout};
-use super::object::{Type, flags, is_heap};
+use super::object::{is_heap, read};
 use super::position::Position;
+use super::seen_frame::SeenFrame;
 use rb_sys::VALUE;
 
 /// Where this Ruby keeps what the walker reads; None for a minor version that layout.rs does not know.
@@ -17,8 +19,8 @@ const FRAME_SIZE: usize = match LAYOUT {
     None => 1,
 };
 
-/// Whether frames of C code have no program counter. On newer Rubies JIT compilers leave it as it was.
-const NATIVE_PC_IS_NULL: bool = cfg!(not(ruby_gte_3_3));
+/// How many frames are compared without counting each.
+const STRIDE: usize = 4;
 
 /// The words of a control frame that identify what runs in it.
 #[derive(Debug, Clone, Copy)]
@@ -29,67 +31,6 @@ pub struct ControlFrame {
     pub iseq: VALUE,
     /// The environment: flags at 0, the previous environment at -1, method entry or cref at -2.
     pub ep: *const VALUE,
-}
-
-/// A control frame as it was at an earlier time.
-#[derive(Debug, Clone, Copy)]
-pub struct SeenFrame {
-    pc: usize,
-    iseq: VALUE,
-    /// The frame's method entry, or one of the following, which are not equal to any word of an environment.
-    entry: VALUE,
-}
-
-/// The frame has no method entry, but one of a block in the same place may have one.
-const NO_ENTRY: VALUE = 1;
-/// The frame has no method entry, and none that runs the same code can have one: it is the body of a file or class.
-const NEVER_AN_ENTRY: VALUE = 3;
-
-impl SeenFrame {
-    /// Remembers `frame`, whose method entry is `entry` or 0.
-    ///
-    /// # Safety
-    /// The frame must be on the stack.
-    pub unsafe fn new(frame: &ControlFrame, entry: VALUE) -> Self {
-        let entry = match entry {
-            // SAFETY: a frame that runs Ruby code refers to an instruction sequence.
-            0 if !unsafe { frame.is_native() } && unsafe { is_body(frame.iseq) } => NEVER_AN_ENTRY,
-            0 => NO_ENTRY,
-            _ => entry,
-        };
-        Self { pc: frame.pc, iseq: frame.iseq, entry }
-    }
-
-    /// Whether the frame `at` an address runs what it ran then, judged by two words: the quick answer for most frames. A
-    /// program counter leads into the code of one instruction sequence only, and the environment of most frames itself
-    /// names their method entry, which nothing else can be called by while it is kept alive.
-    ///
-    /// # Safety
-    /// There must be a control frame at the address.
-    #[inline]
-    unsafe fn is_surely_at(&self, at: *const u8) -> bool {
-        // SAFETY: by the layout; the environment of a frame on the stack has its three words.
-        unsafe {
-            read(at, layout::CFP_PC) == self.pc
-                && (NATIVE_PC_IS_NULL || read(at, layout::CFP_ISEQ) as VALUE == self.iseq)
-                && (*(read(at, layout::CFP_EP) as *const VALUE).sub(2) == self.entry || self.entry == NEVER_AN_ENTRY)
-        }
-    }
-
-    /// Whether the frame `at` an address runs what it ran then.
-    ///
-    /// # Safety
-    /// There must be a control frame at the address.
-    #[cold]
-    #[inline(never)]
-    unsafe fn is_at(&self, at: *const u8) -> bool {
-        // SAFETY: the caller's promise.
-        let frame = unsafe { ControlFrame::at(at) };
-        frame.pc == self.pc
-            && frame.iseq == self.iseq
-            // SAFETY: the caller's promise.
-            && unsafe { Self::new(&frame, frame.method_entry()) }.entry == self.entry
-    }
 }
 
 /// What runs in a frame.
@@ -147,18 +88,20 @@ impl ControlFrames {
     /// `base` and as many frames as were seen are below `self.len()`, and the context has not run on since
     /// [`of`](Self::of).
     #[inline]
-    pub unsafe fn unchanged<'a>(&self, base: usize, seen: impl Iterator<Item = &'a SeenFrame>) -> usize {
+    pub unsafe fn unchanged<T: AsRef<SeenFrame>>(&self, base: usize, seen: &[T]) -> usize {
         let first = self.end.wrapping_sub((base + 1) * FRAME_SIZE);
-        let mut at = first;
-        for seen in seen {
-            // SAFETY: there is a frame at this address, as the caller promises, and its environment has three words.
-            if !unsafe { seen.is_surely_at(at) || seen.is_at(at) } {
+        // SAFETY: there is a frame at this address, as the caller promises, and its environment has three words.
+        let same = |seen: &T, at| unsafe { seen.as_ref().is_surely_at(at) || seen.as_ref().is_at(at) };
+        let mut count = 0;
+        for some in seen.chunks_exact(STRIDE) {
+            let at = first.wrapping_sub(count * FRAME_SIZE);
+            if !some.iter().enumerate().all(|(number, seen)| same(seen, at.wrapping_sub(number * FRAME_SIZE))) {
                 break;
             }
-            at = at.wrapping_sub(FRAME_SIZE);
+            count += STRIDE;
         }
-        // A counter would cost one more instruction per frame.
-        (first as usize - at as usize) / FRAME_SIZE
+        let rest = seen.iter().enumerate().skip(count);
+        count + rest.take_while(|&(number, seen)| same(seen, first.wrapping_sub(number * FRAME_SIZE))).count()
     }
 
     /// Frame number `index`.
@@ -176,7 +119,7 @@ impl ControlFrame {
     /// # Safety
     /// There must be a control frame at the address.
     #[inline]
-    unsafe fn at(frame: *const u8) -> Self {
+    pub(super) unsafe fn at(frame: *const u8) -> Self {
         // SAFETY: by the layout.
         unsafe {
             Self {
@@ -234,7 +177,7 @@ impl ControlFrame {
             return Running::Hidden;
         }
         // SAFETY: a frame that runs Ruby code refers to a compiled instruction sequence.
-        let (encoded, size) = unsafe { iseq_code(self.iseq) };
+        let (encoded, size) = unsafe { iseq::code(self.iseq) };
         let offset = self.pc.wrapping_sub(encoded) / size_of::<VALUE>();
         // The program counter is past the instruction under way, except before the first one.
         let index = offset.saturating_sub(1);
@@ -243,59 +186,6 @@ impl ControlFrame {
             _ => Running::Hidden,
         }
     }
-}
-
-/// Address and length, in words, of the code of `iseq`.
-///
-/// # Safety
-/// `iseq` must be a compiled instruction sequence that is alive.
-unsafe fn iseq_code(iseq: VALUE) -> (usize, u32) {
-    // SAFETY: by the layout.
-    unsafe {
-        let body = read(iseq as *const u8, layout::ISEQ_BODY) as *const u8;
-        let size = body.add(layout::ISEQ_BODY_ISEQ_SIZE).cast::<u32>().read();
-        (read(body, layout::ISEQ_BODY_ISEQ_ENCODED), size)
-    }
-}
-
-/// Whether a JIT compiler has made something of `iseq`.
-///
-/// # Safety
-/// `iseq` must be a live instruction sequence.
-pub unsafe fn is_compiled(iseq: VALUE) -> bool {
-    // SAFETY: by the layout.
-    LAYOUT.is_some_and(|layout| unsafe {
-        read(read(iseq as *const u8, layout::ISEQ_BODY) as *const u8, layout.iseq_body_compiled) != 0
-    })
-}
-
-/// Whether `iseq` is the body of a file or class, which no method is made of.
-///
-/// # Safety
-/// `iseq` must be 0 or a live instruction sequence.
-unsafe fn is_body(iseq: VALUE) -> bool {
-    if iseq == 0 {
-        return false;
-    }
-    // SAFETY: by the layout.
-    let kind = unsafe {
-        (read(iseq as *const u8, layout::ISEQ_BODY) as *const u8).add(layout::ISEQ_BODY_TYPE).cast::<u32>().read()
-    };
-    matches!(kind as usize, layout::ISEQ_TYPE_TOP | layout::ISEQ_TYPE_CLASS | layout::ISEQ_TYPE_MAIN)
-}
-
-/// What kind of internal object a T_IMEMO is, or None for any other object.
-///
-/// # Safety
-/// `object` must be alive if it is a heap reference.
-pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
-    if !is_heap(object) {
-        return None;
-    }
-    // SAFETY: the caller's promise.
-    let flags = unsafe { flags(object) };
-    (Type::of_flags(flags) == Type::IMEMO)
-        .then_some((flags as usize >> layout::IMEMO_TYPE_SHIFT) & layout::IMEMO_TYPE_MASK)
 }
 
 /// `check_method_entry` of vm_insnhelper.c. An svar, which only a local environment has, stands before the entry.
@@ -314,14 +204,4 @@ unsafe fn as_method_entry(word: VALUE, local: bool) -> Option<VALUE> {
         }
         _ => None,
     }
-}
-
-/// The word at `offset` bytes from `base`.
-///
-/// # Safety
-/// The word must be readable and aligned.
-#[inline]
-unsafe fn read(base: *const u8, offset: usize) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe { base.add(offset).cast::<usize>().read() }
 }

@@ -1,8 +1,9 @@
 //! What the gem asks of the garbage collector.
 
 use magnus::rb_sys::AsRawValue;
-use magnus::{Ruby, Value};
+use magnus::{Error, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
+use std::time::Duration;
 
 /// How many garbage collections have run. Does not allocate; safe in hooks.
 #[inline]
@@ -11,7 +12,13 @@ pub fn count() -> u32 {
     (unsafe { rb_sys::rb_gc_count() }) as u32
 }
 
-/// The symbols by which the GC's state is asked for. They are immediate values, so nothing needs to mark them.
+/// How long all garbage collections took, as far as `GC.measure_total_time` was on. Checks interrupts.
+pub fn total_time(ruby: &Ruby) -> Result<Duration, Error> {
+    ruby.module_gc().funcall("total_time", ()).map(Duration::from_nanos)
+}
+
+/// The symbols by which the GC's state is asked for. The VM itself has made them of names in its code, which are kept for
+/// good and do not move, so nothing needs to mark them.
 #[derive(Debug, Clone, Copy)]
 pub struct Info {
     state: VALUE,
@@ -36,6 +43,7 @@ impl Info {
     }
 
     /// Whether dead objects wait to be swept: those that FREEOBJ has not told of yet, and whose contents may be gone.
+    /// Safe in hooks.
     pub fn is_sweeping(&self) -> bool {
         latest(self.state) == self.sweeping
     }

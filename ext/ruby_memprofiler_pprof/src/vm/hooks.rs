@@ -1,5 +1,9 @@
 //! The VM's events around objects, as raw hooks: they cost less than TracePoints.
+//!
+//! From Ruby 4.0 on all Ractors share one list of hooks, which the VM changes, and whose hooks it frees, without a lock. So
+//! that is done while the others stand still, and none is in a hook.
 
+use super::ractor;
 use rb_sys::{VALUE, rb_event_flag_t};
 
 unsafe extern "C" {
@@ -26,7 +30,8 @@ pub const END_SWEEP: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_GC_END_SWEEP;
 /// `struct rb_trace_arg_struct` of vm_core.h, the same in every Ruby from 3.1 to 4.0.
 #[repr(C)]
 pub struct TraceArg {
-    event: rb_event_flag_t,
+    /// One of the events above.
+    pub event: rb_event_flag_t,
     /// The execution context in which the event happened.
     pub context: *const u8,
     control_frame: *const u8,
@@ -46,17 +51,21 @@ pub type RawHook = unsafe extern "C" fn(data: VALUE, arg: *const TraceArg);
 /// looks like a small integer.
 ///
 /// # Safety
-/// On the main Ractor with the GVL held. What `data` leads to must outlive the registration.
+/// On the main Ractor with the GVL held, not in a hook. What `data` leads to must outlive the registration.
 pub unsafe fn add(hook: RawHook, events: rb_event_flag_t, data: VALUE) {
-    // SAFETY: with RAW_ARG the VM calls the function as a RawHook.
-    unsafe { rb_add_event_hook2(hook, events, data, SAFE_RAW_ARG) };
+    // SAFETY: the caller's promise; with RAW_ARG the VM calls the function as a RawHook.
+    unsafe { ractor::alone(|| rb_add_event_hook2(hook, events, data, SAFE_RAW_ARG)) };
 }
 
-/// Undoes [`add`] with the same hook and data.
+/// Undoes [`add`] with the same hook and data. No Ractor is in the hook afterwards, if this is not called in it.
 ///
 /// # Safety
-/// On the main Ractor with the GVL held.
+/// On the main Ractor with the GVL held; in a hook only as for [`ractor::alone`].
 pub unsafe fn remove(hook: RawHook, data: VALUE) {
-    // SAFETY: removing what was never added does nothing.
-    unsafe { rb_remove_event_hook_with_data(hook, data) };
+    // SAFETY: the caller's promise; removing what was never added does nothing.
+    unsafe {
+        ractor::alone(|| {
+            rb_remove_event_hook_with_data(hook, data);
+        });
+    }
 }

@@ -162,7 +162,7 @@ pub const ISEQ_TYPE_PLAIN: usize = 8;
 
 // struct RTypedData (include/ruby/internal/core/rtypeddata.h)
 
-/// `offsetof(struct RTypedData, data)`: what a T_DATA wraps; for a Thread, its `rb_thread_struct`.
+/// `offsetof(struct RTypedData, data)`: what a T_DATA wraps; for a Thread, its `rb_thread_struct`, for a Proc, its `rb_proc_t`.
 pub const RTYPEDDATA_DATA: usize = 32;
 
 // imemo_type() (internal/imemo.h)
@@ -176,6 +176,18 @@ pub const IMEMO_TYPE_MASK: usize = 0xf;
 
 /// `offsetof(struct rb_method_definition_struct, body.bmethod.proc)`: of a `METHOD_TYPE_BMETHOD`: the Proc that define_method was given.
 pub const METHOD_DEF_BMETHOD_PROC: usize = 8;
+
+// rb_proc_t (vm_core.h)
+
+/// `offsetof(rb_proc_t, block.as.captured.code)`: of a block of type `BLOCK_TYPE_ISEQ`: its instruction sequence.
+pub const PROC_BLOCK_CODE: usize = 16;
+/// `offsetof(rb_proc_t, block.type)` (4 bytes): a `BLOCK_TYPE_*`.
+pub const PROC_BLOCK_TYPE: usize = 24;
+
+// enum rb_block_type (vm_core.h)
+
+/// `block_type_iseq`: a block in Ruby.
+pub const BLOCK_TYPE_ISEQ: usize = 0;
 
 // enum vm_frame_env_flags (vm_core.h), in `ep[0]`
 

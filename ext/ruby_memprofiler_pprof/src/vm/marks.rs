@@ -2,22 +2,13 @@
 //!
 //! The functions are exported but in no public header, and each Ruby has others: they are looked up when needed.
 
-use magnus::Ruby;
-use magnus::rb_sys::AsRawId;
+use super::object::{Type, disguised, flags};
+use crate::faults;
+use magnus::rb_sys::{AsRawId, AsRawValue};
+use magnus::{Class, Ruby};
 use memprofiler_core::live_set::Fate;
 use rb_sys::{ID, VALUE};
 use std::ffi::{CStr, c_char, c_int, c_void};
-
-unsafe extern "C" {
-    fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
-}
-
-/// All libraries of the process.
-#[cfg(target_os = "macos")]
-const RTLD_DEFAULT: *mut c_void = -2isize as *mut c_void;
-/// All libraries of the process.
-#[cfg(not(target_os = "macos"))]
-const RTLD_DEFAULT: *mut c_void = std::ptr::null_mut();
 
 /// `int rb_objspace_marked_object_p(VALUE)`, Ruby 3.1 to 3.3.
 type MarkedP = unsafe extern "C" fn(VALUE) -> c_int;
@@ -33,9 +24,6 @@ struct MetadataEntry {
     value: VALUE,
 }
 
-/// How many garbage collections an object survives before it is old.
-const OLD_AGE: u32 = 3;
-
 /// The way to ask on this Ruby.
 #[derive(Debug, Clone, Copy)]
 pub struct Marks {
@@ -43,6 +31,10 @@ pub struct Marks {
     marked: ID,
     old: ID,
 }
+
+/// Where Ruby 4.0 keeps an object's shape in its header, and there the shape's flags, of which one says that the object
+/// has an `object_id`.
+const SHAPE_FLAGS: VALUE = !0 << (32 + 22);
 
 #[derive(Debug, Clone, Copy)]
 enum Query {
@@ -53,15 +45,14 @@ enum Query {
 }
 
 impl Marks {
+    /// How many garbage collections an object has survived before it is worth asking whether it is old. Some are
+    /// sooner.
+    pub const OLD_AGE: u32 = 3;
+
     /// None if this Ruby or its garbage collector cannot be asked.
     pub fn find(ruby: &Ruby) -> Option<Self> {
         // A garbage collector that was loaded instead of the default one may have no END_MARK.
-        if lookup(c"rb_gc_active_gc_name").is_some_and(|name| {
-            // SAFETY: `const char *rb_gc_active_gc_name(void)`, gc.c; returns NULL for the built-in one.
-            let name = unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *const c_char>(name)() };
-            // SAFETY: a C string that lives as long as the VM.
-            !name.is_null() && unsafe { CStr::from_ptr(name) } != c"default"
-        }) {
+        if active_collector().is_some_and(|name| name != c"default") || faults::denied("default GC") {
             return None;
         }
         // SAFETY: the functions have these types wherever they exist.
@@ -80,22 +71,35 @@ impl Marks {
         let marks = Self { query, marked: ruby.intern("marked").as_raw(), old: ruby.intern("old").as_raw() };
         // The first call allocates, which a hook must not.
         // SAFETY: a class is an object on the heap.
-        unsafe { marks.fate(rb_sys::rb_cObject, OLD_AGE) };
-        Some(marks)
+        unsafe { marks.fate(rb_sys::rb_cObject, true) };
+        marks.is_safe(ruby).then_some(marks)
     }
 
-    /// What the garbage collection under way says of `object`, which has survived `age` collections so far.
+    /// Whether asking about an object with an `object_id` looks that up, which a hook must not.
+    fn is_safe(&self, ruby: &Ruby) -> bool {
+        let Query::Metadata(metadata) = self.query else { return true };
+        let object_id = ruby.intern("object_id").as_raw();
+        let Ok(object) = ruby.class_object().new_instance(()) else { return false };
+        // SAFETY: `object` is alive, as below.
+        unsafe { rb_sys::rb_obj_id(object.as_raw()) };
+        let mut looked_up = false;
+        // SAFETY: the object is on this stack, and the GVL held.
+        unsafe { each_entry(metadata, object.as_raw(), |name, _| looked_up |= name == object_id) };
+        !looked_up
+    }
+
+    /// What the garbage collection under way says of `object`; whether it is old only if that `may_be`.
     ///
     /// # Safety
     /// In a GC_END_MARK hook; `object` not swept by an earlier collection.
     #[inline]
-    pub unsafe fn fate(&self, object: VALUE, age: u32) -> Fate {
+    pub unsafe fn fate(&self, object: VALUE, may_be_old: bool) -> Fate {
         // SAFETY: the caller's promise holds for each call.
         let (marked, old) = unsafe {
             match self.query {
                 Query::Separate(marked_p, flags) => {
                     let marked = marked_p(object) != 0;
-                    (marked, marked && age >= OLD_AGE && self.flags(flags, object).1)
+                    (marked, marked && may_be_old && self.flags(flags, object).1)
                 }
                 Query::Flags(flags) => self.flags(flags, object),
                 Query::Metadata(metadata) => self.metadata(metadata, object),
@@ -121,23 +125,52 @@ impl Marks {
     /// # Safety
     /// As for [`fate`](Self::fate).
     unsafe fn metadata(&self, function: Metadata, object: VALUE) -> (bool, bool) {
-        // SAFETY: the function returns a static list that ends with a name of 0.
+        let (mut marked, mut old) = (false, false);
+        // SAFETY: the caller's promise.
         unsafe {
-            let mut entry = function(object);
-            let (mut marked, mut old) = (false, false);
-            while (*entry).name != 0 {
-                let is_true = (*entry).value == rb_sys::Qtrue as VALUE;
-                marked |= (*entry).name == self.marked && is_true;
-                old |= (*entry).name == self.old && is_true;
-                entry = entry.add(1);
-            }
-            (marked, old)
+            each_entry(function, object, |name, value| {
+                let is_true = value == rb_sys::Qtrue as VALUE;
+                marked |= name == self.marked && is_true;
+                old |= name == self.old && is_true;
+            });
+        }
+        (marked, old)
+    }
+}
+
+/// Calls `body` with each name and value that the garbage collector knows of `object`, but for its `object_id`. To look
+/// that up may allocate, once there have been Ractors; a T_IMEMO has none, so that the object poses as one.
+///
+/// # Safety
+/// `object` must be on the heap, and no other thread look at it meanwhile.
+unsafe fn each_entry(metadata: Metadata, object: VALUE, mut body: impl FnMut(ID, VALUE)) {
+    // SAFETY: the caller's promise. The function returns a static list that ends with a name of 0.
+    unsafe {
+        let may_have_id = flags(object) & SHAPE_FLAGS != 0;
+        let ask = || metadata(object);
+        let mut entry = if may_have_id { disguised(object, Type::IMEMO, ask) } else { ask() };
+        while (*entry).name != 0 {
+            body((*entry).name, (*entry).value);
+            entry = entry.add(1);
         }
     }
 }
 
-fn lookup(symbol: &CStr) -> Option<*mut c_void> {
+/// The garbage collector that was loaded, from Ruby 3.4 on; None for the built-in one.
+pub fn active_collector() -> Option<&'static CStr> {
+    let function = lookup(c"rb_gc_active_gc_name")?;
+    // SAFETY: `const char *rb_gc_active_gc_name(void)`, gc.c; returns NULL for the built-in one.
+    let name = unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *const c_char>(function)() };
+    // SAFETY: a C string that lives as long as the VM.
+    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
+}
+
+/// The VM's function of that name, if it has one.
+pub(super) fn lookup(symbol: &CStr) -> Option<*mut c_void> {
+    if symbol.to_str().is_ok_and(faults::denied) {
+        return None;
+    }
     // SAFETY: only searches.
-    let found = unsafe { dlsym(RTLD_DEFAULT, symbol.as_ptr()) };
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, symbol.as_ptr()) };
     (!found.is_null()).then_some(found)
 }

@@ -1,8 +1,9 @@
 //! How much memory an object takes.
 
-use super::object::{Type, type_of};
-use magnus::Error;
-use magnus::rb_sys::protect;
+use super::object::{Type, flags, type_of};
+use magnus::rb_sys::{AsRawValue, protect};
+use magnus::value::ReprValue;
+use magnus::{Error, Ruby};
 use rb_sys::VALUE;
 
 unsafe extern "C" {
@@ -12,7 +13,7 @@ unsafe extern "C" {
 }
 
 /// The bytes of a live object, as `ObjectSpace.memsize_of` says, if that takes no more than reading; None for an
-/// object of an extension, see [`of_data`].
+/// object of an extension.
 ///
 /// # Safety
 /// The GVL must be held and `object` be alive, or be passed by the GC to a FREEOBJ hook.
@@ -27,12 +28,59 @@ pub unsafe fn of_plain(object: VALUE) -> Option<usize> {
     }
 }
 
-/// The bytes of a live object of an extension. The extension's code may allocate, switch threads or raise: hold no
-/// borrow of the collector's state.
+/// As [`of_plain`]; None also if it takes the VM's lock, at which a garbage collection in another Ractor may go first.
 ///
 /// # Safety
 /// The GVL must be held and `object` be alive.
-pub unsafe fn of_data(object: VALUE) -> Result<usize, Error> {
+pub unsafe fn of_plain_at_once(object: VALUE) -> Option<usize> {
+    /// `RUBY_FL_EXIVAR`: instance variables in a table of the VM's. Ruby 4.0 does not count them, nor has the flag.
+    const EXIVAR: VALUE = 1 << 10;
+    // SAFETY: the caller vouches for the object.
+    unsafe { if cfg!(not(ruby_gte_4_0)) && flags(object) & EXIVAR != 0 { None } else { of_plain(object) } }
+}
+
+/// The bytes of a live object of any kind; None if an extension cannot tell. An extension's code may allocate, switch
+/// threads or raise: hold no borrow of the collector's state.
+///
+/// # Errors
+/// What the extension throws, and what has come from elsewhere meanwhile: from a signal or from another thread.
+///
+/// # Safety
+/// The GVL must be held and `object` be alive.
+pub unsafe fn of_any(ruby: &Ruby, object: VALUE) -> Result<Option<usize>, Error> {
+    // SAFETY: the caller's promise; the object is an argument of this function, and so on the stack.
+    let ask = || unsafe { ask(object) };
+    let first = match ask() {
+        Ok(size) => return Ok(Some(size)),
+        Err(error) => own(ruby, error)?,
+    };
+    // What a Timeout or Thread#raise brings here looks like an error of the extension's, but does not come twice.
+    // Thread.handle_interrupt could hold it back, and would be a method call, at whose end signal handlers run.
+    let Err(error) = ask() else { return Err(first) };
+    let second = own(ruby, error)?;
+    if class_of(&second) == class_of(&first) {
+        return Ok(None);
+    }
+    // One of them is the extension's.
+    match ask() {
+        Err(error) if class_of(&error) == class_of(&first) => Err(second),
+        Err(error) => own(ruby, error).and(Err(first)),
+        Ok(_) => Err(first),
+    }
+}
+
+/// `error` if it may be an extension's; what others throw is returned as an error of this function's.
+fn own(ruby: &Ruby, error: Error) -> Result<Error, Error> {
+    if error.is_kind_of(ruby.exception_standard_error()) { Ok(error) } else { Err(error) }
+}
+
+fn class_of(error: &Error) -> Option<VALUE> {
+    error.value().map(|exception| exception.class().as_raw())
+}
+
+/// # Safety
+/// As for [`of_any`].
+unsafe fn ask(object: VALUE) -> Result<usize, Error> {
     let mut size = 0;
     protect(|| {
         // SAFETY: the object is alive, and on this thread's stack from here on, so that it stays so.

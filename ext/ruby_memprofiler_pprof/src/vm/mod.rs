@@ -1,10 +1,14 @@
 //! The only place that knows CRuby's insides.
 
+pub mod class_names;
+pub mod clock;
 pub mod errno;
 pub mod frames;
 pub mod gc;
 pub mod hooks;
+pub mod iseq;
 pub mod keeper;
+pub mod labels;
 pub mod layout;
 pub mod marks;
 pub mod memsize;
@@ -12,7 +16,9 @@ pub mod names;
 pub mod object;
 pub mod position;
 pub mod quirks;
+pub mod ractor;
 pub mod safepoint;
+pub mod seen_frame;
 pub mod selftest;
 pub mod threads;
 pub mod waiters;

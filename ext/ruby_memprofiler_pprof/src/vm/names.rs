@@ -1,11 +1,12 @@
 //! What functions and classes are called. Everything here may allocate on Ruby's heap and raise: it runs only in a
 //! flush, with no borrow of the collector's state.
 
-use super::frames::{LAYOUT, imemo_type};
+use super::frames::LAYOUT;
+use super::iseq::{self, imemo_type};
 use super::layout;
-use super::object::{Type, class, flags, is_heap, type_of};
+use super::object::is_heap;
 use magnus::rb_sys::{FromRawValue, protect};
-use magnus::{Error, Module, RString, Ruby, Value, value::ReprValue};
+use magnus::{Error, RString, Value};
 use rb_sys::VALUE;
 use std::sync::Arc;
 
@@ -76,7 +77,7 @@ pub unsafe fn function(iseq: VALUE, entry: VALUE, pretty: bool) -> Result<(Funct
         };
         let place = if path.starts_with(INTERNAL) {
             Place::Caller
-        } else if is_handler(iseq) {
+        } else if iseq::is_handler(iseq) {
             Place::InPlaceOfCaller
         } else {
             Place::Own
@@ -108,56 +109,6 @@ pub unsafe fn profiled_frame(frame: VALUE, pretty: bool) -> Result<(FunctionName
         let place = if file.starts_with(INTERNAL) { Place::Caller } else { Place::Own };
         Ok((FunctionName { name: name.into(), file: file.into(), start_line }, place))
     }
-}
-
-/// The name of a class, or for an anonymous one that of its nearest named ancestor.
-///
-/// # Safety
-/// GVL held; `class` must be a live class or module.
-pub unsafe fn class_name(class: VALUE) -> Result<Arc<str>, Error> {
-    let mut named = class;
-    let mut anonymous = false;
-    while is_heap(named) {
-        // SAFETY: `named` is a class or module.
-        if let Some(name) = text(|| unsafe { rb_sys::rb_mod_name(named) })? {
-            return Ok(if anonymous { format!("(anonymous {name})").into() } else { name.into() });
-        }
-        anonymous = true;
-        // SAFETY: as above; rb_class_superclass takes classes only.
-        if unsafe { type_of(named) } != Type::CLASS {
-            break;
-        }
-        // SAFETY: `named` is a class.
-        named = protect(|| unsafe { rb_sys::rb_class_superclass(named) })?;
-    }
-    Ok("(anonymous)".into())
-}
-
-/// The class of `object` as Ruby code sees it, or None for objects that Ruby code does not see.
-///
-/// # Safety
-/// GVL held; `object` alive.
-pub unsafe fn class_of(object: VALUE) -> Option<VALUE> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if Type::of_flags(flags(object)).is_internal() {
-            return None;
-        }
-        visible_class(class(object))
-    }
-}
-
-/// The class behind the class word of an object, past singleton classes; None if the object is hidden.
-///
-/// # Safety
-/// GVL held; `class` 0 or alive.
-pub unsafe fn visible_class(class: VALUE) -> Option<VALUE> {
-    if !is_heap(class) {
-        return None;
-    }
-    // SAFETY: rb_class_real follows superclass pointers and returns 0 at their end.
-    let real = unsafe { rb_sys::rb_class_real(class) };
-    is_heap(real).then_some(real)
 }
 
 /// # Safety
@@ -222,36 +173,28 @@ unsafe fn defined_method(entry: VALUE) -> Option<(rb_sys::ID, Result<u32, Error>
         }
         let id = *((definition + layout::METHOD_DEF_ORIGINAL_ID) as *const rb_sys::ID);
         let body = *((definition + layout::METHOD_DEF_BMETHOD_PROC) as *const VALUE);
-        Some((id, blocks_around(Value::from_raw(body))))
+        Some((id, blocks_around(body)))
     }
 }
 
-/// Within how many blocks a Proc was written, itself included.
-fn blocks_around(body: Value) -> Result<u32, Error> {
-    let ruby = Ruby::get_with(body);
-    let vm: Value = ruby.class_object().const_get("RubyVM")?;
-    let class: Value = vm.funcall("const_get", ("InstructionSequence",))?;
-    let iseq: Value = class.funcall("of", (body,))?;
-    if iseq.is_nil() {
-        return Ok(0);
-    }
-    Ok(blocks(&iseq.funcall::<_, _, String>("label", ())?, &iseq.funcall::<_, _, String>("base_label", ())?))
-}
-
-/// Whether `iseq` is the body of a rescue or ensure clause.
+/// Within how many blocks a Proc was written, itself included. Asks no method of Ruby's: when one returns the VM lets
+/// signal handlers run, whose allocations would go unnoticed.
 ///
 /// # Safety
-/// GVL held; `iseq` a live instruction sequence.
-unsafe fn is_handler(iseq: VALUE) -> bool {
-    if LAYOUT.is_none() {
-        return false;
+/// GVL held; `body` a live Proc.
+unsafe fn blocks_around(body: VALUE) -> Result<u32, Error> {
+    // SAFETY: by the layouts of RTypedData and rb_proc_t, which is not embedded.
+    unsafe {
+        let block = *((body as usize + layout::RTYPEDDATA_DATA) as *const usize);
+        let kind = *((block + layout::PROC_BLOCK_TYPE) as *const u32);
+        let iseq = *((block + layout::PROC_BLOCK_CODE) as *const VALUE);
+        if kind as usize != layout::BLOCK_TYPE_ISEQ || imemo_type(iseq) != Some(layout::IMEMO_ISEQ) {
+            return Ok(0);
+        }
+        let label = text(|| rb_sys::rb_profile_frame_label(iseq))?.unwrap_or_default();
+        let base = text(|| rb_sys::rb_profile_frame_base_label(iseq))?.unwrap_or_default();
+        Ok(blocks(&label, &base))
     }
-    // SAFETY: by the layouts of rb_iseq_struct and rb_iseq_constant_body.
-    let kind = unsafe {
-        let body = *((iseq as usize + layout::ISEQ_BODY) as *const usize);
-        *((body + layout::ISEQ_BODY_TYPE) as *const u32)
-    };
-    matches!(kind as usize, layout::ISEQ_TYPE_RESCUE | layout::ISEQ_TYPE_ENSURE)
 }
 
 /// Within how many blocks code with this label lies: `block in foo` is in one, `block (2 levels) in foo` in two. Newer
@@ -276,7 +219,7 @@ fn block_prefix(blocks: u32) -> String {
 }
 
 /// The contents of the string that `function` returns; None for nil and false.
-fn text(function: impl FnOnce() -> VALUE) -> Result<Option<String>, Error> {
+pub fn text(function: impl FnOnce() -> VALUE) -> Result<Option<String>, Error> {
     let value = protect(function)?;
     if !is_heap(value) {
         return Ok(None);

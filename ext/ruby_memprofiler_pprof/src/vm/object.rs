@@ -1,4 +1,4 @@
-//! Reading the header of a Ruby object.
+//! Reading Ruby objects: words, and the header that all begin with.
 
 use rb_sys::VALUE;
 
@@ -95,6 +95,22 @@ impl Type {
     }
 }
 
+/// Runs `body` while `object` poses as one of another type.
+///
+/// # Safety
+/// As for [`flags`], and nobody else must look at the object meanwhile.
+pub unsafe fn disguised<R>(object: VALUE, as_type: Type, body: impl FnOnce() -> R) -> R {
+    let header = object as *mut Header;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let flags = (*header).flags;
+        (*header).flags = flags & !0x1f | VALUE::from(as_type.0);
+        let result = body();
+        (*header).flags = flags;
+        result
+    }
+}
+
 /// The type of `object`.
 ///
 /// # Safety
@@ -103,4 +119,14 @@ impl Type {
 pub unsafe fn type_of(object: VALUE) -> Type {
     // SAFETY: the caller's promise is the one that flags asks for.
     Type::of_flags(unsafe { flags(object) })
+}
+
+/// The word at `offset` bytes from `base`.
+///
+/// # Safety
+/// The word must be readable and aligned.
+#[inline]
+pub unsafe fn read(base: *const u8, offset: usize) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { base.add(offset).cast::<usize>().read() }
 }

@@ -55,7 +55,7 @@ impl Position {
         (self.0 & ((1 << INDEX_BITS) - 1)) as usize
     }
 
-    /// The line in `iseq`; 0 if unknown.
+    /// The line in `iseq`; 0 if unknown. May allocate memory, and so collect garbage, up to Ruby 3.2.
     ///
     /// # Safety
     /// GVL held; `iseq` alive, and the position one within its code.

@@ -5,9 +5,12 @@ use magnus::{Error, Module, Ruby};
 /// The quirks of the running Ruby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirks {
-    /// Creating a Ractor while a NEWOBJ hook is on crashes the VM: `gc_event_hook_body` reads through the control
-    /// frame of an execution context that has none yet.
+    /// Creating a Ractor while a hook for NEWOBJ, or for an event of the GC, is on crashes the VM: `gc_event_hook_body` reads
+    /// through the control frame of an execution context that has none yet.
     pub ractor_creation_crashes: bool,
+    /// With a NEWOBJ hook, `newobj_of` waits for the VM's lock between an object's allocation and its initialisation. A
+    /// garbage collection that another Ractor begins then marks what was left in the slot.
+    pub ractor_collection_crashes: bool,
 }
 
 type Version = (u32, u32, u32);
@@ -19,9 +22,35 @@ impl Quirks {
         Ok(Self::of(parse(&version)))
     }
 
+    /// Each quirk that this project knows: its name, what it means to a user, and whether this Ruby has it.
+    pub fn all(self) -> [(&'static str, &'static str, bool); 2] {
+        [
+            (
+                "ractor_creation_crashes",
+                "creating a Ractor while allocations are traced crashes this Ruby, so that profiling stops before; \
+                 3.1.4, 3.2.3 and later do not have this bug",
+                self.ractor_creation_crashes,
+            ),
+            (
+                "ractor_collection_crashes",
+                "a garbage collection in another Ractor while allocations are traced may crash this Ruby, so that \
+                 profiling stops before a Ractor is created; 3.3 and 4.0 do not have this bug",
+                self.ractor_collection_crashes,
+            ),
+        ]
+    }
+
+    /// Whether no Ractor may run while a NEWOBJ hook is on.
+    pub fn forbid_ractors(self) -> bool {
+        self.ractor_creation_crashes || self.ractor_collection_crashes
+    }
+
     fn of(version: Version) -> Self {
         let within = |first: Version, last: Version| (first..=last).contains(&version);
-        Self { ractor_creation_crashes: within((3, 1, 0), (3, 1, 3)) || within((3, 2, 0), (3, 2, 2)) }
+        Self {
+            ractor_creation_crashes: within((3, 1, 0), (3, 1, 3)) || within((3, 2, 0), (3, 2, 2)),
+            ractor_collection_crashes: within((3, 4, 0), (3, 4, u32::MAX)),
+        }
     }
 }
 

@@ -3,10 +3,15 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// What can be run so. It must not unwind.
+/// `POSTPONED_JOB_HANDLE_INVALID` of ruby/debug.h.
+#[cfg(ruby_gte_3_3)]
+const NO_HANDLE: rb_sys::rb_postponed_job_handle_t = !0;
+
+/// What can be run so. It must not unwind. The VM runs all jobs at whichever safe point comes first, be it another
+/// Ractor's: a job has to look where it is.
 pub type Job = unsafe extern "C" fn(*mut c_void);
 
-/// Asks the VM to run `job` at the next safe point of the main Ractor's running thread, once for any number of calls
+/// Asks the VM to run `job` at the next safe point, most likely the running thread's, once for any number of calls
 /// until then. Does not allocate; safe in hooks.
 #[cfg(not(ruby_gte_3_3))]
 pub fn request(job: Job) {
@@ -14,11 +19,16 @@ pub fn request(job: Job) {
     unsafe { rb_sys::rb_postponed_job_register_one(0, Some(job), null_mut()) };
 }
 
-/// Asks the VM to run `job` at the next safe point of the main Ractor's running thread, once for any number of calls
+/// Asks the VM to run `job` at the next safe point, most likely the running thread's, once for any number of calls
 /// until then. Does not allocate; safe in hooks.
 #[cfg(ruby_gte_3_3)]
 pub fn request(job: Job) {
-    // SAFETY: both functions may be called anywhere, even in signal handlers; registering a job again returns its
-    // handle.
-    unsafe { rb_sys::rb_postponed_job_trigger(rb_sys::rb_postponed_job_preregister(0, Some(job), null_mut())) };
+    // SAFETY: both functions only use atomic operations; registering a job again returns its handle. The table has 32
+    // entries, and where it is full there is no handle to trigger.
+    unsafe {
+        let handle = rb_sys::rb_postponed_job_preregister(0, Some(job), null_mut());
+        if handle != NO_HANDLE {
+            rb_sys::rb_postponed_job_trigger(handle);
+        }
+    }
 }

@@ -3,22 +3,26 @@
 use super::frames::LAYOUT;
 use super::layout::RTYPEDDATA_DATA;
 use magnus::rb_sys::{AsRawValue, protect};
-use magnus::{Error, Value};
+use magnus::value::{Opaque, ReprValue};
+use magnus::{Error, Ruby, Value};
 use rb_sys::VALUE;
 use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
 
 /// Runs `work` without the GVL, or with it if the VM declines because an interrupt is pending. The interrupt is left
-/// for later: this function does not raise.
+/// for later: this function does not raise. It panics if `work` does.
 pub fn without_gvl<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     struct Call<F, T> {
         work: Option<F>,
-        result: Option<T>,
+        result: Option<std::thread::Result<T>>,
     }
     extern "C" fn run<F: FnOnce() -> T, T>(call: *mut c_void) -> *mut c_void {
         // SAFETY: the pointer passed below; the caller waits until this function has returned.
         let call = unsafe { &mut *call.cast::<Call<F, T>>() };
-        call.result = call.work.take().map(|work| work());
+        // A panic must not unwind through the VM.
+        call.result = call.work.take().map(|work| catch_unwind(AssertUnwindSafe(work)));
         null_mut()
     }
     fn start<F: FnOnce() -> T, T>(call: &mut Call<F, T>) {
@@ -32,9 +36,9 @@ pub fn without_gvl<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     start(&mut call);
     let Call { work, result } = call;
     match (result, work) {
-        (Some(result), _) => result,
+        (Some(result), _) => result.unwrap_or_else(|panic| resume_unwind(panic)),
         (None, Some(work)) => work(),
-        // `run` stores a result whenever it takes the work, short of a panic, which must not be swallowed.
+        // `run` stores a result whenever it takes the work.
         (None, None) => std::process::abort(),
     }
 }
@@ -59,6 +63,13 @@ pub fn check_interrupts() -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether so little of the machine stack is left that the VM would not begin a call: 16 KB. Past its end the VM's signal
+/// handler raises a SystemStackError, which skips every frame in between, and with it what ends a borrow. Safe in hooks.
+pub fn stack_runs_out() -> bool {
+    // SAFETY: on a Ruby thread; compares the stack pointer with the bounds of the running thread's or fiber's stack.
+    unsafe { rb_sys::ruby_stack_check() != 0 }
+}
+
 /// A locked Thread::Mutex, unlocked when dropped.
 #[derive(Debug)]
 pub struct Locked(VALUE);
@@ -80,13 +91,38 @@ impl Drop for Locked {
     }
 }
 
+/// The running Thread. The VM pins it for as long as it lives.
+pub fn current() -> VALUE {
+    // SAFETY: on a Ruby thread; also in a hook, since it only reads a thread-local variable.
+    unsafe { rb_sys::rb_thread_current() }
+}
+
+/// The name of a Thread; the main one is called main unless it has another. May run Ruby code.
+pub fn name(thread: Value) -> Result<Option<String>, Error> {
+    let name: Option<String> = name_method(&Ruby::get_with(thread))?.funcall("bind_call", (thread,))?;
+    // SAFETY: the GVL is held.
+    let main = unsafe { rb_sys::rb_thread_main() };
+    Ok(name.or_else(|| (thread.as_raw() == main).then(|| "main".to_owned())))
+}
+
+/// Thread's own method, whatever subclasses have. Kept, since it takes an allocation to look it up.
+fn name_method(ruby: &Ruby) -> Result<Value, Error> {
+    static METHOD: OnceLock<Opaque<Value>> = OnceLock::new();
+    if let Some(&method) = METHOD.get() {
+        return Ok(ruby.get_inner(method));
+    }
+    let method: Value = ruby.class_thread().funcall("instance_method", ("name",))?;
+    ruby.gc_register_mark_object(method);
+    // Another thread may have been first.
+    Ok(ruby.get_inner(*METHOD.get_or_init(|| method.into())))
+}
+
 /// The execution context of the running thread or fiber; null if this Ruby's layout is unknown.
 pub fn current_context() -> *const u8 {
     let Some(layout) = LAYOUT else { return null() };
     // SAFETY: the GVL is held. A Thread is T_DATA whose data is the VM's rb_thread_t.
     unsafe {
-        let thread = rb_sys::rb_thread_current();
-        let data = *((thread as usize + RTYPEDDATA_DATA) as *const usize);
+        let data = *((current() as usize + RTYPEDDATA_DATA) as *const usize);
         *((data + layout.thread_ec) as *const *const u8)
     }
 }

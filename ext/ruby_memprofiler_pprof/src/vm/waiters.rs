@@ -1,11 +1,12 @@
-//! Whether another thread waits for the GVL.
+//! Whether another thread waits for the GVL. What tells also tells of other Ractors.
 
 #[cfg(ruby_gte_3_2)]
 mod counted {
+    use crate::vm::ractor;
     use std::ffi::c_void;
     use std::ptr::{null, null_mut};
     use std::sync::Once;
-    use std::sync::atomic::{AtomicIsize, Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     // include/ruby/thread.h; declared here because bindgen's types for it differ between minors.
     unsafe extern "C" {
@@ -20,17 +21,27 @@ mod counted {
     const RESUMED: u32 = 1 << 2;
 
     /// Threads that want the GVL and do not have it yet.
-    static WAITING: AtomicIsize = AtomicIsize::new(0);
+    static WAITING: AtomicUsize = AtomicUsize::new(0);
     static HOOK: Once = Once::new();
 
     unsafe extern "C" fn on_event(event: u32, _thread: *const c_void, _data: *mut c_void) {
-        WAITING.fetch_add(if event == READY { 1 } else { -1 }, Ordering::Relaxed);
+        if event == READY {
+            WAITING.fetch_add(1, Ordering::Relaxed);
+        } else {
+            // Some resume without having been seen to get ready. A number below 0 would hide others for good.
+            let _ = WAITING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| waiting.checked_sub(1));
+            // In Ruby 3.2 a new thread has no execution context yet.
+            if cfg!(ruby_gte_3_3) && !ractor::others() && !ractor::is_main() {
+                ractor::note_others();
+            }
+        }
     }
 
-    /// Begins to count, the first time it is called.
+    /// Begins to count, the first time it is called. The main Ractor must be known.
     pub fn watch() {
         HOOK.call_once(|| {
-            // SAFETY: the function only counts, which is allowed without the GVL, and stays for as long as the process.
+            // SAFETY: the function counts and reads, which is allowed without the GVL and under the scheduler's locks, and
+            // stays for as long as the process.
             let hook = unsafe { rb_internal_thread_add_event_hook(on_event, READY | RESUMED, null_mut()) };
             debug_assert_ne!(hook, null());
         });

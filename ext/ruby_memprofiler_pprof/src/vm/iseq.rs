@@ -1,0 +1,82 @@
+//! Reading instruction sequences, and what else the VM keeps in objects of its own.
+
+use super::frames::LAYOUT;
+use super::layout;
+use super::object::{Type, flags, is_heap, read};
+use rb_sys::VALUE;
+
+/// What kind of internal object a T_IMEMO is, or None for any other object.
+///
+/// # Safety
+/// `object` must be alive if it is a heap reference.
+pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
+    if !is_heap(object) {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let flags = unsafe { flags(object) };
+    (Type::of_flags(flags) == Type::IMEMO)
+        .then_some((flags as usize >> layout::IMEMO_TYPE_SHIFT) & layout::IMEMO_TYPE_MASK)
+}
+
+/// Address and length, in words, of the code of `iseq`.
+///
+/// # Safety
+/// `iseq` must be a compiled instruction sequence that is alive.
+pub unsafe fn code(iseq: VALUE) -> (usize, u32) {
+    // SAFETY: by the layout.
+    unsafe {
+        let body = read(iseq as *const u8, layout::ISEQ_BODY) as *const u8;
+        let size = body.add(layout::ISEQ_BODY_ISEQ_SIZE).cast::<u32>().read();
+        (read(body, layout::ISEQ_BODY_ISEQ_ENCODED), size)
+    }
+}
+
+/// Whether a JIT compiler has made something of `iseq`.
+///
+/// # Safety
+/// `iseq` must be a live instruction sequence.
+pub unsafe fn is_compiled(iseq: VALUE) -> bool {
+    // SAFETY: by the layout.
+    LAYOUT.is_some_and(|layout| unsafe {
+        read(read(iseq as *const u8, layout::ISEQ_BODY) as *const u8, layout.iseq_body_compiled) != 0
+    })
+}
+
+/// Whether `iseq` is the body of a file or class, which no method is made of.
+///
+/// # Safety
+/// `iseq` must be 0 or a live instruction sequence.
+pub unsafe fn is_body(iseq: VALUE) -> bool {
+    if iseq == 0 {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    let kind = unsafe { kind(iseq) };
+    matches!(kind, layout::ISEQ_TYPE_TOP | layout::ISEQ_TYPE_CLASS | layout::ISEQ_TYPE_MAIN)
+}
+
+/// Whether `iseq` is the body of a rescue or ensure clause.
+///
+/// # Safety
+/// GVL held; `iseq` a live instruction sequence.
+pub unsafe fn is_handler(iseq: VALUE) -> bool {
+    if LAYOUT.is_none() {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    let kind = unsafe { kind(iseq) };
+    matches!(kind, layout::ISEQ_TYPE_RESCUE | layout::ISEQ_TYPE_ENSURE)
+}
+
+/// The `enum rb_iseq_type` of `iseq`.
+///
+/// # Safety
+/// `iseq` must be a live instruction sequence.
+unsafe fn kind(iseq: VALUE) -> usize {
+    // SAFETY: by the layout.
+    unsafe {
+        let body = read(iseq as *const u8, layout::ISEQ_BODY) as *const u8;
+        body.add(layout::ISEQ_BODY_TYPE).cast::<u32>().read() as usize
+    }
+}

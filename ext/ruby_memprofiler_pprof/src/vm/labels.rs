@@ -1,0 +1,126 @@
+//! The labels of the running fiber.
+//!
+//! They are a fiber-local variable, `Thread.current[NAME]`: the VM forgets it together with the fiber, also one that is
+//! abandoned in the middle of a block, so that no other fiber can inherit it.
+
+use magnus::rb_sys::{AsRawId, AsRawValue, protect};
+use magnus::value::{Opaque, ReprValue};
+use magnus::{Class, Error, Module, RClass, RModule, Ruby, Value};
+use memprofiler_core::labels::LabelSet;
+use rb_sys::{ID, VALUE, rb_data_type_t, size_t};
+use std::ffi::c_void;
+use std::mem::{ManuallyDrop, zeroed};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The name of the variable.
+const NAME: &str = "__ruby_memprofiler_pprof_labels__";
+
+/// Its ID, or 0 as long as no fiber has ever had labels.
+static VARIABLE: AtomicUsize = AtomicUsize::new(0);
+
+struct DataType(rb_data_type_t);
+
+// SAFETY: written once, before it is shared.
+unsafe impl Sync for DataType {}
+// SAFETY: its pointers lead to functions and a string literal.
+unsafe impl Send for DataType {}
+
+static TYPE: OnceLock<DataType> = OnceLock::new();
+
+/// The class of the values: whoever lists a thread's variables gets to see them, and may call any method on them.
+static CLASS: OnceLock<Opaque<RClass>> = OnceLock::new();
+
+/// Defines that class, once.
+pub fn define_class(ruby: &Ruby, module: RModule) -> Result<(), Error> {
+    let class = module.define_class("LabelSet", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    module.funcall::<_, _, Value>("private_constant", ("LabelSet",))?;
+    ruby.gc_register_mark_object(class);
+    CLASS.get_or_init(|| Opaque::from(class));
+    Ok(())
+}
+
+/// The labels of the running fiber, borrowed from the VM. Allocates nothing and runs no Ruby code.
+///
+/// # Safety
+/// In a hook, or with the GVL held; to be given up before the fiber goes on, which may change its labels.
+#[inline]
+pub unsafe fn current() -> Option<ManuallyDrop<Arc<LabelSet>>> {
+    match VARIABLE.load(Ordering::Relaxed) {
+        0 => None,
+        // SAFETY: the caller's promise.
+        variable => unsafe { read(variable as ID) },
+    }
+}
+
+/// # Safety
+/// As for [`current`].
+#[inline(never)]
+unsafe fn read(variable: ID) -> Option<ManuallyDrop<Arc<LabelSet>>> {
+    let data_type = &raw const TYPE.get()?.0;
+    // SAFETY: a look-up in a table that belongs to the running fiber; nothing allocates a Ruby object while it changes
+    // such a table. Whatever else a program may put into the variable is not of the type. A value of the type
+    // has a pointer made by Arc::into_raw, and is kept alive by the variable.
+    unsafe {
+        let value = rb_sys::rb_thread_local_aref(rb_sys::rb_thread_current(), variable);
+        if rb_sys::rb_typeddata_is_kind_of(value, data_type) == 0 {
+            return None;
+        }
+        let labels = rb_sys::rb_check_typeddata(value, data_type);
+        Some(ManuallyDrop::new(Arc::from_raw(labels.cast::<LabelSet>())))
+    }
+}
+
+/// A value of the variable.
+#[derive(Debug, Clone, Copy)]
+pub struct Variable(VALUE);
+
+impl Variable {
+    /// The value that stands for `labels`.
+    pub fn new(ruby: &Ruby, labels: LabelSet) -> Self {
+        VARIABLE.store(ruby.intern(NAME).as_raw() as usize, Ordering::Relaxed);
+        let data_type = &raw const TYPE.get_or_init(data_type).0;
+        // An object without a class would crash whoever calls a method on it; `define_class` has run long since.
+        let class = CLASS.get().map_or(0, |&class| ruby.get_inner(class).as_raw());
+        let labels = Arc::into_raw(Arc::new(labels)).cast_mut().cast();
+        // SAFETY: the GVL is held, as `ruby` shows, and the type matches the data.
+        Self(unsafe { rb_sys::rb_data_typed_object_wrap(class, labels, data_type) })
+    }
+
+    /// Makes it the variable's value in the running fiber, and returns the one it had. Fails if the thread is frozen.
+    pub fn swap(self) -> Result<Self, Error> {
+        let variable = VARIABLE.load(Ordering::Relaxed) as ID;
+        let mut previous = rb_sys::Qnil as VALUE;
+        protect(|| {
+            // SAFETY: the GVL is held.
+            unsafe {
+                let thread = rb_sys::rb_thread_current();
+                previous = rb_sys::rb_thread_local_aref(thread, variable);
+                rb_sys::rb_thread_local_aset(thread, variable, self.0)
+            }
+        })?;
+        Ok(Self(previous))
+    }
+}
+
+fn data_type() -> DataType {
+    // SAFETY: a C struct in which zero means that there is nothing; newer Rubies have more fields.
+    let mut data_type: rb_data_type_t = unsafe { zeroed() };
+    data_type.wrap_struct_name = c"ruby_memprofiler_pprof labels".as_ptr();
+    data_type.function.dfree = Some(free);
+    data_type.function.dsize = Some(size);
+    data_type.flags = rb_sys::rbimpl_typeddata_flags::RUBY_TYPED_FREE_IMMEDIATELY as VALUE
+        | rb_sys::rbimpl_typeddata_flags::RUBY_TYPED_WB_PROTECTED as VALUE;
+    DataType(data_type)
+}
+
+unsafe extern "C" fn free(labels: *mut c_void) {
+    // SAFETY: made by Arc::into_raw, and freed once.
+    drop(unsafe { Arc::from_raw(labels.cast::<LabelSet>()) });
+}
+
+unsafe extern "C" fn size(labels: *const c_void) -> size_t {
+    // SAFETY: the data of a living object.
+    unsafe { &*labels.cast::<LabelSet>() }.bytes() as size_t
+}

@@ -1,0 +1,79 @@
+//! Which Ractor runs, for what may run in any: hooks from Ruby 4.0 on, and postponed jobs.
+
+use super::marks::lookup;
+use rb_sys::{Qtrue, VALUE, rb_ractor_local_key_t};
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// `VALUE rb_vm_lock_with_barrier(VALUE (*func)(void *), void *)`, vm_sync.c. Exported, but in no public header.
+type WithBarrier = unsafe extern "C" fn(unsafe extern "C" fn(*mut c_void) -> VALUE, *mut c_void) -> VALUE;
+
+/// Runs `work` while no other Ractor runs Ruby code or is in a hook. Ruby 4.0 alone needs this, and has it.
+///
+/// # Safety
+/// On a Ruby thread with the GVL held. In a hook only if there are no other Ractors: they may be waiting for this one.
+pub unsafe fn alone<F: FnMut()>(mut work: F) {
+    static BARRIER: OnceLock<Option<WithBarrier>> = OnceLock::new();
+    unsafe extern "C" fn run<F: FnMut()>(work: *mut c_void) -> VALUE {
+        // SAFETY: the pointer passed below, to a closure that nobody else uses meanwhile.
+        unsafe { (*work.cast::<F>())() };
+        Qtrue as VALUE
+    }
+    let barrier = *BARRIER.get_or_init(|| {
+        let found = if cfg!(ruby_gte_4_0) { lookup(c"rb_vm_lock_with_barrier") } else { None };
+        // SAFETY: the function has this type where it exists.
+        found.map(|function| unsafe { std::mem::transmute::<*mut c_void, WithBarrier>(function) })
+    });
+    match barrier {
+        Some(barrier) => {
+            // SAFETY: the caller's promise. The VM gives its lock back even if `work` is left by a jump.
+            unsafe { barrier(run::<F>, (&raw mut work).cast()) };
+        }
+        None => work(),
+    }
+}
+
+struct Key(rb_ractor_local_key_t);
+
+// SAFETY: a key means the same in every Ractor, and is never freed.
+unsafe impl Send for Key {}
+// SAFETY: as above.
+unsafe impl Sync for Key {}
+
+static MAIN: OnceLock<Key> = OnceLock::new();
+
+/// Makes the main Ractor known.
+///
+/// # Safety
+/// On the main Ractor, not in a hook.
+pub unsafe fn mark_main() {
+    MAIN.get_or_init(|| {
+        // SAFETY: the caller's promise; the value is no reference to the heap.
+        unsafe {
+            let key = rb_sys::rb_ractor_local_storage_value_newkey();
+            rb_sys::rb_ractor_local_storage_value_set(key, Qtrue as VALUE);
+            Key(key)
+        }
+    });
+}
+
+/// Whether the main Ractor runs. False if it is not known. Safe in hooks.
+pub fn is_main() -> bool {
+    let mut value: VALUE = 0;
+    // SAFETY: on a Ruby thread; looks into a table of the Ractor's own, which allocates nothing.
+    MAIN.get().is_some_and(|key| unsafe { rb_sys::rb_ractor_local_storage_value_lookup(key.0, &raw mut value) })
+}
+
+static OTHERS: AtomicBool = AtomicBool::new(false);
+
+/// Takes note that there are, or are going to be, other Ractors than the main one.
+pub fn note_others() {
+    OTHERS.store(true, Ordering::Relaxed);
+}
+
+/// Whether there has been another Ractor since the first start. From Ruby 3.3 on one is known before it runs anything.
+/// Safe in hooks.
+pub fn others() -> bool {
+    OTHERS.load(Ordering::Relaxed)
+}

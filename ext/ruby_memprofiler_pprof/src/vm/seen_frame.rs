@@ -1,0 +1,71 @@
+//! What is remembered of a control frame, to tell later whether it still runs the same.
+
+use super::frames::ControlFrame;
+use super::iseq;
+use super::layout;
+use super::object::read;
+use rb_sys::VALUE;
+
+/// Whether frames of C code have no program counter. On newer Rubies JIT compilers leave it as it was.
+const NATIVE_PC_IS_NULL: bool = cfg!(not(ruby_gte_3_3));
+
+/// A control frame as it was at an earlier time.
+#[derive(Debug, Clone, Copy)]
+pub struct SeenFrame {
+    pc: usize,
+    iseq: VALUE,
+    /// The frame's method entry, or one of the following, which are not equal to any word of an environment.
+    entry: VALUE,
+}
+
+/// The frame has no method entry, but one of a block in the same place may have one.
+const NO_ENTRY: VALUE = 1;
+/// The frame has no method entry, and none that runs the same code can have one: it is the body of a file or class.
+const NEVER_AN_ENTRY: VALUE = 3;
+
+impl SeenFrame {
+    /// Remembers `frame`, whose method entry is `entry` or 0.
+    ///
+    /// # Safety
+    /// The frame must be on the stack.
+    pub unsafe fn new(frame: &ControlFrame, entry: VALUE) -> Self {
+        let entry = match entry {
+            // SAFETY: a frame that runs Ruby code refers to an instruction sequence.
+            0 if !unsafe { frame.is_native() } && unsafe { iseq::is_body(frame.iseq) } => NEVER_AN_ENTRY,
+            0 => NO_ENTRY,
+            _ => entry,
+        };
+        Self { pc: frame.pc, iseq: frame.iseq, entry }
+    }
+
+    /// Whether the frame `at` an address runs what it ran then, judged by two words: the quick answer for most frames. A
+    /// program counter leads into the code of one instruction sequence only, and the environment of most frames itself
+    /// names their method entry, which nothing else can be called by while it is kept alive.
+    ///
+    /// # Safety
+    /// There must be a control frame at the address.
+    #[inline]
+    pub(super) unsafe fn is_surely_at(&self, at: *const u8) -> bool {
+        // SAFETY: by the layout; the environment of a frame on the stack has its three words.
+        unsafe {
+            read(at, layout::CFP_PC) == self.pc
+                && (NATIVE_PC_IS_NULL || read(at, layout::CFP_ISEQ) as VALUE == self.iseq)
+                && (*(read(at, layout::CFP_EP) as *const VALUE).sub(2) == self.entry || self.entry == NEVER_AN_ENTRY)
+        }
+    }
+
+    /// Whether the frame `at` an address runs what it ran then.
+    ///
+    /// # Safety
+    /// There must be a control frame at the address.
+    #[cold]
+    #[inline(never)]
+    pub(super) unsafe fn is_at(&self, at: *const u8) -> bool {
+        // SAFETY: the caller's promise.
+        let frame = unsafe { ControlFrame::at(at) };
+        frame.pc == self.pc
+            && frame.iseq == self.iseq
+            // SAFETY: the caller's promise.
+            && unsafe { Self::new(&frame, frame.method_entry()) }.entry == self.entry
+    }
+}
