@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "magnus::init makes an undocumented function")]
 
 mod collector;
+mod faults;
 mod ruby_api;
 mod vm;
 

@@ -1,15 +1,19 @@
 //! From an execution context to a stored stack, in a hook.
 
-use super::contexts::{Contexts, Seen};
+use super::contexts::{Contexts, Origin, Seen};
 use super::deferred::Deferred;
 use super::keys::Function;
 use super::options::BacktraceMethod;
-use crate::vm::frames::{ControlFrames, LAYOUT, Running, SeenFrame, imemo_type, is_compiled};
+use crate::vm::frames::{ControlFrames, LAYOUT, Running};
 use crate::vm::gc;
+use crate::vm::iseq::{imemo_type, is_compiled};
 use crate::vm::layout::IMEMO_ISEQ;
 use crate::vm::object::Type;
 use crate::vm::position::Position;
-use memprofiler_core::stack_tree::{StackId, StackTree};
+use crate::vm::seen_frame::SeenFrame;
+use memprofiler_core::labels::LabelSet;
+use memprofiler_core::name_table::NameTable;
+use memprofiler_core::stack_tree::{FunctionId, StackId, StackTree};
 use rb_sys::VALUE;
 use std::ops::Range;
 
@@ -22,10 +26,14 @@ pub struct Capture {
     pub stacks: StackTree,
     pub contexts: Contexts,
     pub deferred: Deferred,
-    /// The stack of a lone `(truncated)` frame, on which deeper stacks than `max_frames` stand.
-    pub truncated: StackId,
-    /// The stack of a lone `(stack not kept)` frame.
-    pub lost: StackId,
+    /// The label sets of the stacks. A stack with labels stands on a node for them, and both on one for the thread.
+    pub labels: NameTable<LabelSet>,
+    /// How often labels were not kept because there were too many sets.
+    pub label_overflows: u64,
+    /// The name of the frame that stands for the outer frames of a stack deeper than `max_frames`.
+    pub(super) truncated: u32,
+    /// The name of the frame that stands for a stack that was not kept.
+    pub(super) lost: u32,
     pub max_frames: usize,
     /// The objects that mark what the functions refer to, for [`KEPT_FUNCTIONS`] ids each. What is beyond them, the
     /// collector's own object marks.
@@ -39,13 +47,12 @@ pub type Line = u32;
 
 impl Capture {
     pub fn new(truncated: u32, lost: u32) -> Self {
-        let mut stacks = StackTree::new();
-        let mut lone = |name| stacks.extend(StackId::EMPTY, Function::Named(name).key(), 0).0;
-        let (truncated, lost) = (lone(truncated), lone(lost));
         Self {
-            stacks,
+            stacks: StackTree::new(),
             contexts: Contexts::default(),
             deferred: Deferred::default(),
+            labels: NameTable::new(),
+            label_overflows: 0,
             truncated,
             lost,
             max_frames: 0,
@@ -54,8 +61,8 @@ impl Capture {
         }
     }
 
-    /// The stack of `context`, which allocates an object of type `allocated`, with one reference for the caller. Values stored for the first time are announced to
-    /// the GC as references of `holder`.
+    /// The stack of `context`, which has this origin and allocates an object of type `allocated`, with one reference
+    /// for the caller. Values stored for the first time are announced to the GC as references of `holder`.
     ///
     /// # Safety
     /// In a hook that the VM runs in `context`; `holder` alive.
@@ -64,19 +71,29 @@ impl Capture {
         &mut self,
         method: BacktraceMethod,
         context: *const u8,
+        origin: Origin,
         allocated: Type,
         holder: VALUE,
     ) -> StackId {
         match (method, LAYOUT) {
             // SAFETY: the caller's promise.
-            (BacktraceMethod::ControlFrames, Some(_)) => unsafe { self.walk(context, allocated, holder) },
+            (BacktraceMethod::ControlFrames, Some(_)) => unsafe { self.walk(context, origin, allocated, holder) },
             (BacktraceMethod::BacktraceLocations, _) => {
                 let number = self.deferred.number(context);
-                self.stacks.extend(StackId::EMPTY, Function::Deferred(number).key(), 0).0
+                // The labels are read with the stack. A thread's name cannot be: that takes a method.
+                let root = self.root(Origin { labels: None, ..origin }, holder);
+                let (stack, _) = self.stacks.extend(root, Function::Deferred(number).key(), 0);
+                self.stacks.release(root);
+                stack
             }
             // SAFETY: the caller's promise.
-            _ => unsafe { self.profile_frames(holder) },
+            _ => unsafe { self.profile_frames(origin, holder) },
         }
+    }
+
+    /// What a frame runs.
+    pub fn function(&self, id: FunctionId) -> Function {
+        Function::of(self.stacks.function_key(id))
     }
 
     /// Reads the control frames, and stores those above the first that differs from the context's last stack.
@@ -84,23 +101,21 @@ impl Capture {
     /// # Safety
     /// As for [`stack`](Self::stack).
     #[inline]
-    unsafe fn walk(&mut self, context: *const u8, allocated: Type, holder: VALUE) -> StackId {
-        let Self { stacks, contexts, truncated, max_frames, keepers, .. } = self;
+    unsafe fn walk(&mut self, context: *const u8, origin: Origin, allocated: Type, holder: VALUE) -> StackId {
         // SAFETY: the caller's promise.
         let frames = unsafe { ControlFrames::of(context) };
-        let seen = contexts.of(context, |stack| stacks.release(stack));
-        let base = first_frame(frames.len(), *max_frames);
-        if base != seen.base {
-            seen.frames.drain(..).for_each(|seen| stacks.release(seen.stack));
-            seen.base = base;
+        let base = first_frame(frames.len(), self.max_frames);
+        if !self.contexts.of(context, |stack| self.stacks.release(stack)).begins_with(base, origin) {
+            self.begin_anew(context, base, origin, holder);
         }
+        let Self { stacks, contexts, keepers, .. } = self;
+        let seen = contexts.of(context, |stack| stacks.release(stack));
         let limit = seen.frames.len().min(comparable(&frames) - base);
         // SAFETY: as many frames can be compared, and the context does not run on inside the hook. What was seen is kept
         // alive by the references to its stacks.
-        let shared = unsafe { frames.unchanged(base, seen.frames[..limit].iter().map(|seen| &seen.frame)) };
+        let shared = unsafe { frames.unchanged(base, &seen.frames[..limit]) };
         seen.frames.drain(shared..).rev().for_each(|seen| stacks.release(seen.stack));
-        let root = if base == 0 { StackId::EMPTY } else { *truncated };
-        let mut leaf = seen.frames.last().map_or(root, |seen| seen.stack);
+        let mut leaf = seen.frames.last().map_or(seen.root, |seen| seen.stack);
         for index in base + shared..frames.len() {
             // SAFETY: as above.
             let frame = unsafe { frames.get(index) };
@@ -140,12 +155,26 @@ impl Capture {
         leaf
     }
 
+    /// Forgets what was seen of a context whose stacks stand on something else now.
+    #[cold]
+    fn begin_anew(&mut self, context: *const u8, base: usize, origin: Origin, holder: VALUE) {
+        let mut root = self.root(origin, holder);
+        if base > 0 {
+            root = self.truncated(root);
+        }
+        let Self { stacks, contexts, .. } = self;
+        let seen = contexts.of(context, |stack| stacks.release(stack));
+        seen.forget(|stack| stacks.release(stack));
+        (seen.base, seen.thread, seen.labels, seen.root) = (base, origin.thread, origin.labels.cloned(), root);
+    }
+
     /// Asks the VM for the frames of the running thread.
     ///
     /// # Safety
     /// In a hook; `holder` alive.
-    unsafe fn profile_frames(&mut self, holder: VALUE) -> StackId {
-        let Self { stacks, truncated, max_frames, keepers, buffer: (frames, lines), .. } = self;
+    unsafe fn profile_frames(&mut self, origin: Origin, holder: VALUE) -> StackId {
+        let root = self.root(origin, holder);
+        let Self { max_frames, buffer: (frames, lines), .. } = self;
         // One more than allowed, to see whether there are more.
         let room = *max_frames + 1;
         frames.resize(room, 0);
@@ -153,13 +182,13 @@ impl Capture {
         // SAFETY: both buffers have as much room as the function is told.
         let count = unsafe { rb_sys::rb_profile_frames(0, room as i32, frames.as_mut_ptr(), lines.as_mut_ptr()) };
         let count = usize::try_from(count).unwrap_or(0);
-        let mut leaf = if count > *max_frames { *truncated } else { StackId::EMPTY };
-        stacks.retain(leaf);
+        let mut leaf = if count > *max_frames { self.truncated(root) } else { root };
+        let Self { stacks, max_frames, keepers, buffer: (frames, lines), .. } = self;
         for (&frame, &line) in frames.iter().zip(lines.iter()).take(count.min(*max_frames)).rev() {
             // Ruby 3.1 includes the dummy frame at the bottom of the stack, which has no line.
             // SAFETY: every frame is an instruction sequence or method entry.
             let kind = unsafe { imemo_type(frame) };
-            if kind.is_none() || (leaf == StackId::EMPTY && line == 0 && kind == Some(IMEMO_ISEQ)) {
+            if kind.is_none() || (leaf == root && line == 0 && kind == Some(IMEMO_ISEQ)) {
                 continue;
             }
             let (stack, new) = stacks.extend(leaf, Function::Profiled(frame).key(), line.max(0) as Line);
@@ -193,6 +222,8 @@ impl Capture {
     pub fn bytes(&self) -> usize {
         self.stacks.bytes()
             + self.contexts.bytes()
+            + self.deferred.bytes()
+            + self.labels.bytes(LabelSet::bytes)
             + self.buffer.0.capacity() * size_of::<VALUE>()
             + self.buffer.1.capacity() * size_of::<i32>()
     }
@@ -220,7 +251,7 @@ fn first_frame(count: usize, max_frames: usize) -> usize {
 
 /// Tells the GC of the references of the innermost function of `stack`.
 #[cold]
-fn announce(stacks: &StackTree, stack: StackId, keepers: &[VALUE], holder: VALUE) {
+pub fn announce(stacks: &StackTree, stack: StackId, keepers: &[VALUE], holder: VALUE) {
     let Some(node) = stacks.node(stack) else { return };
     let key = stacks.function_key(node.function);
     let holder = keepers.get(node.function.0 as usize / KEPT_FUNCTIONS).copied().unwrap_or(holder);

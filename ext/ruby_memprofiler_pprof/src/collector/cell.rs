@@ -1,5 +1,7 @@
 //! State that hooks and the API share.
 
+#[cfg(not(ruby_gte_4_0))]
+use crate::faults;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,6 +37,8 @@ impl<T> HookCell<T> {
     /// GVL: a hook would then find the cell in use. Whoever else has it is in such a body too, so the wait is short.
     pub fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
         while !self.enter() {
+            #[cfg(not(ruby_gte_4_0))]
+            faults::blocks("state");
             std::hint::spin_loop();
         }
         let _guard = Leave(&self.busy);

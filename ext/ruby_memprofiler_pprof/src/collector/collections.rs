@@ -16,20 +16,50 @@ pub struct Collections {
     swept: Cell<u32>,
     /// As `base`, without a collection whose sweep was still to end.
     swept_base: Cell<u32>,
+    /// Whether counting has begun.
+    counting: Cell<bool>,
 }
 
 impl Collections {
-    /// Begins to count.
+    /// Begins to count. The hooks must be on: to add one takes memory, for which a collection may begin.
     pub fn begin(&self, ruby: &Ruby) {
-        self.seen.set(0);
-        self.base.set(self.ended(ruby));
-        self.swept.set(0);
-        self.swept_base.set(self.sweeps_ended(ruby));
+        // Made at first use, which allocates: also then a collection may begin.
+        self.info(ruby);
+        self.restart(self.ended(ruby), self.sweeps_ended(ruby));
+        self.counting.set(true);
     }
 
-    /// In the hook at the end of a mark phase.
-    pub fn saw_one(&self) {
+    /// Counts nothing until counting begins anew.
+    pub fn pause(&self) {
+        self.counting.set(false);
+    }
+
+    fn restart(&self, ended: u32, sweeps_ended: u32) {
+        self.seen.set(0);
+        self.base.set(ended);
+        self.swept.set(0);
+        self.swept_base.set(sweeps_ended);
+    }
+
+    /// In the hook at the end of a mark phase. How many collections were missed before; those are forgotten.
+    pub fn saw_one(&self) -> u32 {
         self.seen.set(self.seen.get().wrapping_add(1));
+        self.missed_while_sweeping()
+    }
+
+    /// When a mark phase has ended and its sweep has not: how many collections were missed. Those are forgotten. Safe
+    /// in hooks.
+    pub fn missed_while_sweeping(&self) -> u32 {
+        if !self.counting.get() {
+            return 0;
+        }
+        let count = gc::count();
+        // All sweeps but the one to come.
+        let missed = self.difference(count, count.wrapping_sub(1));
+        if missed > 0 {
+            self.restart(count, count.wrapping_sub(1));
+        }
+        missed
     }
 
     /// In the hook at the end of a sweep.
@@ -37,11 +67,24 @@ impl Collections {
         self.swept.set(self.swept.get().wrapping_add(1));
     }
 
+    /// When the hooks go off for a moment: counts a sweep under way as missed, since FREEOBJ will not have told of all of it
+    /// when its end is told of. Safe in hooks.
+    pub fn miss_sweep(&self) {
+        if self.info.get().is_some_and(Info::is_sweeping) {
+            self.swept.set(self.swept.get().wrapping_sub(1));
+        }
+    }
+
     /// How many collections were not, or not to their end, told of since [`begin`](Self::begin).
     pub fn missed(&self, ruby: &Ruby) -> u32 {
-        let marks = self.ended(ruby).wrapping_sub(self.base.get()).wrapping_sub(self.seen.get());
-        let sweeps = self.sweeps_ended(ruby).wrapping_sub(self.swept_base.get()).wrapping_sub(self.swept.get());
-        if marks == 0 { sweeps } else { marks }
+        self.difference(self.ended(ruby), self.sweeps_ended(ruby))
+    }
+
+    fn difference(&self, ended: u32, sweeps_ended: u32) -> u32 {
+        let marks = ended.wrapping_sub(self.base.get()).wrapping_sub(self.seen.get());
+        // Less than none: of a collection that was marked unnoticed the sweep may be told of.
+        let sweeps = sweeps_ended.wrapping_sub(self.swept_base.get()).wrapping_sub(self.swept.get()) as i32;
+        if marks == 0 { sweeps.max(0) as u32 } else { marks }
     }
 
     /// Whether the latest collection was a major one. Safe in hooks.
@@ -55,7 +98,8 @@ impl Collections {
     }
 
     fn ended(&self, ruby: &Ruby) -> u32 {
-        gc::count().wrapping_sub(u32::from(self.info(ruby).is_marking()))
+        let info = self.info(ruby);
+        gc::count().wrapping_sub(u32::from(info.is_marking()))
     }
 
     fn sweeps_ended(&self, ruby: &Ruby) -> u32 {

@@ -1,7 +1,10 @@
 //! The last stack seen in each execution context: most stacks differ from it in a few innermost frames only.
 
-use crate::vm::frames::SeenFrame;
+use crate::vm::seen_frame::SeenFrame;
+use memprofiler_core::labels::LabelSet;
 use memprofiler_core::stack_tree::StackId;
+use rb_sys::VALUE;
+use std::sync::Arc;
 
 /// A control frame as it was, and the stack that ends in it. Holds a reference to the stack, which keeps what the frame
 /// refers to alive: equal words mean the same code.
@@ -11,13 +14,58 @@ pub struct Seen {
     pub stack: StackId,
 }
 
+impl AsRef<SeenFrame> for Seen {
+    #[inline]
+    fn as_ref(&self) -> &SeenFrame {
+        &self.frame
+    }
+}
+
+/// What a stack belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'a> {
+    /// The Thread, or 0 if it does not matter.
+    pub thread: VALUE,
+    /// The labels, if there are any.
+    pub labels: Option<&'a Arc<LabelSet>>,
+}
+
 /// The frames of one execution context, outermost first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SeenStack {
     context: usize,
     /// The number of the control frame that `frames` begins with.
     pub base: usize,
+    /// The context's labels and thread, as in [`Origin`].
+    pub labels: Option<Arc<LabelSet>>,
+    pub thread: VALUE,
+    /// What the frames stand on. Holds a reference, too.
+    pub root: StackId,
     pub frames: Vec<Seen>,
+}
+
+impl SeenStack {
+    fn new(context: usize) -> Self {
+        Self { context, base: 0, labels: None, thread: 0, root: StackId::EMPTY, frames: Vec::new() }
+    }
+
+    /// Whether what was seen begins like this.
+    #[inline]
+    pub fn begins_with(&self, base: usize, origin: Origin) -> bool {
+        let same_labels = match (&self.labels, origin.labels) {
+            (None, None) => true,
+            (Some(seen), Some(labels)) => Arc::ptr_eq(seen, labels),
+            _ => false,
+        };
+        self.base == base && self.thread == origin.thread && same_labels
+    }
+
+    /// Forgets the frames; the references are passed to `release`.
+    pub fn forget(&mut self, mut release: impl FnMut(StackId)) {
+        self.frames.drain(..).rev().for_each(|seen| release(seen.stack));
+        release(std::mem::replace(&mut self.root, StackId::EMPTY));
+        (self.base, self.labels, self.thread) = (0, None, 0);
+    }
 }
 
 /// How many contexts are remembered. A program that switches among more fibers than this pays for whole walks.
@@ -51,20 +99,19 @@ impl Contexts {
             return found;
         }
         if self.stacks.len() < CAPACITY {
-            self.stacks.push(SeenStack { context, ..SeenStack::default() });
+            self.stacks.push(SeenStack::new(context));
             return self.stacks.len() - 1;
         }
         self.victim = (self.victim + 1) % CAPACITY;
         let stack = &mut self.stacks[self.victim];
-        stack.frames.drain(..).map(|seen| seen.stack).for_each(release);
+        stack.forget(release);
         stack.context = context;
         self.victim
     }
 
     /// Forgets everything; the references are passed to `release`.
-    pub fn clear(&mut self, release: impl FnMut(StackId)) {
-        let stacks = std::mem::take(&mut self.stacks);
-        stacks.into_iter().flat_map(|stack| stack.frames).map(|seen| seen.stack).for_each(release);
+    pub fn clear(&mut self, mut release: impl FnMut(StackId)) {
+        self.stacks.drain(..).for_each(|mut stack| stack.forget(&mut release));
     }
 
     /// Bytes held.

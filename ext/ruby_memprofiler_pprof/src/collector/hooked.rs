@@ -1,6 +1,7 @@
 //! The collectors that have hooks.
 
 use super::{Collector, Phase};
+use crate::faults;
 use rb_sys::VALUE;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static HOOKED: Mutex<Vec<(VALUE, usize)>> = Mutex::new(Vec::new());
 
 fn list() -> MutexGuard<'static, Vec<(VALUE, usize)>> {
+    faults::blocks("collectors");
     HOOKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

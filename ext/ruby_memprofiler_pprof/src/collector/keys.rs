@@ -21,12 +21,18 @@ pub enum Function {
     Named(u32),
     /// A whole stack in place of a function: the one that `Deferred` has under this number.
     Deferred(u32),
+    /// Labels in place of a function, at the outer end of a stack: an id in the collector's table of label sets.
+    Labels(u32),
+    /// A Thread in place of a function, at the outer end of a stack.
+    Thread(VALUE),
 }
 
 // None is a reference to the heap.
 const NAMED: u64 = 1;
 const PROFILED: u64 = 3;
 const DEFERRED: u64 = 5;
+const LABELS: u64 = 7;
+const THREAD: u64 = 9;
 
 impl Function {
     /// As the stack tree stores it.
@@ -36,6 +42,8 @@ impl Function {
             Self::Profiled(frame) => FunctionKey { code: PROFILED, owner: frame },
             Self::Named(id) => FunctionKey { code: NAMED, owner: u64::from(id) << 1 | 1 },
             Self::Deferred(number) => FunctionKey { code: DEFERRED, owner: u64::from(number) << 1 | 1 },
+            Self::Labels(id) => FunctionKey { code: LABELS, owner: u64::from(id) << 1 | 1 },
+            Self::Thread(thread) => FunctionKey { code: THREAD, owner: thread },
         }
     }
 
@@ -44,7 +52,9 @@ impl Function {
         match key.code {
             NAMED => Self::Named((key.owner >> 1) as u32),
             DEFERRED => Self::Deferred((key.owner >> 1) as u32),
+            LABELS => Self::Labels((key.owner >> 1) as u32),
             PROFILED => Self::Profiled(key.owner as VALUE),
+            THREAD => Self::Thread(key.owner as VALUE),
             _ => Self::Walked { iseq: key.code as VALUE, entry: key.owner as VALUE },
         }
     }

@@ -7,32 +7,70 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 static MUTED: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
+/// Set in the slot of a context whose mute is lifted, which is then no context's address.
+const LIFTED: usize = 1;
+
 /// Drops samples in one context for as long as it lives.
 #[derive(Debug)]
-pub struct Mute(Option<usize>);
+pub struct Mute(Option<Slot>);
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    number: usize,
+    context: usize,
+}
 
 impl Mute {
     /// Mutes `context`; null means a context that cannot be told, and mutes nothing.
     pub fn new(context: *const u8) -> Self {
-        let free = MUTED.iter().position(|slot| {
-            !context.is_null()
-                && slot.compare_exchange(0, context as usize, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        });
+        let context = context as usize;
+        let free = (0..MUTED.len()).find(|&number| context != 0 && Slot { number, context: 0 }.replace(0, context));
         COUNT.fetch_add(usize::from(free.is_some()), Ordering::Relaxed);
-        Self(free)
+        Self(free.map(|number| Slot { number, context }))
+    }
+
+    /// Runs `body`, in which the VM may let signal handlers and finalizers run in this context: what those allocate is
+    /// the program's.
+    pub fn lift<R>(&self, body: impl FnOnce() -> R) -> R {
+        if let Some(slot) = self.0 {
+            slot.replace(slot.context, slot.context | LIFTED);
+        }
+        let result = body();
+        if let Some(slot) = self.0 {
+            slot.replace(slot.context | LIFTED, slot.context);
+        }
+        result
     }
 }
 
 impl Drop for Mute {
     fn drop(&mut self) {
-        if let Some(slot) = self.0 {
-            MUTED[slot].store(0, Ordering::Relaxed);
+        // Not if a fork has emptied the slot, which may be another's by now.
+        if self.0.is_some_and(|slot| slot.replace(slot.context, 0)) {
             COUNT.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+impl Slot {
+    fn replace(self, from: usize, to: usize) -> bool {
+        MUTED[self.number].compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 
 /// Whether `context` is muted.
 pub fn is_muted(context: *const u8) -> bool {
     COUNT.load(Ordering::Relaxed) > 0 && MUTED.iter().any(|slot| slot.load(Ordering::Relaxed) == context as usize)
+}
+
+/// In a forked child, where `context` alone goes on: the other threads are gone, and new ones may come to lie where
+/// they were.
+pub fn forget_others(context: *const u8) {
+    for slot in &MUTED {
+        let muted = slot.load(Ordering::Relaxed);
+        if muted != 0 && muted & !LIFTED != context as usize {
+            slot.store(0, Ordering::Relaxed);
+            COUNT.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }

@@ -4,6 +4,7 @@ use super::Collector;
 use super::options::{BacktraceMethod, Liveness};
 use super::state::{Counters, State};
 use magnus::{Error, Module, Ruby};
+use std::sync::atomic::Ordering;
 
 /// A snapshot of a collector's figures; see `Collector#stats`.
 #[derive(Debug, Clone, Copy)]
@@ -16,8 +17,11 @@ pub struct Statistics {
     pub unreported_entries: usize,
     pub counters: Counters,
     pub contended: u64,
+    pub stack_ends: u64,
     pub stack_nodes: usize,
     pub functions: usize,
+    pub label_sets: usize,
+    pub label_overflows: u64,
     pub live_set_bytes: usize,
     pub stack_bytes: usize,
     pub name_bytes: usize,
@@ -31,7 +35,8 @@ pub struct Statistics {
 impl Collector {
     /// The collector's figures now.
     pub fn statistics(&self) -> Statistics {
-        let (contended, disarmed) = (self.contended.get(), self.disarmed.get());
+        let [contended, stack_ends] = [&self.contended, &self.stack_ends].map(|count| count.load(Ordering::Relaxed));
+        let disarmed = self.disarmed.get();
         self.state.with(|state| Statistics {
             bt_method: state.method,
             liveness: if state.marks.is_some() { Liveness::MarkBits } else { Liveness::FreeObject },
@@ -40,8 +45,11 @@ impl Collector {
             unreported_entries: state.tally.len(),
             counters: state.counters,
             contended,
+            stack_ends,
             stack_nodes: state.capture.stacks.len(),
             functions: state.capture.stacks.function_count(),
+            label_sets: state.capture.labels.len(),
+            label_overflows: state.capture.label_overflows,
             live_set_bytes: state.live.bytes(),
             stack_bytes: state.capture.bytes(),
             name_bytes: state.name_bytes(),
@@ -82,6 +90,14 @@ pub fn remarks(state: &State) -> Vec<String> {
     }
     if state.counters.stack_overflows > 0 {
         remarks.push(format!("stack_overflows={}", state.counters.stack_overflows));
+    }
+    if state.capture.label_overflows > 0 {
+        remarks.push(format!("label_overflows={}", state.capture.label_overflows));
+    }
+    if state.counters.allocation_failures > 0 {
+        let failures = state.counters.allocation_failures;
+        remarks
+            .push(format!("allocation_failures={failures}: the profiler had too little memory and has left out some"));
     }
     if state.counters.missed_deaths > 0 {
         remarks.push(format!("missed_deaths={}", state.counters.missed_deaths));

@@ -1,23 +1,26 @@
 //! `MemprofilerPprof::Collector`.
 
 use super::errors::{self, Wrong, argument};
+use super::flush_options::{check_flush_options, flush_options, reader};
 use super::options;
 use super::profile_data::ProfileData;
+use super::settle_class;
 use crate::collector::mute::Mute;
-use crate::collector::{Collector, FlushOptions, Phase, walker};
-use crate::vm::{quirks::Quirks, threads};
-use magnus::r_hash::ForEach;
-use magnus::scan_args::scan_args;
+use crate::collector::{Collector, Only, Phase, walker};
+use crate::vm::{quirks::Quirks, ractor, threads, waiters};
+use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
 use magnus::value::Opaque;
-use magnus::{DataTypeFunctions, Error, RHash, RModule, Ruby, Symbol, TypedData, Value, method, prelude::*};
+use magnus::{DataTypeFunctions, Error, RHash, RModule, Ruby, Symbol, TypedData, Value, function, method, prelude::*};
+use memprofiler_core::readers::Readers;
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The Ruby object.
 #[derive(Default, TypedData)]
 #[magnus(class = "MemprofilerPprof::Collector", mark, compact, size, free_immediately, wb_protected)]
 pub struct RubyCollector {
-    collector: Collector,
+    pub(super) collector: Collector,
     /// A Thread::Mutex: one flush at a time.
     flushing: Cell<Option<Opaque<Value>>>,
 }
@@ -46,13 +49,18 @@ impl DataTypeFunctions for RubyCollector {
 pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     let class = module.define_class("Collector", ruby.class_object())?;
     class.define_alloc_func::<RubyCollector>();
+    settle_class::<RubyCollector>(ruby);
     class.define_method("initialize", method!(initialize, -1))?;
     class.define_private_method("initialize_copy", method!(initialize_copy, 1))?;
-    class.define_method("start", method!(start, 0))?;
+    class.define_method("start", method!(start, -1))?;
     class.define_method("stop", method!(stop, 0))?;
     class.define_alias("start!", "start")?;
     class.define_alias("stop!", "stop")?;
     class.define_method("flush", method!(flush, -1))?;
+    class.define_method("open_reader", method!(open_reader, 0))?;
+    class.define_method("close_reader", method!(close_reader, 1))?;
+    class.define_method("only", method!(only, 0))?;
+    class.define_singleton_method("check_flush_options", function!(check_flush_options, -1))?;
     class.define_method("running?", method!(is_running, 0))?;
     class.define_method("live_heap_samples_count", method!(live_heap_samples_count, 0))?;
     class.define_method("last_mark_nsecs", method!(last_mark_nsecs, 0))?;
@@ -86,7 +94,12 @@ fn initialize_copy(ruby: &Ruby, _this: Obj<RubyCollector>, _other: Value) -> Res
     Err(Error::new(ruby.exception_type_error(), "a MemprofilerPprof::Collector cannot be copied"))
 }
 
-fn start(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<Obj<RubyCollector>, Error> {
+fn start(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<RubyCollector>, Error> {
+    let only = match arguments {
+        // Not even a Hash for the arguments that nobody gave: it would be in the profile of a collector that runs.
+        [] => Only::All,
+        _ => whose(ruby, arguments)?,
+    };
     check_failure(ruby, &this)?;
     if this.flushing.get().is_none() {
         return Err(errors::error(ruby, "the collector is not initialized: a subclass must call super".to_owned()));
@@ -94,8 +107,43 @@ fn start(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<Obj<RubyCollector>, Er
     check_ractors(ruby)?;
     walker::check(ruby)?;
     // SAFETY: on the main Ractor, as just checked.
-    unsafe { this.collector.start(ruby, this.as_value()) };
+    unsafe { this.collector.start(ruby, this.as_value(), only) };
     Ok(this)
+}
+
+/// What the keyword `only` asks for.
+fn whose(ruby: &Ruby, arguments: &[Value]) -> Result<Only, Error> {
+    let keywords = scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords;
+    let keywords = get_kwargs::<_, (), (Option<Value>,), ()>(keywords, &[], &["only"])?;
+    let (Some(value),) = keywords.optional else { return Ok(Only::All) };
+    if value.is_nil() {
+        return Ok(Only::All);
+    }
+    match options::choice(ruby, "only", value, &[("thread", false), ("fiber", true)])? {
+        false => Ok(Only::this_thread()),
+        true => Only::this_fiber().ok_or_else(|| {
+            errors::error(ruby, "fibers cannot be told apart on this Ruby: use only: :thread".to_owned())
+        }),
+    }
+}
+
+fn only(ruby: &Ruby, this: Obj<RubyCollector>) -> Option<Symbol> {
+    this.collector.only().name().map(|name| ruby.to_symbol(name))
+}
+
+fn open_reader(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<usize, Error> {
+    this.collector
+        .add_reader()
+        .ok_or_else(|| errors::error(ruby, format!("a collector can have {} readers: close one first", Readers::MOST)))
+}
+
+fn close_reader(ruby: &Ruby, this: Obj<RubyCollector>, number: Value) -> Result<(), Error> {
+    let reader = reader(ruby, Some(&this), number)?;
+    if reader == 0 {
+        return Err(argument(ruby, Wrong::Value, "reader", number, "one that open_reader returned"));
+    }
+    this.collector.remove_reader(reader);
+    Ok(())
 }
 
 fn stop(this: Obj<RubyCollector>) -> Obj<RubyCollector> {
@@ -106,25 +154,39 @@ fn stop(this: Obj<RubyCollector>) -> Obj<RubyCollector> {
 fn check_failure(ruby: &Ruby, this: &RubyCollector) -> Result<(), Error> {
     match this.collector.failure() {
         None => Ok(()),
-        Some(place) => {
-            this.collector.stop();
-            let message =
-                format!("the collector has switched itself off after a panic in its {place}; please report it");
-            Err(errors::error(ruby, message))
-        }
+        Some(place) => Err(abandoned(ruby, this, place)),
     }
 }
 
-fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
-    let Ok(ractor) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(()) };
+fn abandoned(ruby: &Ruby, this: &RubyCollector, place: &'static str) -> Error {
+    this.collector.abandon();
+    errors::internal(ruby, place)
+}
+
+/// Whether this is the main Ractor.
+pub fn on_main_ractor(ruby: &Ruby) -> Result<bool, Error> {
+    let Ok(ractor) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(true) };
     let (current, main): (Value, Value) = (ractor.funcall("current", ())?, ractor.funcall("main", ())?);
-    if !current.equal(main)? {
+    current.equal(main)
+}
+
+/// An error where no collector can be started because of Ractors; otherwise these are watched from now on.
+pub fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
+    if !on_main_ractor(ruby)? {
         return Err(errors::ractor(ruby, "a collector can only be started on the main Ractor"));
     }
-    if Quirks::current(ruby)?.ractor_creation_crashes && ractor.funcall::<_, _, usize>("count", ())? > 1 {
-        let message = "this Ruby crashes when a Ractor is created while allocations are traced, and another Ractor, \
-                       which may create one, is running: start the collector when it has ended, or use Ruby 3.1.4, \
-                       3.2.3 or later";
+    // SAFETY: on the main Ractor, as just checked.
+    unsafe { ractor::mark_main() };
+    waiters::watch();
+    let Ok(class) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(()) };
+    if class.funcall::<_, _, usize>("count", ())? == 1 {
+        return Ok(());
+    }
+    // Those that there were before.
+    ractor::note_others();
+    if Quirks::current(ruby)?.forbid_ractors() {
+        let message = "this Ruby may crash when allocations are traced beside another Ractor, and one is running: start \
+                       the collector when it has ended, or use Ruby 3.1.4, 3.2.3, 3.3 or 4.0";
         return Err(errors::ractor(ruby, message));
     }
     Ok(())
@@ -132,51 +194,38 @@ fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
 
 /// Called before a Ractor is created.
 fn before_ractor(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<bool, Error> {
-    let must_stop = Quirks::current(ruby)?.ractor_creation_crashes && this.collector.phase() == Phase::Running;
+    ractor::note_others();
+    let quirks = Quirks::current(ruby)?;
+    let must_stop = quirks.forbid_ractors() && this.collector.phase() == Phase::Running;
     if must_stop {
-        this.collector.disarm("a Ractor was created, which crashes this Ruby while allocations are traced");
+        this.collector.disarm("a Ractor was created, beside which this Ruby may crash while allocations are traced");
+    }
+    if quirks.ractor_creation_crashes {
+        this.collector.detach();
     }
     Ok(must_stop)
 }
 
 fn flush(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
-    let _mute = Mute::new(threads::current_context());
+    let mute = Mute::new(threads::current_context());
     let keywords = scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords;
-    let options = flush_options(ruby, keywords)?;
+    let options = mute.lift(|| flush_options(ruby, Some(&this), keywords))?;
     check_failure(ruby, &this)?;
     if !this.collector.was_started() {
         return Err(errors::not_started(ruby));
     }
     let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
-    let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
+    let _locked = mute.lift(|| threads::Locked::new(ruby.get_inner(mutex)))?;
     // What follows the flush must not check interrupts: an exception would throw the profile away.
-    let flushed = this.collector.flush(ruby, options)?;
-    Ok(ruby.obj_wrap(ProfileData::new(flushed)))
-}
-
-fn flush_options(ruby: &Ruby, keywords: RHash) -> Result<FlushOptions, Error> {
-    let mut options = FlushOptions::default();
-    keywords.foreach(|name: Value, value: Value| {
-        let known = Symbol::from_value(name).map(|name| name.name().map(std::borrow::Cow::into_owned)).transpose()?;
-        match known.as_deref() {
-            Some(name @ "yield_gvl") => options.yield_gvl = options::boolean(ruby, name, value)?,
-            Some(name @ "proactively_yield_gvl") => {
-                options.proactively_yield_gvl = options::boolean(ruby, name, value)?;
-            }
-            Some(name @ "gc") => options.gc = options::boolean(ruby, name, value)?,
-            Some(name @ "min_age") => {
-                options.min_age = options::integer(ruby, name, value, 0, u64::from(u32::MAX))? as u32;
-            }
-            Some(name @ "max_hold") => options.max_hold = options::seconds(ruby, name, value)?,
-            Some(name @ "max_duration") => options.max_duration = options::seconds(ruby, name, value)?,
-            _ => {
-                let allowed = "yield_gvl, proactively_yield_gvl, gc, min_age, max_hold, max_duration";
-                return Err(argument(ruby, Wrong::Value, "keyword", name, &format!("one of {allowed}")));
-            }
-        }
-        Ok(ForEach::Continue)
-    })?;
-    Ok(options)
+    let Ok(flushed) = catch_unwind(AssertUnwindSafe(|| this.collector.flush(ruby, options, &mute))) else {
+        this.collector.panicked("flush");
+        return Err(abandoned(ruby, &this, "flush"));
+    };
+    match flushed {
+        Ok(flushed) => Ok(ruby.obj_wrap(ProfileData::new(flushed))),
+        // A panic in a hook is the reason, and the hooks have to go.
+        Err(error) => check_failure(ruby, &this).and(Err(error)),
+    }
 }
 
 fn is_running(this: Obj<RubyCollector>) -> bool {
@@ -226,12 +275,16 @@ fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
     hash.aset(ruby.to_symbol("halvings"), stats.counters.halvings)?;
     hash.aset(ruby.to_symbol("missed_deaths"), stats.counters.missed_deaths)?;
     hash.aset(ruby.to_symbol("stack_overflows"), stats.counters.stack_overflows)?;
+    hash.aset(ruby.to_symbol("allocation_failures"), stats.counters.allocation_failures)?;
     hash.aset(ruby.to_symbol("missed_collections"), stats.counters.missed_collections)?;
     hash.aset(ruby.to_symbol("contended"), stats.contended)?;
+    hash.aset(ruby.to_symbol("stack_ends"), stats.stack_ends)?;
     hash.aset(ruby.to_symbol("flushes"), stats.counters.flushes)?;
     hash.aset(ruby.to_symbol("unreported_entries"), stats.unreported_entries)?;
     hash.aset(ruby.to_symbol("stack_nodes"), stats.stack_nodes)?;
     hash.aset(ruby.to_symbol("functions"), stats.functions)?;
+    hash.aset(ruby.to_symbol("label_sets"), stats.label_sets)?;
+    hash.aset(ruby.to_symbol("label_overflows"), stats.label_overflows)?;
     hash.aset(ruby.to_symbol("live_set_bytes"), stats.live_set_bytes)?;
     hash.aset(ruby.to_symbol("stack_bytes"), stats.stack_bytes)?;
     hash.aset(ruby.to_symbol("name_bytes"), stats.name_bytes)?;

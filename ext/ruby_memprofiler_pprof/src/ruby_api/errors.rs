@@ -5,14 +5,18 @@ use magnus::{Error, ExceptionClass, Module, RModule, Ruby, Value};
 
 static ERROR: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "Error"));
 static NOT_STARTED: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "NotStartedError"));
+static INTERNAL: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "InternalError"));
+static PROFILE: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "ProfileError"));
 static RACTOR: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "RactorError"));
 
 /// Defines the classes.
 pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     let error = module.define_error("Error", ruby.exception_standard_error())?;
     module.define_error("NotStartedError", error)?;
+    module.define_error("ProfileError", error)?;
     module.define_error("RactorError", error)?;
-    for lazy in [&ERROR, &NOT_STARTED, &RACTOR] {
+    module.define_error("InternalError", error)?;
+    for lazy in [&ERROR, &NOT_STARTED, &INTERNAL, &PROFILE, &RACTOR] {
         Lazy::force(lazy, ruby);
     }
     Ok(())
@@ -32,6 +36,17 @@ pub fn error(ruby: &Ruby, message: String) -> Error {
 /// A `MemprofilerPprof::NotStartedError`.
 pub fn not_started(ruby: &Ruby) -> Error {
     Error::new(ruby.get_inner(&NOT_STARTED), "flush needs a collector that was started: call start first")
+}
+
+/// A `MemprofilerPprof::InternalError`: a panic in `place`, where there was a bug.
+pub fn internal(ruby: &Ruby, place: &'static str) -> Error {
+    let message = format!("the collector has switched itself off after a panic in its {place}; please report it");
+    Error::new(ruby.get_inner(&INTERNAL), message)
+}
+
+/// A `MemprofilerPprof::ProfileError`.
+pub fn profile(ruby: &Ruby, message: String) -> Error {
+    Error::new(ruby.get_inner(&PROFILE), message)
 }
 
 /// A `MemprofilerPprof::RactorError`.

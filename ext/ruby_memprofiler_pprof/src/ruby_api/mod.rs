@@ -1,18 +1,37 @@
 //! The classes that users see: arguments, errors and return values; nothing else.
 
 mod collector;
+mod diagnosis;
 pub mod errors;
+mod flush_options;
+mod labels;
 mod module;
 mod options;
+mod profile;
 mod profile_data;
+mod profile_sum;
+mod profile_views;
+mod without_profiling;
 
-use magnus::{Error, Ruby};
+use magnus::{Error, Ruby, TypedData};
+
+/// Looks up the class of a type. magnus otherwise does so when it makes the first object: by a method call, in which the
+/// VM may switch threads or raise, and within a lock that other threads then wait for without letting go of the GVL.
+fn settle_class<T: TypedData>(ruby: &Ruby) {
+    T::class(ruby);
+}
 
 /// Defines the module and its classes.
 pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let module = ruby.define_module("MemprofilerPprof")?;
     errors::init(ruby, module)?;
     module::init(module)?;
+    without_profiling::init(ruby, module)?;
+    diagnosis::init(module)?;
+    labels::init(ruby, module)?;
+    profile::init(ruby, module)?;
     profile_data::init(ruby, module)?;
+    #[cfg(feature = "faults")]
+    crate::faults::api::init(module)?;
     collector::init(ruby, module)
 }

@@ -1,19 +1,32 @@
 //! Functions of the module `MemprofilerPprof`.
 
-use crate::collector::{hooked, mute::Mute};
-use crate::vm::threads;
+use super::collector::on_main_ractor;
+use crate::collector::hooked;
+use crate::collector::mute;
+use crate::vm::quirks::Quirks;
+use crate::vm::{threads, waiters};
 use magnus::rb_sys::FromRawValue;
-use magnus::{Error, RArray, RModule, Ruby, Value, function};
+use magnus::{Error, Module, Object, RArray, RModule, Ruby, Value, function};
+use std::hint::black_box;
+
+/// Bytes of stack between the caller of `yield_deep` and the block: more than the GC and what calls it need.
+const GAP: usize = 32 * 1024;
 
 /// Defines the functions.
 pub fn init(module: RModule) -> Result<(), Error> {
     module.define_module_function("collectors", function!(collectors, 0))?;
-    module.define_module_function("without_profiling", function!(without_profiling, 0))
+    module.define_module_function("forget_threads", function!(forget_threads, 0))?;
+    module.define_module_function("yield_deep", function!(yield_deep, 0))?;
+    module.define_module("RactorGuard")?.define_singleton_method("needed?", function!(ractor_guard_needed, 0))
 }
 
-/// All collectors that run, or were stopped and not flushed since.
+/// All collectors that run, or were stopped and not flushed since. They belong to the main Ractor, so that other ones
+/// are told of none.
 fn collectors(ruby: &Ruby) -> Result<RArray, Error> {
     let list = ruby.ary_new();
+    if !on_main_ractor(ruby)? {
+        return Ok(list);
+    }
     for collector in hooked() {
         // SAFETY: collectors with hooks are roots of the GC.
         list.push(unsafe { Value::from_raw(collector) })?;
@@ -21,8 +34,31 @@ fn collectors(ruby: &Ruby) -> Result<RArray, Error> {
     Ok(list)
 }
 
-/// Calls the block; what this thread or fiber allocates meanwhile is not sampled.
-fn without_profiling(ruby: &Ruby) -> Result<Value, Error> {
-    let _mute = Mute::new(threads::current_context());
-    ruby.yield_values(())
+/// In a forked child: forgets what was noted of the threads that are gone.
+fn forget_threads() {
+    waiters::forget();
+    mute::forget_others(threads::current_context());
+}
+
+/// Whether creating a Ractor while allocations are traced crashes this Ruby.
+fn ractor_guard_needed(ruby: &Ruby) -> Result<bool, Error> {
+    Ok(Quirks::current(ruby)?.forbid_ractors())
+}
+
+/// Calls the block far down the machine stack and forgets its value. The GC takes whatever on the stack looks like a
+/// reference for one, also what frames that are gone have left there. This leaves the block's remains below all that
+/// is in use when its caller collects garbage next.
+fn yield_deep(ruby: &Ruby) -> Result<(), Error> {
+    let gap = [0_u8; GAP];
+    black_box(&gap);
+    let outcome = yield_and_forget(ruby);
+    // Keeps the gap in place until here.
+    black_box(&gap);
+    outcome
+}
+
+/// A frame of its own, so that the value lies below the gap, too.
+#[inline(never)]
+fn yield_and_forget(ruby: &Ruby) -> Result<(), Error> {
+    ruby.yield_values::<_, Value>(()).map(drop)
 }

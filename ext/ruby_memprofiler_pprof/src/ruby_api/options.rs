@@ -5,11 +5,11 @@ use crate::collector::options::{BacktraceMethod, Liveness, Options};
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{Error, Integer, IntoValue, RHash, Ruby, Symbol, TryConvert, Value};
-use memprofiler_core::encode::SampleTypeNames;
+use memprofiler_core::encode::{DefaultType, SampleTypeNames};
 use std::time::Duration;
 
 /// The names of all options, in the order of the documentation.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 14] = [
     "sample_rate",
     "max_heap_samples",
     "track_allocations",
@@ -19,6 +19,8 @@ pub const NAMES: [&str; 12] = [
     "max_stack_bytes",
     "object_class",
     "object_age",
+    "labels",
+    "thread_names",
     "sample_type_names",
     "pretty_backtraces",
     "seed",
@@ -33,7 +35,17 @@ const BT_METHODS: [(&str, BacktraceMethod); 3] = [
 const LIVENESS: [(&str, Liveness); 3] =
     [("auto", Liveness::Auto), ("freeobj", Liveness::FreeObject), ("mark_bits", Liveness::MarkBits)];
 
-const SAMPLE_TYPE_NAMES: [(&str, SampleTypeNames); 2] = [("ruby", SampleTypeNames::Ruby), ("go", SampleTypeNames::Go)];
+/// What the values can be called.
+pub const SAMPLE_TYPE_NAMES: [(&str, SampleTypeNames); 2] =
+    [("ruby", SampleTypeNames::Ruby), ("go", SampleTypeNames::Go)];
+
+/// The values.
+pub const SAMPLE_TYPES: [(&str, DefaultType); 4] = [
+    ("allocations", DefaultType::Allocations),
+    ("allocations_size", DefaultType::AllocationsSize),
+    ("retained_objects", DefaultType::RetainedObjects),
+    ("retained_size", DefaultType::RetainedSize),
+];
 
 /// Changes `options` as a hash of keywords says.
 pub fn set_all(ruby: &Ruby, options: &mut Options, keywords: RHash) -> Result<(), Error> {
@@ -67,6 +79,8 @@ pub fn set(ruby: &Ruby, options: &mut Options, name: &str, value: Value) -> Resu
         }
         "object_class" => options.object_class = boolean(ruby, name, value)?,
         "object_age" => options.object_age = boolean(ruby, name, value)?,
+        "labels" => options.labels = boolean(ruby, name, value)?,
+        "thread_names" => options.thread_names = boolean(ruby, name, value)?,
         "sample_type_names" => options.sample_type_names = choice(ruby, name, value, &SAMPLE_TYPE_NAMES)?,
         "pretty_backtraces" => options.pretty_backtraces = boolean(ruby, name, value)?,
         "seed" => {
@@ -75,6 +89,11 @@ pub fn set(ruby: &Ruby, options: &mut Options, name: &str, value: Value) -> Resu
         _ => {}
     }
     Ok(())
+}
+
+/// The symbol for a choice of names.
+pub fn name_of(names: SampleTypeNames) -> &'static str {
+    SAMPLE_TYPE_NAMES.iter().find(|(_, known)| *known == names).map_or("ruby", |(name, _)| name)
 }
 
 /// One of [`NAMES`] as Ruby sees it.
@@ -89,10 +108,9 @@ pub fn get(ruby: &Ruby, options: &Options, name: &str) -> Value {
         "max_stack_bytes" => options.max_stack_bytes.into_value_with(ruby),
         "object_class" => options.object_class.into_value_with(ruby),
         "object_age" => options.object_age.into_value_with(ruby),
-        "sample_type_names" => {
-            let name = SAMPLE_TYPE_NAMES.iter().find(|(_, names)| *names == options.sample_type_names);
-            ruby.to_symbol(name.map_or("ruby", |(name, _)| name)).as_value()
-        }
+        "labels" => options.labels.into_value_with(ruby),
+        "thread_names" => options.thread_names.into_value_with(ruby),
+        "sample_type_names" => ruby.to_symbol(name_of(options.sample_type_names)).as_value(),
         "pretty_backtraces" => options.pretty_backtraces.into_value_with(ruby),
         "seed" => options.seed.into_value_with(ruby),
         _ => ruby.qnil().as_value(),
@@ -142,7 +160,8 @@ pub fn boolean(ruby: &Ruby, name: &str, value: Value) -> Result<bool, Error> {
     Err(argument(ruby, Wrong::Type, name, value, "true or false"))
 }
 
-fn choice<T: Copy>(ruby: &Ruby, name: &str, value: Value, choices: &[(&str, T)]) -> Result<T, Error> {
+/// One of several symbols.
+pub fn choice<T: Copy>(ruby: &Ruby, name: &str, value: Value, choices: &[(&str, T)]) -> Result<T, Error> {
     let allowed = || choices.iter().map(|(choice, _)| format!(":{choice}")).collect::<Vec<_>>().join(" or ");
     let symbol = Symbol::from_value(value).ok_or_else(|| argument(ruby, Wrong::Type, name, value, &allowed()))?;
     let chosen = symbol.name()?;

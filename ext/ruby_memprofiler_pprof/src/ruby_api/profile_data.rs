@@ -1,10 +1,12 @@
 //! `MemprofilerPprof::ProfileData`.
 
+use super::options;
+use super::settle_class;
 use crate::collector::Flushed;
 use crate::collector::mute::Mute;
 use crate::vm::threads;
 use magnus::typed_data::Obj;
-use magnus::{DataTypeFunctions, Error, RModule, RString, Ruby, TypedData, method, prelude::*};
+use magnus::{DataTypeFunctions, Error, RModule, RString, Ruby, Symbol, TypedData, method, prelude::*};
 use std::time::Duration;
 
 /// The Ruby object.
@@ -28,8 +30,11 @@ impl ProfileData {
 /// Defines the class.
 pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     let class = module.define_class("ProfileData", ruby.class_object())?;
-    class.undef_default_alloc_func();
+    settle_class::<ProfileData>(ruby);
     class.define_method("pprof_data", method!(pprof_data, 0))?;
+    class.define_method("time_nanos", method!(time_nanos, 0))?;
+    class.define_method("duration_nanos", method!(duration_nanos, 0))?;
+    class.define_method("sample_type_names", method!(sample_type_names, 0))?;
     class.define_method("heap_samples_count", method!(heap_samples_count, 0))?;
     class.define_method("allocation_samples_count", method!(allocation_samples_count, 0))?;
     class.define_method("dropped_samples_heap_bufsize", method!(dropped_samples_heap_bufsize, 0))?;
@@ -39,12 +44,25 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_method("sample_add_without_gvl_nsecs", method!(sample_add_without_gvl_nsecs, 0))?;
     class.define_method("gvl_proactive_yield_count", method!(gvl_proactive_yield_count, 0))?;
     class.define_method("gvl_proactive_check_yield_count", method!(gvl_proactive_check_yield_count, 0))?;
-    class.define_method("longest_gvl_hold_nsecs", method!(longest_gvl_hold_nsecs, 0))
+    class.define_method("longest_gvl_hold_nsecs", method!(longest_gvl_hold_nsecs, 0))?;
+    class.define_method("longest_gvl_hold_cpu_nsecs", method!(longest_gvl_hold_cpu_nsecs, 0))
 }
 
 fn pprof_data(ruby: &Ruby, this: Obj<ProfileData>) -> RString {
     let _mute = Mute::new(threads::current_context());
     ruby.str_from_slice(&this.0.pprof)
+}
+
+fn time_nanos(this: Obj<ProfileData>) -> i64 {
+    this.0.time_nanos
+}
+
+fn duration_nanos(this: Obj<ProfileData>) -> i64 {
+    this.0.duration_nanos
+}
+
+fn sample_type_names(ruby: &Ruby, this: Obj<ProfileData>) -> Symbol {
+    ruby.to_symbol(options::name_of(this.0.sample_type_names))
 }
 
 fn heap_samples_count(this: Obj<ProfileData>) -> usize {
@@ -76,15 +94,19 @@ fn sample_add_without_gvl_nsecs(this: Obj<ProfileData>) -> u64 {
 }
 
 fn gvl_proactive_yield_count(this: Obj<ProfileData>) -> usize {
-    this.0.yields
+    this.0.holds.yields
 }
 
 fn gvl_proactive_check_yield_count(this: Obj<ProfileData>) -> usize {
-    this.0.yield_checks
+    this.0.holds.checks
 }
 
 fn longest_gvl_hold_nsecs(this: Obj<ProfileData>) -> u64 {
-    nanoseconds(this.0.longest_hold)
+    nanoseconds(this.0.holds.longest)
+}
+
+fn longest_gvl_hold_cpu_nsecs(this: Obj<ProfileData>) -> u64 {
+    nanoseconds(this.0.holds.longest_cpu)
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

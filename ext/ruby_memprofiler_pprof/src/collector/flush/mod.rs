@@ -1,0 +1,260 @@
+//! From the live set to pprof bytes.
+
+mod allocations;
+mod extract;
+mod flushed;
+mod named_stacks;
+mod options;
+mod pace;
+mod resolve;
+mod visit;
+
+pub use flushed::Flushed;
+pub use options::FlushOptions;
+
+use super::mute::Mute;
+use super::{Collector, Phase, stats, totals};
+use crate::faults;
+use crate::ruby_api::errors;
+use crate::vm::threads;
+use extract::{Extract, Key};
+use magnus::{Error, Ruby};
+use memprofiler_core::encode::Header;
+use memprofiler_core::live_set::ClassId;
+use memprofiler_core::profile::Values;
+use memprofiler_core::readers::Readers;
+use memprofiler_core::stack_tree::{StackId, StackTree};
+use memprofiler_core::sums::Sums;
+use pace::Pace;
+use resolve::Resolver;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How many steps are done between two looks at the clock.
+const CLOCK_STRIDE: usize = 64;
+
+/// A flush under way. If it is dropped before it has finished, the allocations it had taken go back to the tally.
+struct Flush<'a> {
+    collector: &'a Collector,
+    ruby: &'a Ruby,
+    options: FlushOptions,
+    pace: Pace<'a>,
+    resolver: Resolver,
+    sums: Sums<Key, Values>,
+    /// How many of the sums have gone back to the tally.
+    given_back: usize,
+    result: Flushed,
+    start: Instant,
+    /// The deferred stack numbered last when the flush began.
+    deferred: u32,
+    reader: Readers,
+}
+
+impl Collector {
+    /// Takes a profile. The caller must make sure that no other flush of this collector is under way. `mute` is that of
+    /// this thread.
+    pub fn flush(&self, ruby: &Ruby, options: FlushOptions, mute: &Mute) -> Result<Flushed, Error> {
+        let start = Instant::now();
+        let pace = Pace::new(ruby, options, mute)?;
+        if options.gc {
+            mute.lift(|| ruby.gc_start());
+        }
+        let mut flush = Flush {
+            collector: self,
+            ruby,
+            options,
+            pace,
+            resolver: Resolver::default(),
+            sums: Sums::new(),
+            given_back: 0,
+            result: Flushed::default(),
+            start,
+            deferred: 0,
+            reader: options.reader(),
+        };
+        if self.phase.get() == Phase::Running {
+            // SAFETY: the GVL is held; a running collector is anchored.
+            unsafe { self.make_keepers(self.holder.get()) };
+        }
+        // The dead that still wait to be swept belong to this interval.
+        flush.settle();
+        flush.deferred = self.state.with(|state| {
+            state.begin_flush();
+            state.capture.deferred.latest()
+        });
+        let last = self.is_ending() && options.reader == Some(0);
+        flush.leftovers()?;
+        flush.allocations()?;
+        flush.live_samples()?;
+        // Those that have died before they were visited belong to this interval, too.
+        flush.allocations()?;
+        let header = self.header(ruby, start, &options)?;
+        let extract = flush.extract()?;
+        flush.tidy()?;
+        flush.result.sample_add = start.elapsed();
+        flush.encode(extract, &header)?;
+        let gc_time = pace::gc_time(ruby, mute)?;
+        // The VM looks for interrupts when a method returns: an exception that is due would throw the profile away.
+        // Let it come now, while everything can go back to where it was.
+        mute.lift(threads::check_interrupts)?;
+        flush.check()?;
+        let result = flush.commit(last, gc_time);
+        let Header { time_nanos, duration_nanos, sample_type_names, .. } = header;
+        Ok(Flushed { time_nanos, duration_nanos, sample_type_names, duration: start.elapsed(), ..result })
+    }
+
+    fn header(&self, ruby: &Ruby, now: Instant, options: &FlushOptions) -> Result<Header, Error> {
+        let time = faults::time(SystemTime::now()).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // A snapshot, whose interval goes on, has none.
+        let duration = options
+            .reader
+            .map_or(Duration::ZERO, |reader| now.saturating_duration_since(self.interval_starts[reader].get()));
+        let mut comments = vec![stats::ruby_description(ruby)?];
+        let totals = totals::remarks(ruby, self.baseline.get());
+        Ok(self.state.with(|state| {
+            comments.extend(stats::remarks(state));
+            comments.extend(totals);
+            Header {
+                time_nanos: i64::try_from(time.as_nanos()).unwrap_or(i64::MAX),
+                duration_nanos: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX),
+                period: state.period(),
+                sample_type_names: options.sample_type_names.unwrap_or(state.options.sample_type_names),
+                default_sample_type: options.default_sample_type,
+                comments,
+            }
+        }))
+    }
+}
+
+impl Flush<'_> {
+    fn rest(&mut self) -> Result<(), Error> {
+        self.pace.rest(self.ruby)?;
+        self.check()
+    }
+
+    /// Fails if a hook has panicked, which may be whenever Ruby code or other threads ran: what is stored may make no
+    /// sense any more, and is not marked any more.
+    fn check(&self) -> Result<(), Error> {
+        self.collector.failure().map_or(Ok(()), |place| Err(errors::internal(self.ruby, place)))
+    }
+
+    /// Drops what the flush before has left.
+    fn leftovers(&mut self) -> Result<(), Error> {
+        while !self.collector.state.with(|state| state.release_leftovers(CLOCK_STRIDE)) {
+            self.rest()?;
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, stack: StackId, class: ClassId) -> Result<(StackId, ClassId), Error> {
+        loop {
+            match (self.resolver.stack(stack), self.resolver.class(class)) {
+                (Some(stack), Some(class)) => return Ok((stack, class)),
+                (None, _) => {
+                    self.resolver.name_stack(self.collector, self.pace.mute, stack)?;
+                    self.rest()?;
+                }
+                (_, None) => self.resolver.name_class(self.collector, class)?,
+            }
+        }
+    }
+
+    /// Copies what the profile needs out of the collector.
+    fn extract(&mut self) -> Result<Extract, Error> {
+        faults::point("flush: extract");
+        let mut extract = Extract::new(self.sums.len());
+        for first in (0..self.sums.len()).step_by(CLOCK_STRIDE) {
+            self.collector.state.with(|state| {
+                let entries = (first..first + CLOCK_STRIDE).map_while(|position| self.sums.entry(position));
+                entries.for_each(|(key, values)| extract.add(state, key, values));
+            });
+            self.rest()?;
+        }
+        Ok(extract)
+    }
+
+    /// Gives up what was needed to name stacks and classes, and memory that the collector does not need any more.
+    fn tidy(&mut self) -> Result<(), Error> {
+        if self.options.reader.is_none() {
+            while self.give_back(CLOCK_STRIDE) {
+                self.rest()?;
+            }
+        }
+        let state = &self.collector.state;
+        while !state.with(|state| self.resolver.release_sources(state, CLOCK_STRIDE)) {
+            self.rest()?;
+        }
+        for part in 0..StackTree::PARTS {
+            state.with(|state| state.capture.stacks.shrink(part));
+            self.rest()?;
+        }
+        let mut next = Some(0);
+        while let Some(first) = next {
+            next = state.with(|state| state.prune_names(first, CLOCK_STRIDE));
+            self.rest()?;
+        }
+        state.with(|state| state.live.shrink());
+        self.rest()
+    }
+
+    /// Makes the profile's bytes, if allowed without the GVL.
+    fn encode(&mut self, extract: Extract, header: &Header) -> Result<(), Error> {
+        // Freeing these takes long, too.
+        let names = self.resolver.take_names();
+        let build = move || {
+            faults::point("flush: encode");
+            drop(names);
+            extract.encode(header)
+        };
+        let (encoded, build_time, encode_time) =
+            if self.options.yield_gvl { self.pace.without_gvl(self.ruby, build)? } else { build() };
+        self.result.pprof = encoded.map_err(|error| errors::error(self.ruby, error.to_string()))?;
+        self.result.sample_add += build_time;
+        self.result.serialization = encode_time;
+        if self.options.yield_gvl {
+            self.result.sample_add_without_gvl = build_time;
+        }
+        Ok(())
+    }
+
+    /// Ends the interval. With `last`, which a collector had stopped before, nothing is followed any more.
+    fn commit(mut self, last: bool, gc_time: Duration) -> Flushed {
+        let Self { collector, .. } = self;
+        faults::point("flush: commit");
+        self.sums = Sums::new();
+        if let Some(reader) = self.options.reader {
+            collector.interval_starts[reader].set(self.start);
+        }
+        collector.state.with(|state| {
+            self.resolver.leave(state);
+            state.capture.forget_contexts();
+            state.capture.forget_deferred(self.deferred);
+            state.rates.end_census();
+            state.recover_rate();
+            state.counters.flushes += 1;
+            self.result.thinned = state.thinned_since_flush;
+            if self.options.reader == Some(0) {
+                state.thinned_since_flush = 0;
+            }
+        });
+        if last && collector.is_ending() {
+            collector.disconnect();
+        }
+        let mut result = std::mem::take(&mut self.result);
+        result.holds = self.pace.finish(gc_time);
+        result
+    }
+}
+
+impl Drop for Flush<'_> {
+    fn drop(&mut self) {
+        // After a panic nothing is sure, and another one here would end the process.
+        if std::thread::panicking() || self.collector.failure().is_some() {
+            return;
+        }
+        self.give_back(usize::MAX);
+        self.collector.state.with(|state| {
+            self.resolver.release(state);
+            state.end_flush();
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! When a flush lets other threads run.
+
+use super::flushed::Holds;
+use super::options::FlushOptions;
+use crate::collector::mute::Mute;
+use crate::vm::{clock, gc, threads, waiters};
+use magnus::{Error, Ruby};
+use std::time::{Duration, Instant};
+
+/// Longer than any flush.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
+
+/// Cuts the work of a flush into slices, and measures how long the GVL is held.
+#[derive(Debug)]
+pub struct Pace<'a> {
+    /// Of the thread that flushes.
+    pub mute: &'a Mute,
+    options: FlushOptions,
+    start: Instant,
+    /// When the slice of work under way should end.
+    deadline: Instant,
+    hold: Hold,
+    holds: Holds,
+}
+
+impl<'a> Pace<'a> {
+    /// At the beginning of a flush, whose thread has this mute.
+    pub fn new(ruby: &Ruby, options: FlushOptions, mute: &'a Mute) -> Result<Self, Error> {
+        let hold = Hold::begin(ruby, mute)?;
+        let start = hold.start;
+        Ok(Self { mute, options, start, deadline: start + options.max_hold, hold, holds: Holds::default() })
+    }
+
+    /// Whether the slice of work has lasted long enough.
+    pub fn is_over(&self) -> bool {
+        self.options.proactively_yield_gvl && Instant::now() > self.deadline
+    }
+
+    /// Lets other threads run if the slice of work has lasted long enough. Ruby code may run, and raise here.
+    pub fn rest(&mut self, ruby: &Ruby) -> Result<(), Error> {
+        if !self.is_over() {
+            return Ok(());
+        }
+        self.hold.end(gc_time(ruby, self.mute)?, &mut self.holds);
+        self.holds.checks += 1;
+        if waiters::any() {
+            self.mute.lift(threads::schedule)?;
+            self.holds.yields += 1;
+        }
+        self.hold = Hold::begin(ruby, self.mute)?;
+        self.deadline = self.hold.start + self.slice();
+        Ok(())
+    }
+
+    /// Runs `work` without the GVL.
+    pub fn without_gvl<T: Send>(&mut self, ruby: &Ruby, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        self.hold.end(gc_time(ruby, self.mute)?, &mut self.holds);
+        let result = threads::without_gvl(work);
+        self.hold = Hold::begin(ruby, self.mute)?;
+        Ok(result)
+    }
+
+    /// At the end of a flush, with the GC's time shortly before.
+    pub fn finish(&mut self, gc_time: Duration) -> Holds {
+        self.hold.end(gc_time, &mut self.holds);
+        self.holds
+    }
+
+    /// How long the next slice may take. A thread that never waits keeps the GVL for its whole quantum, 100 ms, at each
+    /// offer, so that a long flush would take minutes: the nearer its bound, the longer the slices, and past it there
+    /// are none.
+    fn slice(&self) -> Duration {
+        let left = 1.0 - self.start.elapsed().as_secs_f64() / self.options.max_duration.as_secs_f64();
+        if left <= 0.0 { FOREVER } else { self.options.max_hold.div_f64(left.max(1e-3)) }
+    }
+}
+
+/// How long garbage collections took so far. Ruby code may run, and raise here.
+pub fn gc_time(ruby: &Ruby, mute: &Mute) -> Result<Duration, Error> {
+    mute.lift(|| gc::total_time(ruby))
+}
+
+/// When the GVL was got: by the clock, the thread's and the garbage collector's.
+#[derive(Debug, Clone, Copy)]
+struct Hold {
+    start: Instant,
+    cpu_time: Duration,
+    gc_time: Duration,
+}
+
+impl Hold {
+    fn begin(ruby: &Ruby, mute: &Mute) -> Result<Self, Error> {
+        let gc_time = gc_time(ruby, mute)?;
+        Ok(Self { start: Instant::now(), cpu_time: clock::thread_cpu(), gc_time })
+    }
+
+    fn end(self, gc_time: Duration, holds: &mut Holds) {
+        let collecting = gc_time.saturating_sub(self.gc_time);
+        let cpu = clock::thread_cpu().saturating_sub(self.cpu_time).saturating_sub(collecting);
+        holds.longest = holds.longest.max(self.start.elapsed());
+        holds.longest_cpu = holds.longest_cpu.max(cpu);
+    }
+}

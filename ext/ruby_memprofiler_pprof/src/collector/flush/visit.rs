@@ -1,0 +1,159 @@
+//! The live samples: each is measured and added up.
+
+use super::extract::Key;
+use super::{CLOCK_STRIDE, Flush};
+use crate::collector::keys::Class;
+use crate::collector::state::State;
+use crate::faults;
+use crate::vm::{class_names, gc, memsize};
+use magnus::Error;
+use memprofiler_core::live_set::{ClassId, Sample};
+use memprofiler_core::profile::Values;
+use memprofiler_core::stack_tree::StackId;
+use rb_sys::VALUE;
+
+/// Why a slice of work ended.
+enum Pause {
+    Done,
+    OutOfTime,
+    StackUnknown(StackId),
+    ClassUnknown(ClassId),
+    SizeUnknown(VALUE),
+}
+
+impl Flush<'_> {
+    /// Visits all samples that were alive when the flush began. Walking downwards visits each of them in spite of
+    /// deaths meanwhile, when the last sample takes the place of the dead one.
+    pub(super) fn live_samples(&mut self) -> Result<(), Error> {
+        let collector = self.collector;
+        let (mut position, mut order) = (usize::MAX, 0);
+        let mut measured = None;
+        loop {
+            // The dead must be gone before anything in the live set is read, also after Ruby code ran below.
+            self.settle();
+            faults::point("flush: live samples");
+            self.check()?;
+            collector.state.with(|state| {
+                // What a collection has moved upwards may have been passed over.
+                if order != state.live.reorderings() || position > state.live.len() {
+                    (position, order) = (state.live.len(), state.live.reorderings());
+                }
+            });
+            match collector.state.with(|state| self.visit(state, &mut position, &mut measured)) {
+                Pause::Done => return Ok(()),
+                Pause::OutOfTime => {}
+                Pause::StackUnknown(stack) => self.resolver.name_stack(collector, self.pace.mute, stack)?,
+                Pause::ClassUnknown(class) => {
+                    let named = self.resolver.name_class(collector, class);
+                    collector.state.with(|state| state.release_class(class));
+                    named?;
+                }
+                Pause::SizeUnknown(object) => {
+                    // SAFETY: the object was alive in the slice that has just ended, and nothing has run since.
+                    let size = unsafe { memsize::of_any(self.ruby, object) }?;
+                    // An extension whose size function raises is no reason to fail.
+                    measured = Some((object, size.unwrap_or_else(|| memsize::slot_size(object))));
+                }
+            }
+            self.rest()?;
+        }
+    }
+
+    /// Makes sure that what is in the live set is alive. With mark bits it is unless a collection was missed. Finishing a
+    /// sweep may itself meet a dead Ractor, so that the check comes last.
+    pub(super) fn settle(&self) {
+        if !self.collector.uses_mark_bits() {
+            self.collector.collections.info(self.ruby).settle(self.ruby);
+        }
+        self.collector.check_collections(self.ruby);
+    }
+
+    /// Visits samples below `position` until something is missing that takes Ruby code to find. Reads objects, but
+    /// runs nothing that could free one. Neither do other Ractors: a collection waits until all have come to a point
+    /// where they take the VM's lock or check interrupts, which nothing here does.
+    fn visit(&mut self, state: &mut State, position: &mut usize, measured: &mut Option<(VALUE, usize)>) -> Pause {
+        let now = gc::count();
+        faults::point("flush: visit");
+        for step in 1.. {
+            *position = (*position).min(state.live.len());
+            if *position == 0 {
+                return Pause::Done;
+            }
+            let sample = state.live.samples()[*position - 1];
+            if sample.seen != state.flush_number {
+                if let Err(pause) = self.visit_one(state, *position - 1, sample, now, measured) {
+                    return pause;
+                }
+            }
+            *position -= 1;
+            if step % CLOCK_STRIDE == 0 && self.pace.is_over() {
+                return Pause::OutOfTime;
+            }
+        }
+        Pause::Done
+    }
+
+    fn visit_one(
+        &mut self,
+        state: &mut State,
+        position: usize,
+        sample: Sample,
+        now: u32,
+        measured: &mut Option<(VALUE, usize)>,
+    ) -> Result<(), Pause> {
+        let object = sample.address as VALUE;
+        let stack = self.resolver.stack(sample.stack).ok_or(Pause::StackUnknown(sample.stack))?;
+        // SAFETY: samples in the live set are alive once the sweep is settled.
+        let visible = if state.options.object_class { unsafe { class_names::class_of(object) } } else { None };
+        let raw_class = match visible {
+            Some(class) => state.class_id(Class::Object(class), self.collector.holder.get()),
+            None => {
+                state.classes.retain(sample.class.0);
+                sample.class
+            }
+        };
+        // On failure the caller gives up the reference, once it has named the class.
+        let class = self.resolver.class(raw_class).ok_or(Pause::ClassUnknown(raw_class))?;
+        // SAFETY: as above.
+        let size = match unsafe { memsize::of_plain_at_once(object) } {
+            Some(size) => size,
+            None => match measured.take() {
+                Some((of, size)) if of == object => size,
+                _ => {
+                    state.release_class(raw_class);
+                    return Err(Pause::SizeUnknown(object));
+                }
+            },
+        };
+        let weight = state.rates.weight(sample.rate);
+        state.rates.count(sample.rate);
+        let bytes = weight * size as f64;
+        let age = now.wrapping_sub(sample.born);
+        let mut values = Values::default();
+        if age >= self.options.min_age {
+            (values.retained, values.retained_bytes) = (weight, bytes);
+            self.result.heap_samples += 1;
+        }
+        if sample.unreported.contain(self.reader) && state.options.track_allocations {
+            (values.allocations, values.allocated_bytes) = (weight, bytes);
+            self.result.allocation_samples += 1;
+        }
+        let age = state.options.object_age.then(|| quantised(age));
+        self.sums.add(Key { stack, class, age }, values);
+        if let Some(visited) = state.live.sample_mut(position) {
+            (visited.stack, visited.class) = (stack, class);
+            visited.seen = state.flush_number;
+            visited.unreported = visited.unreported.without(self.reader);
+        }
+        state.capture.stacks.retain(stack);
+        state.classes.retain(class.0);
+        state.release(sample.stack, sample.class);
+        state.release_class(raw_class);
+        Ok(())
+    }
+}
+
+/// A power of two above 3, so that ages do not make too many samples of one stack.
+fn quantised(age: u32) -> u32 {
+    if age < 4 { age } else { 1 << age.ilog2() }
+}

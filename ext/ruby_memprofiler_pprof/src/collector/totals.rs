@@ -1,0 +1,57 @@
+//! What the process has in all, so that a reader of a profile knows how much of it the profile explains.
+
+use magnus::{Error, Module, RHash, RModule, Ruby};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The VM's figures that go into a profile. A garbage collector may lack some.
+const STATISTICS: [&str; 6] = [
+    "heap_live_slots",
+    "total_allocated_objects",
+    "malloc_increase_bytes",
+    "oldmalloc_increase_bytes",
+    "minor_gc_count",
+    "major_gc_count",
+];
+
+/// What there was when a collector began.
+#[derive(Debug, Clone, Copy)]
+pub struct Baseline {
+    time: SystemTime,
+    live_slots: Option<usize>,
+}
+
+impl Baseline {
+    /// What there is now.
+    pub fn take(ruby: &Ruby) -> Self {
+        Self { time: SystemTime::now(), live_slots: ruby.gc_stat("heap_live_slots").ok() }
+    }
+}
+
+/// The totals now, as `key=value`. What is not known is left out.
+pub fn remarks(ruby: &Ruby, baseline: Option<Baseline>) -> Vec<String> {
+    let mut remarks = vec![format!("pid={}", std::process::id())];
+    if let Some(Baseline { time, live_slots }) = baseline {
+        let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        remarks.push(format!("started_at={seconds:.3}"));
+        remarks.extend(live_slots.map(|slots| format!("live_slots_at_start={slots}")));
+    }
+    let statistics = STATISTICS.iter().filter_map(|&name| Some((name, ruby.gc_stat(name).ok()?)));
+    remarks.extend(statistics.map(|(name, value)| format!("{name}={value}")));
+    let pages = ruby.gc_stat("heap_allocated_pages").ok().zip(page_size(ruby).ok());
+    remarks.extend(pages.map(|(pages, size)| format!("heap_bytes={}", pages * size)));
+    remarks.extend(resident_bytes().map(|bytes| format!("rss_bytes={bytes}")));
+    remarks
+}
+
+/// Of the pages of Ruby's heap.
+fn page_size(ruby: &Ruby) -> Result<usize, Error> {
+    let gc: RModule = ruby.class_object().const_get("GC")?;
+    gc.const_get::<_, RHash>("INTERNAL_CONSTANTS")?.fetch(ruby.to_symbol("HEAP_PAGE_SIZE"))
+}
+
+/// The physical memory that the process has. Linux only. Not from `statm`, whose unit would have to be asked for.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
+    Some(kilobytes.parse::<u64>().ok()? * 1024)
+}

@@ -1,0 +1,92 @@
+//! What is to happen where.
+
+use crate::collector;
+use magnus::value::{Opaque, ReprValue};
+use magnus::{Ruby, block::Proc};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// What happens at a place.
+#[derive(Clone, Copy)]
+pub enum Fault {
+    /// A panic.
+    Panic,
+    /// As if what is asked for there were missing, for as long as the fault is injected.
+    Denial,
+    /// An allocation on Ruby's heap.
+    Allocation,
+    /// A lock that other threads may hold.
+    Lock,
+    /// A look for interrupts.
+    Interrupts,
+    /// 0.3 seconds in which nothing happens.
+    Sleep,
+    /// Ruby code.
+    Call(Opaque<Proc>),
+}
+
+/// The faults that are injected. Locked in hooks, too, but only ever for a moment.
+static FAULTS: Mutex<Vec<(String, Fault)>> = Mutex::new(Vec::new());
+
+fn faults() -> MutexGuard<'static, Vec<(String, Fault)>> {
+    FAULTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets `fault` happen at `place`: a denial always, everything else once.
+pub fn inject(place: String, fault: Fault) {
+    faults().push((place, fault));
+}
+
+/// Forgets all faults.
+pub fn clear() {
+    faults().clear();
+}
+
+/// Whether something is to be treated as if it were missing.
+pub fn denied(what: &str) -> bool {
+    faults().iter().any(|(place, fault)| place == what && matches!(fault, Fault::Denial))
+}
+
+/// The time of the system's clock; before 1970 while "clock" is denied.
+pub fn time(now: SystemTime) -> SystemTime {
+    if denied("clock") { SystemTime::UNIX_EPOCH - Duration::from_secs(86_400) } else { now }
+}
+
+/// A place at which a fault can be injected.
+pub fn point(place: &'static str) {
+    let fault = {
+        let mut faults = faults();
+        let index = faults.iter().position(|(other, fault)| other == place && !matches!(fault, Fault::Denial));
+        index.map(|index| faults.remove(index).1)
+    };
+    if let Some(fault) = fault {
+        commit(fault, place);
+    }
+}
+
+fn commit(fault: Fault, place: &str) {
+    match fault {
+        // Not by the macro, which clippy forbids for good reasons.
+        Fault::Panic => std::panic::panic_any(format!("injected at {place}")),
+        Fault::Denial => {}
+        // SAFETY: not allowed here, which is what the trap has to notice.
+        Fault::Allocation => drop(unsafe { rb_sys::rb_ary_new_capa(0) }),
+        Fault::Lock => drop(collector::hooked()),
+        // SAFETY: as above.
+        Fault::Interrupts => unsafe { rb_sys::rb_thread_check_ints() },
+        Fault::Sleep => std::thread::sleep(Duration::from_millis(300)),
+        Fault::Call(block) => {
+            let Ok(ruby) = Ruby::get() else { return };
+            let outcome = ruby.get_inner(block).call::<_, magnus::Value>(());
+            if let Err(error) = outcome {
+                eprintln!("the block injected at {place} has failed: {error}");
+            }
+        }
+    }
+}
+
+/// Keeps `block` alive for good.
+pub fn call(ruby: &Ruby, block: Proc) -> Fault {
+    ruby.gc_register_mark_object(block.as_value());
+    Fault::Call(Opaque::from(block))
+}

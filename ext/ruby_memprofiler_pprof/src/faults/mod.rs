@@ -1,0 +1,57 @@
+//! Faults that specs provoke, and traps for what a hook must not do. All of it only with the feature `faults`, which no
+//! released library has; without it, these are functions that do nothing.
+
+#[cfg(feature = "faults")]
+mod allocator;
+#[cfg(feature = "faults")]
+pub mod api;
+#[cfg(feature = "faults")]
+mod injection;
+#[cfg(feature = "faults")]
+mod trap;
+
+#[cfg(feature = "faults")]
+pub use injection::{denied, point, time};
+#[cfg(feature = "faults")]
+pub use trap::{InHook, blocks, panicked};
+
+#[cfg(not(feature = "faults"))]
+pub use none::{InHook, blocks, denied, panicked, point, time};
+
+#[cfg(not(feature = "faults"))]
+mod none {
+    /// A place at which a fault can be injected.
+    #[inline(always)]
+    pub fn point(_place: &'static str) {}
+
+    /// Whether something is to be treated as if it were missing.
+    #[inline(always)]
+    pub fn denied(_what: &str) -> bool {
+        false
+    }
+
+    /// The time of the system's clock.
+    #[inline(always)]
+    pub fn time(now: std::time::SystemTime) -> std::time::SystemTime {
+        now
+    }
+
+    /// Exists while a hook runs.
+    pub struct InHook;
+
+    impl InHook {
+        /// Sets the traps.
+        #[inline(always)]
+        pub fn enter(_hook: &'static str) -> Self {
+            Self
+        }
+    }
+
+    /// Before what may wait for another thread.
+    #[inline(always)]
+    pub fn blocks(_what: &'static str) {}
+
+    /// After a panic was caught.
+    #[inline(always)]
+    pub fn panicked(_place: &'static str) {}
+}

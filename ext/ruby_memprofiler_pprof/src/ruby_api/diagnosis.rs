@@ -1,0 +1,43 @@
+//! What the gem finds out about the Ruby it runs in, for `ruby_memprofiler_pprof doctor`.
+
+use super::collector::check_ractors;
+use crate::collector::walker;
+use crate::vm::{RUBY_MAJOR, RUBY_MINOR, marks, quirks::Quirks};
+use magnus::{Error, RArray, RHash, RModule, Ruby, function, prelude::*};
+
+/// Defines the function.
+pub fn init(module: RModule) -> Result<(), Error> {
+    module.singleton_class()?.define_private_method("diagnose", function!(diagnose, 0))
+}
+
+/// What is supported, as a Hash; tests the walker if that was not done yet.
+fn diagnose(ruby: &Ruby) -> Result<RHash, Error> {
+    check_ractors(ruby)?;
+    walker::check(ruby)?;
+    let hash = ruby.hash_new();
+    hash.aset(ruby.to_symbol("built_for"), format!("{RUBY_MAJOR}.{RUBY_MINOR}"))?;
+    hash.aset(ruby.to_symbol("walker_failure"), walker::failure())?;
+    let modes = ruby.ary_new();
+    if marks::Marks::find(ruby).is_some() {
+        modes.push(ruby.to_symbol("mark_bits"))?;
+    }
+    modes.push(ruby.to_symbol("freeobj"))?;
+    hash.aset(ruby.to_symbol("liveness"), modes)?;
+    let collector = marks::active_collector().map_or_else(|| "default".into(), std::ffi::CStr::to_string_lossy);
+    hash.aset(ruby.to_symbol("garbage_collector"), collector.as_ref())?;
+    hash.aset(ruby.to_symbol("waiting_threads_known"), cfg!(ruby_gte_3_2))?;
+    hash.aset(ruby.to_symbol("quirks"), quirks(ruby)?)?;
+    Ok(hash)
+}
+
+fn quirks(ruby: &Ruby) -> Result<RArray, Error> {
+    let list = ruby.ary_new();
+    for (name, meaning, present) in Quirks::current(ruby)?.all() {
+        let quirk = ruby.hash_new();
+        quirk.aset(ruby.to_symbol("name"), name)?;
+        quirk.aset(ruby.to_symbol("meaning"), meaning)?;
+        quirk.aset(ruby.to_symbol("present"), present)?;
+        list.push(quirk)?;
+    }
+    Ok(list)
+}

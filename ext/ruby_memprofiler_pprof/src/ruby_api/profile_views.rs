@@ -1,0 +1,138 @@
+//! `MemprofilerPprof::Profile`: the part of it that adds up, for reports, graphs and other formats.
+
+use super::errors;
+use super::profile::{Profile, optional};
+use crate::vm::threads::without_gvl;
+use magnus::typed_data::Obj;
+use magnus::{Error, Module, RArray, RClass, RString, Ruby, TryConvert, method};
+use memprofiler_core::analysis::{self, By, Estimator, Group, Sum, TreeOptions};
+use std::sync::Arc;
+
+/// Defines the methods.
+pub fn init(class: RClass) -> Result<(), Error> {
+    class.define_private_method("native_total", method!(total, 1))?;
+    class.define_private_method("native_top", method!(top, 2))?;
+    class.define_private_method("native_tree", method!(tree, 5))?;
+    class.define_private_method("native_folded", method!(folded, 1))?;
+    class.define_private_method("native_speedscope", method!(speedscope, 2))?;
+    class.define_private_method("native_flamegraph", method!(flamegraph, 3))
+}
+
+fn check_column(ruby: &Ruby, this: &Profile, column: usize) -> Result<(), Error> {
+    if column < this.0.header().sample_types.len() {
+        return Ok(());
+    }
+    Err(Error::new(ruby.exception_index_error(), format!("there is no column {column}")))
+}
+
+fn by(ruby: &Ruby, name: &str) -> Result<By, Error> {
+    match name {
+        "method" => Ok(By::Method),
+        "line" => Ok(By::Line),
+        "file" => Ok(By::File),
+        "gem" => Ok(By::Gem),
+        "class" => Ok(By::Class),
+        _ => Err(Error::new(ruby.exception_arg_error(), format!("nothing can be added up by {name}"))),
+    }
+}
+
+/// [value, variance, samples], the last two nil if they are not known
+fn estimate(sum: Sum, known: bool) -> (i64, Option<f64>, Option<f64>) {
+    (sum.value, known.then_some(sum.variance), known.then_some(sum.samples))
+}
+
+fn total(ruby: &Ruby, this: Obj<Profile>, column: usize) -> Result<(i64, Option<f64>, Option<f64>), Error> {
+    check_column(ruby, &this, column)?;
+    let estimator = Estimator::new(&this.0, column);
+    Ok(estimate(estimator.total(), estimator.knows_error()))
+}
+
+/// [name, file, line, function]
+fn group(ruby: &Ruby, group: &Group) -> RArray {
+    let array = ruby.ary_new_capa(6);
+    let fields = [Some(&group.name), group.file.as_ref()];
+    // Pushing to an Array of one's own does not fail.
+    let _ = fields.into_iter().try_for_each(|field| array.push(optional(ruby, field)));
+    let _ = array.push(group.line);
+    let _ = array.push(optional(ruby, group.function.as_ref()));
+    array
+}
+
+/// [name, file, line, function, flat, cumulative] of each site
+fn top(ruby: &Ruby, this: Obj<Profile>, column: usize, by_name: String) -> Result<RArray, Error> {
+    check_column(ruby, &this, column)?;
+    let (profile, by) = (Arc::clone(&this.0), by(ruby, &by_name)?);
+    let known = Estimator::new(&profile, column).knows_error();
+    let sites = without_gvl(move || analysis::top(&profile, column, by));
+    let array = ruby.ary_new_capa(sites.len());
+    for site in &sites {
+        let row = group(ruby, &site.group);
+        row.push(estimate(site.flat, known))?;
+        row.push(estimate(site.cumulative, known))?;
+        array.push(row)?;
+    }
+    Ok(array)
+}
+
+/// [nodes, groups]: of each node [parent, group or nil, flat, cumulative], of each group [name, file, line, function]
+fn tree(
+    ruby: &Ruby,
+    this: Obj<Profile>,
+    column: usize,
+    by_name: String,
+    classes: bool,
+    min_fraction: f64,
+    max_depth: u32,
+) -> Result<RArray, Error> {
+    check_column(ruby, &this, column)?;
+    let options = TreeOptions { by: by(ruby, &by_name)?, classes, min_fraction, max_depth };
+    let profile = Arc::clone(&this.0);
+    let known = Estimator::new(&profile, column).knows_error();
+    let (nodes, groups) = without_gvl(move || analysis::tree(&profile, column, options));
+    let array = ruby.ary_new_capa(nodes.len());
+    for node in &nodes {
+        array.push((node.parent, node.group, estimate(node.flat, known), estimate(node.cumulative, known)))?;
+    }
+    let result = ruby.ary_new();
+    result.push(array)?;
+    result.push(ruby.ary_from_iter(groups.iter().map(|each| group(ruby, each))))?;
+    Ok(result)
+}
+
+fn folded(ruby: &Ruby, this: Obj<Profile>, column: usize) -> Result<RString, Error> {
+    check_column(ruby, &this, column)?;
+    let profile = Arc::clone(&this.0);
+    Ok(ruby.str_new(&without_gvl(move || analysis::folded(&profile, column))))
+}
+
+fn speedscope(ruby: &Ruby, this: Obj<Profile>, name: String, exporter: String) -> Result<RString, Error> {
+    let profile = Arc::clone(&this.0);
+    let json = without_gvl(move || analysis::speedscope(&profile, &name, &exporter));
+    json.map(|json| ruby.str_new(&json)).map_err(|error| errors::profile(ruby, error.to_string()))
+}
+
+fn profiles(array: RArray) -> Result<Vec<Arc<analysis::Profile>>, Error> {
+    array.into_iter().map(|other| Ok(Arc::clone(&Obj::<Profile>::try_convert(other)?.0))).collect()
+}
+
+/// JSON, see the core's `flamegraph`; or, if one of the others cannot be shown with this one, [its index, why]
+type Flamegraph = (Option<RString>, Option<(usize, String)>);
+
+fn flamegraph(
+    ruby: &Ruby,
+    this: Obj<Profile>,
+    others: RArray,
+    by_name: String,
+    min_fraction: f64,
+) -> Result<Flamegraph, Error> {
+    let (first, others, by) = (Arc::clone(&this.0), profiles(others)?, by(ruby, &by_name)?);
+    let json = without_gvl(move || {
+        let all: Vec<&analysis::Profile> =
+            std::iter::once(&*first).chain(others.iter().map(|other| &**other)).collect();
+        analysis::flamegraph(&all, by, min_fraction)
+    });
+    Ok(match json {
+        Ok(json) => (Some(ruby.str_new(&json)), None),
+        Err(error) => (None, Some((error.index, error.to_string()))),
+    })
+}

@@ -1,0 +1,34 @@
+//! `MemprofilerPprof.without_profiling`.
+
+use super::settle_class;
+use crate::collector::mute::Mute;
+use crate::vm::threads;
+use magnus::prelude::*;
+use magnus::typed_data::Obj;
+use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, Value, function};
+use std::cell::Cell;
+
+/// Holds the mute of a block, on whose machine stack alone it is known: if the fiber is abandoned in the middle of the
+/// block, the GC ends the mute, and not that of a fiber that comes to lie in the same place.
+#[derive(TypedData)]
+#[magnus(class = "MemprofilerPprof::MutedBlock", free_immediately)]
+struct MutedBlock(Cell<Option<Mute>>);
+
+impl DataTypeFunctions for MutedBlock {}
+
+/// Defines the function.
+pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
+    module.define_class("MutedBlock", ruby.class_object())?;
+    settle_class::<MutedBlock>(ruby);
+    module.funcall::<_, _, Value>("private_constant", ("MutedBlock",))?;
+    module.define_module_function("without_profiling", function!(without_profiling, 0))
+}
+
+/// Calls the block; what this thread or fiber allocates meanwhile is not sampled.
+fn without_profiling(ruby: &Ruby) -> Result<Value, Error> {
+    let mute = Mute::new(threads::current_context());
+    let block: Obj<MutedBlock> = ruby.obj_wrap(MutedBlock(Cell::new(Some(mute))));
+    let result = ruby.yield_values(());
+    drop(block.0.take());
+    result
+}
