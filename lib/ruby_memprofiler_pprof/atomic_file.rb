@@ -8,20 +8,21 @@ module MemprofilerPprof
     FLAGS = File::WRONLY | File::CREAT | File::EXCL | File::NOFOLLOW | File::BINARY
     # A profile tells the names of the program's classes and files: for its owner only.
     MODE = 0o600
+    DIRECTORY_MODE = 0o700
     # What a number that makes a name unique is put in front of.
     EXTENSION = /(?:\.pb)?\.[^.]*\z/
-    private_constant :FLAGS, :MODE, :EXTENSION
+    private_constant :FLAGS, :MODE, :DIRECTORY_MODE, :EXTENSION
 
     class << self
-      # Writes a new file. Makes the directory if need be. Where the name is taken, a number is put into it: "a.pprof",
-      # "a-1.pprof", …
+      # Writes a new file. Makes the directory if need be, which only its owner can enter. Where the name is taken, a
+      # number is put into it: "a.pprof", "a-1.pprof", …
       #
       # @param path [String]
       # @param bytes [String]
       # @return [String] the name under which the file is
       # @raise [SystemCallError] when it cannot be written; nothing of it is left behind
       def create(path, bytes)
-        make_directory(File.dirname(path))
+        make_directory(File.dirname(path), DIRECTORY_MODE)
         with_temporary(path, bytes) { |temporary| names(path).find { |name| publish(temporary, name) } }
       end
 
@@ -33,7 +34,7 @@ module MemprofilerPprof
       # @raise [SystemCallError] when it cannot be written; what was there is as it was
       def write(path, bytes)
         path = File.path(path)
-        if File.exist?(path)
+        if File.exist?(path) && !planted?(path)
           # A link stays one, and what is no file (/dev/stdout, a pipe) cannot be replaced but written to.
           path = File.realpath(path)
           return File.binwrite(path, bytes) unless File.file?(path)
@@ -43,12 +44,22 @@ module MemprofilerPprof
 
       private
 
-      def make_directory(path)
+      # Whether somebody else may have put a link or pipe there, in a directory such as /tmp: then it is not used but
+      # replaced, or the system refuses that. The kernel's rule for links (fs.protected_symlinks) where it has one.
+      def planted?(path)
+        directory = File.stat(File.dirname(path))
+        return false unless directory.sticky? && directory.world_writable?
+
+        ![Process.euid, directory.uid].include?(File.lstat(path).uid)
+      end
+
+      # The parents of a directory may have other uses: they get the mode that the umask says.
+      def make_directory(path, mode = 0o777)
         return if File.directory?(path)
 
         parent = File.dirname(path)
         make_directory(parent) unless parent == path
-        Dir.mkdir(path)
+        Dir.mkdir(path, mode)
       rescue Errno::EEXIST
         # Another thread or process was faster, or there is a file in the way.
         raise unless File.directory?(path)

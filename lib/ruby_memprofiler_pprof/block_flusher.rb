@@ -40,11 +40,10 @@ module MemprofilerPprof
     # @param on_flush [#call, nil] is called with each {ProfileData}, in the flusher's thread, the last time in the
     #   thread that stops it. What it raises is logged, and that profile is lost
     # @param priority [Integer, nil] Thread#priority of the flusher's thread, -3..3
-    # @param yield_gvl [Boolean] as for {Collector#flush}
-    # @param proactively_yield_gvl [Boolean] as for {Collector#flush}
+    # @param flush_options [Hash{Symbol => Object}] keywords for each {Collector#flush}, such as `gc`, `max_hold` or
+    #   `sample_type_names`
     # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
-    def initialize(collector, interval: 30, logger: nil, on_flush: nil, priority: nil,
-                   yield_gvl: true, proactively_yield_gvl: true)
+    def initialize(collector, interval: 30, logger: nil, on_flush: nil, priority: nil, **flush_options)
       @collector = collector
       expect(:collector, collector, "a MemprofilerPprof::Collector") { collector.respond_to?(:flush) }
       @interval = positive(interval)
@@ -52,7 +51,8 @@ module MemprofilerPprof
       @on_flush = on_flush
       expect(:on_flush, on_flush, "nil or something to call") { on_flush.nil? || on_flush.respond_to?(:call) }
       expect(:priority, priority, "nil or an Integer") { priority.nil? || priority.is_a?(Integer) }
-      @flush_options = { yield_gvl: yield_gvl, proactively_yield_gvl: proactively_yield_gvl }.freeze
+      Collector.check_flush_options(**flush_options)
+      @flush_options = flush_options
       @thread = PeriodicThread.new(interval, name: "ruby_memprofiler_pprof flusher", priority: priority) { flush }
     end
 
@@ -99,6 +99,14 @@ module MemprofilerPprof
       self
     end
 
+    # Has the flusher's thread flush at once, also in a pause, and does not wait for it. Harmless if it does not run.
+    # @return [self]
+    # @raise [ThreadError] in a signal handler, as {#stop!}; see the setting `dump_on`
+    def flush_soon
+      @thread.work_soon if running?
+      self
+    end
+
     # @return [Boolean] between {#pause} and {#unpause}
     def paused?
       @thread.paused?
@@ -141,7 +149,12 @@ module MemprofilerPprof
         deliver(profile) if was_running || !empty?(profile)
       end
     rescue *SURVIVABLE => e
-      log(:error, "flushing failed: #{e.class}: #{e.message} (#{e.backtrace&.first})")
+      failed(e, "flushing failed: #{e.class}: #{e.message} (#{e.backtrace&.first})")
+    end
+
+    # What is done when a profile is lost; a subclass does something more.
+    def failed(_error, message)
+      log(:error, message)
     end
 
     def empty?(profile)

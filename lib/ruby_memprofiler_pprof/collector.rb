@@ -6,7 +6,7 @@ module MemprofilerPprof
   #
   # @!method initialize(sample_rate: 0.01, max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp,
   #     liveness: :auto, max_frames: 1000, max_stack_bytes: 67_108_864, object_class: true, object_age: false,
-  #     sample_type_names: :ruby, pretty_backtraces: true, seed: nil)
+  #     labels: true, thread_names: false, sample_type_names: :ruby, pretty_backtraces: true, seed: nil)
   #   @param sample_rate [Numeric] the fraction of allocations to sample, 0.0..1.0
   #   @param max_heap_samples [Integer] the most live samples to keep, from 1. Past it every other sample is dropped and
   #     the rate halved, which keeps the estimates unbiased; the rate climbs back when few live samples are left
@@ -21,19 +21,26 @@ module MemprofilerPprof
   #     dead objects are told under `(stack not kept)`, and live samples are thinned if need be
   #   @param object_class [Boolean] whether samples carry the label `class`
   #   @param object_age [Boolean] whether samples carry the numeric label `gc_age`: garbage collections survived
+  #   @param labels [Boolean] whether samples carry the labels of {MemprofilerPprof.with_labels}
+  #   @param thread_names [Boolean] whether samples carry a label `thread`: the name that the thread which allocated has
+  #     at the next flush. The main thread is called `main` unless it has another; a nameless thread gives no label, and
+  #     a label of the program's with this key goes before.
   #   @param sample_type_names [Symbol] `:ruby`, or `:go` for servers that know only Go's names
   #   @param pretty_backtraces [Boolean] whether methods are called `Foo#bar` rather than `bar`
   #   @param seed [Integer, nil] makes the choice of samples reproducible
   #   @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
-  # @!method start
-  #   Begins to sample. Harmless if it runs already.
+  # @!method start(only: nil)
+  #   Begins to sample. Harmless if it runs already; then the argument changes nothing.
+  #   @param only [Symbol, nil] whose allocations to sample: `:thread` those of the calling thread, in all its fibers,
+  #     `:fiber` those of the calling fiber, nil everybody's
   #   @return [self]
+  #   @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
   #   @raise [RactorError] off the main Ractor, or where this Ruby's own bugs forbid it
   # @!method stop
   #   Ends sampling. Deaths are followed until the next flush, which tells what is alive then.
   #   @return [self]
   # @!method flush(yield_gvl: true, proactively_yield_gvl: true, gc: false, min_age: 0, max_hold: 0.0005,
-  #     max_duration: 10)
+  #     max_duration: 10, reader: 0, sample_type_names: nil, default_sample_type: :retained_size)
   #   Takes a profile of the objects alive now and of the allocations since the last flush.
   #   @param yield_gvl [Boolean] whether to encode and compress while other threads run
   #   @param proactively_yield_gvl [Boolean] whether to let other threads run between slices of the rest
@@ -42,8 +49,29 @@ module MemprofilerPprof
   #   @param max_hold [Numeric] for how many seconds at a time to keep the GVL when another thread wants it
   #   @param max_duration [Numeric] after how many seconds to let no other thread run any more; the nearer, the longer
   #     the GVL is kept at a time
+  #   @param reader [Integer, nil] whose last flush it is that allocations are told since: 0, or a number from
+  #     {#open_reader}. nil tells what 0 would be told and leaves it to be told again
+  #   @param sample_type_names [Symbol, nil] `:ruby` or `:go`; nil is the collector's option
+  #   @param default_sample_type [Symbol] the value that viewers show first: `:allocations`, `:allocations_size`,
+  #     `:retained_objects` or `:retained_size`, whatever they are called in the profile
   #   @return [ProfileData]
   #   @raise [NotStartedError] if the collector was never started
+  #   @raise [InternalError] after a bug of the gem's own
+  # @!method open_reader
+  #   Makes one more reader: a flush for it tells the allocations since its own last flush, or since now, whatever other
+  #   readers are told meanwhile.
+  #   @return [Integer] what to pass to {#flush} as `reader`
+  #   @raise [Error] if there are 8 already
+  # @!method close_reader(reader)
+  #   Forgets a reader; its number may be used again.
+  #   @param reader [Integer] from {#open_reader}
+  #   @return [nil]
+  #   @raise [ArgumentError, TypeError] if it is not open
+  # @!method only
+  #   @return [Symbol, nil] what {#start} was told
+  # @!method self.check_flush_options(...)
+  #   Raises what {#flush} would raise for these keywords.
+  #   @api private
   # @!method running?
   #   @return [Boolean] whether allocations are sampled
   # @!method live_heap_samples_count
@@ -54,7 +82,7 @@ module MemprofilerPprof
   #   @return [Integer] how many objects it marked
   # @!method stats
   #   @return [Hash{Symbol => Object}] figures about the collector itself
-  # @!method start!
+  # @!method start!(only: nil)
   #   The same as {#start}.
   #   @return [self]
   # @!method stop!
@@ -85,6 +113,10 @@ module MemprofilerPprof
   #   @return [Boolean] see {#initialize}
   # @!attribute [rw] object_age
   #   @return [Boolean] see {#initialize}
+  # @!attribute [rw] labels
+  #   @return [Boolean] see {#initialize}
+  # @!attribute [rw] thread_names
+  #   @return [Boolean] see {#initialize}
   # @!attribute [rw] sample_type_names
   #   @return [Symbol] see {#initialize}
   # @!attribute [rw] pretty_backtraces
@@ -108,11 +140,12 @@ module MemprofilerPprof
 
     # Samples while the block runs. Stops in any case, so that nothing goes on if the block raises.
     #
+    # @param only [Symbol, nil] as for {#start}
     # @return [ProfileData] of what the block allocated, and of what is alive of it
-    def profile
+    def profile(only: nil)
       raise ArgumentError, "profile needs a block" unless block_given?
 
-      start
+      start(only: only)
       begin
         yield
       ensure

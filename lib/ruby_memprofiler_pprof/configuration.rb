@@ -1,122 +1,202 @@
 # frozen_string_literal: true
 
-require "ruby_memprofiler_pprof/file_pattern"
+require "ruby_memprofiler_pprof/configuration/settings"
 
 module MemprofilerPprof
-  # The settings in the environment, `RUBY_MEMPROFILER_PPROF_*`, as keyword arguments for {Collector} and {FileFlusher}.
-  # What is not set, or empty, is left out, so that the defaults are theirs.
+  # The settings of this process, from all sources. Where several have one, the first of these counts:
+  #
+  # 1. an argument of {MemprofilerPprof.start}, {MemprofilerPprof.flush} or {MemprofilerPprof.profile}
+  # 2. the environment, `RUBY_MEMPROFILER_PPROF_*`, which is also where the command line puts its options: whoever runs
+  #    the program has the last word, without changing it
+  # 3. {MemprofilerPprof.configure}
+  # 4. what a framework's integration says (Rails' `config.memprofiler_pprof`)
+  # 5. the default
+  #
+  # Each setting has a reader, and inside {MemprofilerPprof.configure} a writer; elsewhere a configuration is frozen.
   #
   # @example
   #   configuration = MemprofilerPprof::Configuration.from_env
   #   collector = MemprofilerPprof::Collector.new(**configuration.collector_options)
   #   MemprofilerPprof::FileFlusher.new(collector, **configuration.flusher_options).start!
   class Configuration
-    # What every variable's name begins with.
-    PREFIX = "RUBY_MEMPROFILER_PPROF_"
+    # Where a setting can come from, most important first.
+    SOURCES = %i[argument environment configure framework].freeze
 
-    # A kind of value: what is allowed, in words, and how text becomes a value (nil if it cannot).
-    Type = Struct.new(:allowed, :parser) do
-      # @param text [String]
-      # @return [Object, nil]
-      def parse(text)
-        parser.call(text)
-      rescue ArgumentError
-        nil
-      end
-    end
+    # Variables that mean something to other parts of the gem: {RSpec.rank_examples}.
+    ELSEWHERE = ["#{PREFIX}RANK_EXAMPLES"].freeze
+    private_constant :ELSEWHERE
 
-    # A variable: its name without the prefix, the keyword that it sets, the kind of value, the default (which is the
-    # keyword's; here only to be read by people) and what it is for.
-    Setting = Struct.new(:name, :keyword, :type, :default, :purpose) do
-      # @return [String] the whole name of the variable
-      def variable
-        PREFIX + name
-      end
-    end
-
-    rate = Type.new("a number from 0 to 1", ->(text) { Float(text).then { |value| value if value.between?(0, 1) } })
-    seconds = Type.new("a number of seconds above 0",
-                       ->(text) { Float(text).then { |value| value if value.positive? && value.finite? } })
-    integer = Type.new("an integer", ->(text) { Integer(text, 10) })
-    seed = Type.new("an integer from 0", ->(text) { Integer(text, 10).then { |value| value unless value.negative? } })
-    count = Type.new("an integer above 0", ->(text) { Integer(text, 10).then { |value| value if value.positive? } })
-    booleans = { "true" => true, "1" => true, "yes" => true, "on" => true,
-                 "false" => false, "0" => false, "no" => false, "off" => false }
-    boolean = Type.new("true or false", ->(text) { booleans[text.downcase] })
-    one_of = ->(*names) { Type.new("one of #{names.join(", ")}", ->(text) { text.to_sym if names.include?(text) }) }
-    pattern = Type.new("a file name, in which #{FilePattern::KEYS.map { |key| "%{#{key}}" }.join(" ")} are filled in",
-                       ->(text) { FilePattern.new(text).to_s })
-
-    methods = one_of.call("cfp", "profile_frames", "backtrace_locations")
-    liveness = one_of.call("auto", "freeobj", "mark_bits")
-    names = one_of.call("ruby", "go")
-
-    # The variables that set up the collector.
-    COLLECTOR_SETTINGS = [
-      ["SAMPLE_RATE", :sample_rate, rate, "0.01", "fraction of the allocations that is sampled"],
-      ["MAX_HEAP_SAMPLES", :max_heap_samples, count, "50000", "most live samples kept"],
-      ["TRACK_ALLOCATIONS", :track_allocations, boolean, "true", "count allocations too, not only live objects"],
-      ["BT_METHOD", :bt_method, methods, "cfp", "how stacks are read"],
-      ["LIVENESS", :liveness, liveness, "auto", "how the death of an object is noticed"],
-      ["MAX_FRAMES", :max_frames, count, "1000", "deeper stacks are truncated"],
-      ["MAX_STACK_BYTES", :max_stack_bytes, count, "67108864", "about the most memory for stored stacks"],
-      ["OBJECT_CLASS", :object_class, boolean, "true", "label each sample with the object's class"],
-      ["OBJECT_AGE", :object_age, boolean, "false", "label each sample with the GCs survived"],
-      ["SAMPLE_TYPE_NAMES", :sample_type_names, names, "ruby", "what the values are called"],
-      ["PRETTY_BACKTRACES", :pretty_backtraces, boolean, "true", "call methods Foo#bar rather than bar"],
-      ["SEED", :seed, seed, "random", "makes the sampling reproducible"]
-    ].map { |row| Setting.new(*row).freeze }.freeze
-
-    # The variables that set up the flusher.
-    FLUSHER_SETTINGS = [
-      ["FILE_PATTERN", :pattern, pattern, "tmp/profiles/mem-%{pid}-%{isotime}.pprof", "where profiles go"],
-      ["INTERVAL", :interval, seconds, "30", "time between two profiles"],
-      ["PRIORITY", :priority, integer, "0", "of the thread that writes them, -3 to 3"],
-      ["YIELD_GVL", :yield_gvl, boolean, "true", "let other threads run while a profile is encoded"],
-      ["PROACTIVELY_YIELD_GVL", :proactively_yield_gvl, boolean, "true", "let others run between its slices"]
-    ].map { |row| Setting.new(*row).freeze }.freeze
-
-    # @return [Hash{Symbol => Object}] keyword arguments for {Collector#initialize}
-    attr_reader :collector_options
-    # @return [Hash{Symbol => Object}] keyword arguments for {FileFlusher#initialize}
-    attr_reader :flusher_options
     # @return [Array<String>] variables with the prefix that mean nothing, probably misspelt
     attr_reader :unknown
+    # @return [Hash{Symbol => Object}] what was assigned to this copy
+    # @api private
+    attr_reader :assigned
 
     # @param env [ENV, Hash{String => String}]
     # @return [Configuration]
     # @raise [ArgumentError] naming the variable, its value and what is allowed
     def self.from_env(env = ENV)
-      new(env.to_h)
+      new(env.to_h).freeze
     end
 
-    # @return [Array<Setting>] all variables
-    def self.settings
-      COLLECTOR_SETTINGS + FLUSHER_SETTINGS
+    # @return [Setting, nil]
+    # @api private
+    def self.find(keyword)
+      settings.find { |setting| setting.keyword == keyword }
+    end
+
+    # @param word [String]
+    # @param words [Array<String>]
+    # @return [String] " (did you mean …?)" with one of those words, or nothing
+    # @api private
+    def self.suggestion(word, words)
+      found = words.find { |other| other.downcase.end_with?("_#{word.downcase}") }
+      # Ruby loads it at its start, unless told otherwise; requiring it would activate a gem.
+      found ||= DidYouMean::SpellChecker.new(dictionary: words).correct(word).first if defined?(DidYouMean)
+      found ? " (did you mean #{found}?)" : ""
     end
 
     # @api private
-    def initialize(env)
-      @collector_options = read(COLLECTOR_SETTINGS, env)
-      @flusher_options = read(FLUSHER_SETTINGS, env)
-      known = self.class.settings.map(&:variable)
+    def initialize(env = {})
+      @values = SOURCES.to_h { |source| [source, {}] }.merge(environment: read(env))
+      known = self.class.settings.map(&:variable) + ELSEWHERE
       @unknown = env.keys.select { |name| name.start_with?(PREFIX) } - known
+      @assigned = {}
+    end
+
+    settings.each do |setting|
+      class_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+        def #{setting.keyword} = self[:#{setting.keyword}]       # def sample_rate = self[:sample_rate]
+        def #{setting.keyword}=(value)                           # def sample_rate=(value)
+          assign(:#{setting.keyword}, value)                     #   assign(:sample_rate, value)
+        end                                                      # end
+      RUBY
+    end
+
+    # @param keyword [Symbol] the name of a setting
+    # @return [Object] the value in force
+    # @raise [ArgumentError] if there is no such setting
+    def [](keyword)
+      source = source(keyword)
+      source == :default ? self.class.find(keyword).default_value : @values[source][keyword]
+    end
+
+    # @param keyword [Symbol] the name of a setting
+    # @return [Symbol] where its value comes from: one of {SOURCES}, or :default
+    # @raise [ArgumentError] if there is no such setting
+    def source(keyword)
+      unknown!(keyword) unless self.class.find(keyword)
+      SOURCES.find { |source| @values[source].key?(keyword) } || :default
+    end
+
+    # @return [Hash{Symbol => Object}] keyword arguments for {Collector#initialize}, without those left at their default
+    def collector_options
+      options(COLLECTOR_SETTINGS)
+    end
+
+    # @return [Hash{Symbol => Object}] keyword arguments for {Collector#flush}, likewise
+    def flush_options
+      options(FLUSH_SETTINGS)
+    end
+
+    # @return [Hash{Symbol => Object}] keyword arguments for {FileFlusher#initialize}, likewise
+    def flusher_options
+      options(FLUSH_SETTINGS + FLUSHER_SETTINGS)
+    end
+
+    # @return [Hash{Symbol => Object}] every setting with its value
+    def to_h
+      self.class.settings.to_h { |setting| [setting.keyword, self[setting.keyword]] }
+    end
+
+    # A configuration in which one source says something else, too.
+    # @param source [Symbol] one of {SOURCES}
+    # @param settings [Hash{Symbol => Object}] nil takes back what the source said
+    # @return [Configuration]
+    # @api private
+    def merge(source, settings)
+      checked = settings.to_h { |keyword, value| [keyword, check(keyword, value)] }
+      dup.replace(source, @values[source].merge(checked).compact).freeze
+    end
+
+    # @return [Configuration] in which that source says nothing
+    # @api private
+    def without(source)
+      dup.replace(source, {}).freeze
+    end
+
+    # @return [String] for people: what differs from the defaults
+    def inspect
+      settings = self.class.settings.reject { |setting| source(setting.keyword) == :default }
+      "#<#{[self.class, *settings.map { |setting| "#{setting.keyword}=#{self[setting.keyword].inspect}" }].join(" ")}>"
+    end
+
+    protected
+
+    def replace(source, settings)
+      @values = @values.merge(source => settings.freeze).freeze
+      @assigned = {}.freeze
+      self
     end
 
     private
 
-    def read(settings, env)
-      settings.each_with_object({}) do |setting, options|
+    def initialize_copy(_)
+      @assigned = {}
+    end
+
+    def assign(keyword, value)
+      raise FrozenError.new("set #{keyword} in a block of MemprofilerPprof.configure", receiver: self) if frozen?
+
+      value = check(keyword, value)
+      @assigned[keyword] = value
+      @values = @values.merge(configure: @values[:configure].merge(keyword => value).compact)
+    end
+
+    def check(keyword, value)
+      setting = self.class.find(keyword) || unknown!(keyword)
+      return if value.nil?
+
+      checked = setting.type.cast(value)
+      raise ArgumentError, "#{keyword} must be #{setting.type.allowed}, got #{value.inspect}" if checked.nil?
+
+      checked
+    end
+
+    def options(settings)
+      set = settings.map(&:keyword).reject { |keyword| source(keyword) == :default }
+      set.to_h { |keyword| [keyword, self[keyword]] }
+    end
+
+    def read(env)
+      self.class.settings.each_with_object({}) do |setting, values|
         text = env[setting.variable].to_s.strip
-        options[setting.keyword] = value(setting, text) unless text.empty?
+        values[setting.keyword] = parse(setting, text) unless text.empty?
       end
     end
 
-    def value(setting, text)
+    def parse(setting, text)
       value = setting.type.parse(text)
       return value unless value.nil?
 
       raise ArgumentError, "#{setting.variable} must be #{setting.type.allowed}, got #{text.inspect}"
+    end
+
+    def unknown!(keyword)
+      names = self.class.settings.map { |setting| setting.keyword.to_s }
+      suggestion = self.class.suggestion(keyword.to_s, names)
+      raise ArgumentError, "there is no setting #{keyword}#{suggestion}; settings are #{names.join(", ")}"
+    end
+
+    # A misspelt setting is told as such.
+    def method_missing(name, *arguments)
+      return super unless name.match?(/\A[a-z]\w*=?\z/) && arguments.size <= 1
+
+      unknown!(name.to_s.delete_suffix("="))
+    end
+
+    def respond_to_missing?(*)
+      false
     end
   end
 end

@@ -23,14 +23,14 @@ module MemprofilerPprof
     # @param pattern [String, Pathname] the names of the files, see {FilePattern}
     # @param interval [Numeric] seconds, as for {BlockFlusher#initialize}
     # @param logger [#error, #warn, #info, nil] as for {BlockFlusher#initialize}; each file is an `info`
+    # @param on_flush [#call, nil] is called with each {ProfileData} after it was written, or could not be; as for
+    #   {BlockFlusher#initialize}
     # @param priority [Integer, nil] as for {BlockFlusher#initialize}
-    # @param yield_gvl [Boolean] as for {Collector#flush}
-    # @param proactively_yield_gvl [Boolean] as for {Collector#flush}
+    # @param flush_options [Hash{Symbol => Object}] as for {BlockFlusher#initialize}
     # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
-    def initialize(collector, pattern: DEFAULT_PATTERN, interval: 30, logger: nil, priority: nil,
-                   yield_gvl: true, proactively_yield_gvl: true)
-      super(collector, interval: interval, logger: logger, priority: priority,
-                       yield_gvl: yield_gvl, proactively_yield_gvl: proactively_yield_gvl)
+    def initialize(collector, pattern: DEFAULT_PATTERN, interval: 30, logger: nil, on_flush: nil, priority: nil,
+                   **flush_options)
+      super(collector, interval: interval, logger: logger, on_flush: on_flush, priority: priority, **flush_options)
       self.pattern = pattern
       @pid = Process.pid
       @written = 0
@@ -50,14 +50,24 @@ module MemprofilerPprof
     private
 
     def deliver(profile)
+      write(profile)
+      super
+    end
+
+    def write(profile)
       restart_numbers unless @pid == Process.pid
       path = @pattern.expand(index: @written)
-      written = AtomicFile.create(path, profile.pprof_data)
+      path = AtomicFile.create(path, profile.pprof_data)
       @written += 1
-      log(:info, "wrote #{written}")
+      written(path, profile)
     rescue SystemCallError, IOError => e
-      log(:error, "cannot write #{path}: #{e.message}; the allocations since the last flush are lost " \
-                  "(#{profile.allocation_samples_count} samples), live objects will be in the next profile")
+      failed(e, "cannot write #{path}: #{e.message}; the allocations since the last flush are lost " \
+                "(#{profile.allocation_samples_count} samples), live objects will be in the next profile")
+    end
+
+    # What is done when a file is there; a subclass does something more.
+    def written(path, _profile)
+      log(:info, "wrote #{path}")
     end
 
     def restart_numbers

@@ -10,8 +10,9 @@ module MemprofilerPprof
   # - `%{index}`: how many profiles this process wrote before, from 0
   # - `%%`: a percent sign
   #
-  # As with Kernel#format, `%<index>05d` pads with zeros. A relative name is taken from the directory that is current
-  # when the pattern is made, so that a daemon or a program that changes directories goes on writing to the same place.
+  # As with Kernel#format, `%<index>05d` pads with zeros. By default a relative name is taken from the directory that
+  # is current when the pattern is made, so that a daemon or a program that changes directories goes on writing to the
+  # same place.
   class FilePattern
     # What can stand between the braces.
     KEYS = %i[pid isotime unixtime index].freeze
@@ -20,11 +21,13 @@ module MemprofilerPprof
     private_constant :DIRECTIVE
 
     # @param pattern [String, Pathname]
-    # @raise [ArgumentError] naming an unknown key and those allowed, or saying what else is wrong
+    # @param directory [String, nil] from which a relative name is taken; nil is the current one
+    # @raise [ArgumentError] naming an unknown key and those allowed, or saying what else is wrong: with a relative name
+    #   it may be that the current directory is gone
     # @raise [TypeError] if it is not a String or Pathname
-    def initialize(pattern)
+    def initialize(pattern, directory: nil)
       @pattern = to_path(pattern)
-      @directory = Dir.pwd
+      @directory = directory
       check
     end
 
@@ -56,12 +59,18 @@ module MemprofilerPprof
       reject("contains a null byte") if @pattern.include?("\0")
       reject("names a directory, not a file") if @pattern.end_with?("/")
       check_directives
+      @directory ||= base
       expand
-    rescue ArgumentError => e
+    rescue ArgumentError, SystemCallError => e
       raise if e.message.start_with?("pattern: ")
 
-      # From format or expand_path.
+      # From format, pwd or expand_path.
       reject("cannot be expanded: #{e.message}")
+    end
+
+    # The current directory, if need be: a deployment may have removed it under a process that lives on.
+    def base
+      @pattern.start_with?("/", "~") ? "/" : Dir.pwd
     end
 
     def check_directives

@@ -19,6 +19,7 @@ module MemprofilerPprof
       @priority = priority
       @work = work
       @paused = false
+      @asked = false
       @mutex = Mutex.new
       @wakeup = ConditionVariable.new
     end
@@ -29,7 +30,7 @@ module MemprofilerPprof
       @mutex.synchronize do
         next if alive?
 
-        @paused = false
+        @paused = @asked = false
         start_thread
       end
     end
@@ -49,6 +50,15 @@ module MemprofilerPprof
     def paused=(paused)
       @mutex.synchronize do
         @paused = paused
+        @wakeup.broadcast
+      end
+    end
+
+    # Has the thread work at once, paused or not; the interval begins anew then.
+    # @return [void]
+    def work_soon
+      @mutex.synchronize do
+        @asked = true
         @wakeup.broadcast
       end
     end
@@ -99,6 +109,8 @@ module MemprofilerPprof
     def wait_until(due)
       @mutex.synchronize do
         while @thread.equal?(Thread.current)
+          return true if asked?
+
           seconds = @paused ? LONGEST_WAIT : [due - now, LONGEST_WAIT].min
           return true unless seconds.positive?
 
@@ -106,6 +118,11 @@ module MemprofilerPprof
         end
       end
       false
+    end
+
+    # Whether there was a request, which is taken by that.
+    def asked?
+      @asked.tap { @asked = false }
     end
 
     def take_thread

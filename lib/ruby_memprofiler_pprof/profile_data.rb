@@ -1,10 +1,18 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/atomic_file"
+
 module MemprofilerPprof
   # What a flush returns. Defined by the native extension.
   #
   # @!method pprof_data
   #   @return [String] the profile as gzipped pprof, binary
+  # @!method time_nanos
+  #   @return [Integer] when it was taken, in nanoseconds since 1970
+  # @!method duration_nanos
+  #   @return [Integer] the nanoseconds of the interval that its allocations are from; 0 if the flush ended none
+  # @!method sample_type_names
+  #   @return [Symbol] how its values are called, `:ruby` or `:go`
   # @!method heap_samples_count
   #   @return [Integer] live samples in the profile
   # @!method allocation_samples_count
@@ -24,15 +32,26 @@ module MemprofilerPprof
   # @!method gvl_proactive_check_yield_count
   #   @return [Integer] how often it was checked whether they should
   # @!method longest_gvl_hold_nsecs
-  #   @return [Integer] the longest time in nanoseconds for which no other thread could run
+  #   @return [Integer] the longest time in nanoseconds for which no other thread could run: between two offers of the
+  #     GVL, garbage collections and what else the machine did included
+  # @!method longest_gvl_hold_cpu_nsecs
+  #   @return [Integer] the most CPU time in nanoseconds that the flushing thread used between two offers of the GVL,
+  #     without that of garbage collections, if `GC.measure_total_time` is on, as it is by default
   class ProfileData
-    # Writes the profile to a file, in place of one that is there. {FileFlusher} is more careful.
+    # Writes the profile to a file that only its owner can read, in place of one that is there. {FileFlusher} replaces
+    # none.
     #
     # @param path [String, #to_path]
     # @return [Integer] the number of bytes written
     # @raise [SystemCallError] if the file cannot be written
     def write(path)
-      File.binwrite(path, pprof_data, perm: 0o600)
+      AtomicFile.write(path, pprof_data)
+      pprof_data.bytesize
+    end
+
+    # @return [Profile] the profile, to look into
+    def profile
+      Profile.load(pprof_data)
     end
 
     # @return [String] for people

@@ -3,8 +3,9 @@
 require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
-  # Ruby 3.1.0 to 3.1.3 and 3.2.0 to 3.2.2 crash when a Ractor is created while allocations are traced, by whatever
-  # means. There, collectors are stopped first; elsewhere this does nothing.
+  # While allocations are traced, by whatever means, Ruby 3.1.0 to 3.1.3 and 3.2.0 to 3.2.2 crash when a Ractor is
+  # created, and 3.4 may crash when one collects garbage. There, collectors are stopped first; elsewhere this does
+  # nothing.
   # @api private
   module RactorGuard
     # Comes before Ractor.new.
@@ -12,16 +13,15 @@ module MemprofilerPprof
       # A Ractor other than the main one has no collectors: none could be started while it ran.
       stopped = Ractor.current == Ractor.main ? MemprofilerPprof.collectors.select(&:before_ractor) : []
       unless stopped.empty?
-        StderrLogger.warn("stopped profiling: creating a Ractor while allocations are traced crashes Ruby " \
-                          "#{RUBY_VERSION}; 3.1.4, 3.2.3 and later do not have this bug")
+        StderrLogger.warn("stopped profiling: Ruby #{RUBY_VERSION} may crash when allocations are traced beside " \
+                          "another Ractor; 3.1.4, 3.2.3, 3.3 and 4.0 do not")
       end
       super
     end
 
-    # @return [Boolean] whether this Ruby has the bug
-    def self.needed?
-      defined?(Ractor) && (("3.1.0".."3.1.3").cover?(RUBY_VERSION) || ("3.2.0".."3.2.2").cover?(RUBY_VERSION))
-    end
+    # @!method self.needed?
+    #   Of the extension's table of quirks.
+    #   @return [Boolean] whether this Ruby has one of the bugs
 
     Ractor.singleton_class.prepend(self) if needed?
   end

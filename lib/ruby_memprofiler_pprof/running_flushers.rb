@@ -4,10 +4,11 @@ require "ruby_memprofiler_pprof/atfork"
 
 module MemprofilerPprof
   # The flushers that were started and not stopped: those whose thread a forked child lacks, and those that flush a last
-  # time when the process exits.
+  # time when the process exits; and the sinks that they hand profiles to, which are to be told after them.
   # @api private
   module RunningFlushers
     @flushers ||= [].freeze
+    @sinks ||= [].freeze
     @mutex ||= Mutex.new
 
     class << self
@@ -28,6 +29,18 @@ module MemprofilerPprof
         replace { |flushers| flushers - [flusher] }
       end
 
+      # @param sink [#after_fork, #finish]
+      # @return [void]
+      def add_sink(sink)
+        @mutex.synchronize { @sinks = [*@sinks, sink].uniq.freeze }
+      end
+
+      # @param sink [#after_fork, #finish]
+      # @return [void]
+      def remove_sink(sink)
+        @mutex.synchronize { @sinks = (@sinks - [sink]).freeze }
+      end
+
       # To be called as early as possible: exit blocks run in reverse order, so that the last flush comes after what the
       # program does at exit (minitest runs a whole suite there). A child inherits the block, `exit!` skips it.
       # @return [void]
@@ -35,8 +48,11 @@ module MemprofilerPprof
         return if @installed
 
         @installed = true
-        Atfork.at_fork(:child) { @flushers.each(&:after_fork) }
-        at_exit { @flushers.each(&:finish) }
+        Atfork.at_fork(:child) { (@sinks + @flushers).each(&:after_fork) }
+        at_exit do
+          @flushers.each(&:finish)
+          @sinks.each(&:finish)
+        end
       end
 
       private

@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/version"
+require "ruby_memprofiler_pprof/extension"
+
+# A sampling heap profiler: which call paths allocated the objects that are alive now, as gzipped pprof.
+#
+# {Collector} samples, {Collector#flush} answers with a {ProfileData}; {FileFlusher} does so periodically.
+#
+# @!method self.collectors
+#   All collectors that run, or were stopped and not flushed since. A collector among them is kept alive, as a running
+#   Thread is. They belong to the main Ractor: in other ones there are none.
+#   @return [Array<Collector>]
+# @!method self.without_profiling
+#   Calls the block; what this thread or fiber allocates meanwhile is in no collector's profiles.
+#   @return [Object] the block's value
+# @!method self.with_labels(labels = {}, **more)
+#   Calls the block; what this fiber allocates meanwhile carries the labels, on top of those that are in force already,
+#   in every profile in which it is alive or newly allocated. Other threads and fibers, those that the block creates
+#   among them, are not concerned.
+#   @example
+#     MemprofilerPprof.with_labels(endpoint: "users#show") { render }
+#   @param labels [Hash{Symbol, String => String, Symbol, Numeric, Boolean, nil}] nil removes a label. Values are cut at
+#     256 bytes. At most 16 labels can be in force at a time; `class`, `gc_age` and what begins with `pprof::` are taken
+#   @return [Object] the block's value
+#   @raise [ArgumentError, TypeError] naming the label, its value and what is allowed
+# @!method self.labels
+#   @return [Hash{Symbol => String}] the labels in force in this fiber, frozen
+module MemprofilerPprof
+  # @!parse
+  #   # What all errors of this gem are.
+  #   class Error < StandardError; end
+  #   # A flush of a collector that was never started.
+  #   class NotStartedError < Error; end
+  #   # Bytes that are no valid profile, or profiles that cannot be combined or written so.
+  #   class ProfileError < Error; end
+  #   # A start off the main Ractor, or beside another one where this Ruby would crash.
+  #   class RactorError < Error; end
+  #   # A bug of this gem, found by itself: the collector is off for good.
+  #   class InternalError < Error; end
+end
+
+# The same module under the gem's own name.
+RubyMemprofilerPprof = MemprofilerPprof unless defined?(RubyMemprofilerPprof)
+
+require "ruby_memprofiler_pprof/collector"
+require "ruby_memprofiler_pprof/profile"
+require "ruby_memprofiler_pprof/profile_data"
+require "ruby_memprofiler_pprof/ractor_guard"
+require "ruby_memprofiler_pprof/atfork"
+require "ruby_memprofiler_pprof/running_flushers"
+require "ruby_memprofiler_pprof/block_flusher"
+require "ruby_memprofiler_pprof/file_flusher"
+require "ruby_memprofiler_pprof/configuration"
+require "ruby_memprofiler_pprof/module_api"
+
+# Before any flusher of the child starts again: that is why the collectors come first.
+MemprofilerPprof::Atfork.at_fork(:child) do
+  MemprofilerPprof.forget_threads
+  MemprofilerPprof.collectors.each(&:after_fork)
+end
+MemprofilerPprof::RunningFlushers.install

@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/configuration/type"
+
+module MemprofilerPprof
+  # The table of settings.
+  class Configuration
+    # What every variable's name begins with.
+    PREFIX = "RUBY_MEMPROFILER_PPROF_"
+
+    # The default of what has none; as text it could be a file's name.
+    NONE = "none"
+    private_constant :NONE
+
+    # A setting: the name of its variable without the prefix, the keyword by which Ruby code knows it, the kind of
+    # value, the default as text, and what it is for.
+    Setting = Struct.new(:name, :keyword, :type, :default, :purpose) do
+      # @return [String] the whole name of the variable
+      def variable
+        PREFIX + name
+      end
+
+      # @return [String] the long option of `ruby_memprofiler_pprof run`
+      def option
+        "--#{keyword.to_s.tr("_", "-")}"
+      end
+
+      # @return [Object, nil] the default as a value; nil if there is none, or chance decides
+      def default_value
+        type.parse(default) unless default == NONE
+      end
+    end
+
+    # One table for the names, kinds, defaults and meanings of all settings: the accessors, the variables in the
+    # environment, the options of the command line and the help come from here. The defaults are those of the classes
+    # that take the keywords, for people to read.
+    rate = Types.number("RATE", "a number from 0 to 1") { |value| value.between?(0, 1) }
+    seconds = Types.number("SECONDS", "a number of seconds above 0", &:positive?)
+    up_to_a_day = Types.number("SECONDS", "a number of seconds above 0, at most 86400") do |value|
+      value.positive? && value <= 86_400
+    end
+    boolean = Types.boolean
+    methods = Types.one_of(:cfp, :profile_frames, :backtrace_locations)
+    liveness = Types.one_of(:auto, :freeobj, :mark_bits)
+    samples = Types.integer(1..16_777_214)
+
+    # Keywords of {Collector#initialize}.
+    COLLECTOR_SETTINGS = [
+      ["SAMPLE_RATE", :sample_rate, rate, "0.01", "fraction of the allocations that is sampled"],
+      ["MAX_HEAP_SAMPLES", :max_heap_samples, samples, "50000", "most live samples kept"],
+      ["TRACK_ALLOCATIONS", :track_allocations, boolean, "true", "count allocations too, not only live objects"],
+      ["BT_METHOD", :bt_method, methods, "cfp", "how stacks are read"],
+      ["LIVENESS", :liveness, liveness, "auto", "how the death of an object is noticed"],
+      ["MAX_FRAMES", :max_frames, Types.integer(1..100_000), "1000", "deeper stacks are truncated"],
+      ["MAX_STACK_BYTES", :max_stack_bytes, Types.integer((1 << 20)..(1 << 40)), "67108864",
+       "about the most memory for stored stacks"],
+      ["OBJECT_CLASS", :object_class, boolean, "true", "label each sample with the object's class"],
+      ["OBJECT_AGE", :object_age, boolean, "false", "label each sample with the GCs survived"],
+      ["LABELS", :labels, boolean, "true", "put the labels of with_labels on samples"],
+      ["THREAD_NAMES", :thread_names, boolean, "false", "label each sample with the name of its thread"],
+      ["SAMPLE_TYPE_NAMES", :sample_type_names, Types.one_of(:ruby, :go), "ruby", "what the values are called"],
+      ["PRETTY_BACKTRACES", :pretty_backtraces, boolean, "true", "call methods Foo#bar rather than bar"],
+      ["SEED", :seed, Types.integer(0..((1 << 64) - 1)), "random", "makes the sampling reproducible"]
+    ].map { |row| Setting.new(*row).freeze }.freeze
+
+    # Keywords of {Collector#flush}, which the flushers take as well.
+    FLUSH_SETTINGS = [
+      ["YIELD_GVL", :yield_gvl, boolean, "true", "let other threads run while a profile is encoded"],
+      ["PROACTIVELY_YIELD_GVL", :proactively_yield_gvl, boolean, "true", "let others run between its slices"],
+      ["GC", :gc, boolean, "false", "collect garbage before each profile"],
+      ["MIN_AGE", :min_age, Types.integer(0..((1 << 32) - 1)), "0", "collections that what is retained has survived"],
+      ["MAX_HOLD", :max_hold, up_to_a_day, "0.0005", "seconds for which others wait at a time"],
+      ["MAX_DURATION", :max_duration, up_to_a_day, "10", "seconds to which that may draw out a profile"]
+    ].map { |row| Setting.new(*row).freeze }.freeze
+
+    # Further keywords of {FileFlusher#initialize}.
+    FLUSHER_SETTINGS = [
+      ["FILE_PATTERN", :pattern, Types.pattern, "tmp/profiles/mem-%{pid}-%{isotime}.pprof", "where profiles go"],
+      ["INTERVAL", :interval, seconds, "30", "seconds from one profile to the next"],
+      ["PRIORITY", :priority, Types.integer(-3..3), "0", "Thread#priority of the thread that writes them"]
+    ].map { |row| Setting.new(*row).freeze }.freeze
+
+    # What concerns the process.
+    PROCESS_SETTINGS = [
+      ["START_PAUSED", :start_paused, boolean, "false", "sample nothing until the signal toggle_on comes"],
+      ["DUMP_ON", :dump_on, Types.signal, NONE, "signal at which a profile is written at once"],
+      ["TOGGLE_ON", :toggle_on, Types.signal, NONE, "signal that stops profiling, and starts it again"],
+      ["SOCKET", :socket, Types.pattern, NONE, "Unix socket that top can connect to"]
+    ].map { |row| Setting.new(*row).freeze }.freeze
+
+    # @return [Array<Setting>] all of them
+    def self.settings
+      SETTINGS
+    end
+
+    SETTINGS = (COLLECTOR_SETTINGS + FLUSH_SETTINGS + FLUSHER_SETTINGS + PROCESS_SETTINGS).freeze
+    private_constant :SETTINGS
+  end
+end

@@ -1,0 +1,91 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/file_pattern"
+
+module MemprofilerPprof
+  class Configuration
+    # A kind of value: what stands for one in a usage line, what is allowed in words, how text becomes a value, and how
+    # a value is checked and brought into its final form. `parser` and `caster` return nil for what is not allowed.
+    Type = Struct.new(:placeholder, :allowed, :parser, :caster) do
+      # @param text [String] from the environment or the command line
+      # @return [Object, nil] the value; nil if that text is none
+      def parse(text)
+        cast(parser.call(text))
+      rescue ArgumentError
+        nil
+      end
+
+      # @param value [Object] from Ruby code
+      # @return [Object, nil] the value; nil if it is not allowed
+      def cast(value)
+        caster.call(value)
+      rescue ArgumentError, TypeError
+        nil
+      end
+
+      # @return [Boolean] whether it has but two values
+      def boolean?
+        placeholder.nil?
+      end
+    end
+
+    # The kinds of values that settings have.
+    # @api private
+    module Types
+      BOOLEANS = { "true" => true, "1" => true, "yes" => true, "on" => true,
+                   "false" => false, "0" => false, "no" => false, "off" => false }.freeze
+      # What a process cannot handle, or Ruby does not let it.
+      UNTRAPPABLE = %w[EXIT KILL STOP VTALRM SEGV BUS ILL FPE CHLD CLD].freeze
+      private_constant :BOOLEANS, :UNTRAPPABLE
+
+      class << self
+        def number(placeholder, allowed, &check)
+          Type.new(placeholder, allowed, ->(text) { Float(text) },
+                   ->(value) { plain(value).then { |number| number if check.call(number) } if finite?(value) })
+        end
+
+        def integer(range)
+          Type.new("N", "an integer from #{range.begin} to #{range.end}", ->(text) { Integer(text, 10) },
+                   ->(value) { value if value.is_a?(Integer) && range.cover?(value) })
+        end
+
+        def boolean
+          Type.new(nil, "true or false", ->(text) { BOOLEANS[text.downcase] },
+                   ->(value) { value if [true, false].include?(value) })
+        end
+
+        def one_of(*names)
+          Type.new("NAME", "one of #{names.join(", ")}", :to_sym.to_proc,
+                   ->(value) { value if names.include?(value) })
+        end
+
+        def pattern
+          keys = FilePattern::KEYS.map { |key| "%{#{key}}" }.join(" ")
+          # Where a relative name begins is for whoever uses it to find out.
+          Type.new("PATTERN", "a file name, in which #{keys} are filled in", :itself.to_proc,
+                   ->(value) { FilePattern.new(value, directory: "/").to_s })
+        end
+
+        def signal
+          names = Signal.list.keys - UNTRAPPABLE
+          Type.new("SIGNAL", "a signal that can be handled, such as USR2", :upcase.to_proc,
+                   ->(value) { value.to_s.delete_prefix("SIG").then { |name| name if names.include?(name) } })
+        end
+
+        private
+
+        def finite?(value)
+          value.is_a?(Numeric) && value.real? && value.to_f.finite?
+        end
+
+        # What says that it is Numeric may be no number to the extension: 5.minutes of ActiveSupport.
+        def plain(value)
+          case value
+          when Integer, Float, Rational then value
+          else Float(value)
+          end
+        end
+      end
+    end
+  end
+end

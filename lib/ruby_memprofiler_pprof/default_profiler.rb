@@ -1,0 +1,215 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/configuration"
+require "ruby_memprofiler_pprof/file_flusher"
+require "ruby_memprofiler_pprof/signal_actions"
+require "ruby_memprofiler_pprof/stderr_logger"
+
+module MemprofilerPprof
+  # What is behind {MemprofilerPprof.start} and its like: the configuration, the collector and the flusher of this
+  # process. Any thread may call it; a forked child goes on with it.
+  # @api private
+  class DefaultProfiler
+    # @return [FileFlusher, nil]
+    attr_reader :flusher
+
+    # @param env [ENV, Hash{String => String}] is read once, when it is first needed
+    def initialize(env = ENV)
+      @env = env
+      @mutex = Mutex.new
+      @flusher_class = FileFlusher
+      @logger = StderrLogger
+      @listening = nil
+      @files = true
+      @signals = SignalActions.new { |action| action == :toggle ? toggle : dump }
+    end
+
+    # @return [Configuration]
+    def config
+      @config || @mutex.synchronize { @config ||= read_environment }
+    end
+
+    # @param source [Symbol] in whose name the block sets: :configure or :framework
+    # @yieldparam draft [Configuration] a copy that can be written; nothing changes if the block raises
+    # @return [Configuration]
+    def configure(source = :configure)
+      draft = config.dup
+      yield draft
+      all_or_nothing { update(@config.merge(source, draft.assigned)) }
+      config
+    end
+
+    # What a framework's integration has done in its own way, from the next start on.
+    # @param flusher_class [Class] a kind of {FileFlusher}
+    # @param logger [#error, #warn, #info] for the messages of the flusher, and of this object
+    # @return [void]
+    def integrate(flusher_class:, logger:)
+      @flusher_class = flusher_class
+      @logger = logger
+    end
+
+    # @return [Collector]
+    def collector
+      config
+      @collector || @mutex.synchronize { @collector ||= Collector.new(**@config.collector_options) }
+    end
+
+    # @return [Boolean]
+    def running?
+      @collector&.running? ? true : false
+    end
+
+    # @param files [Boolean, nil] whether to write files, too; nil leaves it to the settings
+    # @param settings [Hash{Symbol => Object}]
+    # @return [Collector]
+    def start(files: nil, **settings)
+      collector
+      all_or_nothing do
+        update(@config.merge(:argument, settings))
+        listen(:everywhere)
+        launch(files)
+      end
+      @collector
+    end
+
+    # What a process does that is profiled from its beginning, as it is configured.
+    # @return [void]
+    def boot
+      config
+      return start(files: true) unless config.start_paused
+
+      all_or_nothing { listen(:everywhere) }
+    end
+
+    # @return [void]
+    def stop
+      halt
+      @mutex.synchronize do
+        # Somebody may have started it meanwhile.
+        next if running? || @config.nil?
+
+        @listening &&= :signals
+        update(@config.without(:argument))
+      end
+    end
+
+    # Starts or stops, with the settings of the last start. Writes files if that did, or there was none.
+    # @return [void]
+    def toggle
+      collector
+      return halt if running?
+
+      all_or_nothing do
+        listen(:everywhere)
+        launch(@files)
+      end
+    end
+
+    # Writes a file soon.
+    # @return [void]
+    def dump
+      flusher = @flusher
+      return flusher.flush_soon if flusher&.running?
+
+      @logger.warn("no profile: #{running? ? "no files are being written" : "the profiler is not running"}")
+    end
+
+    private
+
+    def read_environment
+      configuration = Configuration.from_env(@env)
+      names = Configuration.settings.map(&:name)
+      configuration.unknown.each do |variable|
+        suggestion = Configuration.suggestion(variable.delete_prefix(Configuration::PREFIX), names)
+        @logger.warn("#{variable} is not a setting#{suggestion}, `ruby_memprofiler_pprof help run` lists all")
+      end
+      configuration
+    end
+
+    # Yields with the lock taken. If the block raises, all is as it was before.
+    def all_or_nothing
+      @mutex.synchronize do
+        before = @config
+        listening = @listening
+        idle = !running?
+        yield
+      rescue StandardError, ScriptError
+        @collector&.stop if idle
+        @listening = listening
+        update(before)
+        raise
+      end
+    end
+
+    # A file wanted at a signal, in a place or at an interval is a file wanted.
+    def files?
+      %i[pattern interval dump_on].any? { |keyword| @config.source(keyword) != :default }
+    end
+
+    def launch(files)
+      wanted = files.nil? ? files? : files
+      flusher = @flusher || (@flusher_class.new(@collector, logger: @logger, **@config.flusher_options) if wanted)
+      @collector.start
+      @flusher = flusher&.start!
+      @files = !flusher.nil?
+    end
+
+    # The flusher is waited for without the lock: its thread may be in a subscriber or a logger that wants it.
+    def halt
+      flusher = @mutex.synchronize do
+        @collector&.stop
+        @flusher.tap { @flusher = nil }
+      end
+      # Writes what was alive when the collector stopped.
+      flusher&.stop!
+    end
+
+    # To all who can say something to this process, as it is configured.
+    # @param where [Symbol, nil] :everywhere; :signals, which is not to the socket, as after a stop; or nil, nowhere
+    def listen(where)
+      @listening = where
+      @signals.install(:dump, (@config.dump_on if where))
+      @signals.install(:toggle, (@config.toggle_on if where))
+      serve((@config.socket if where == :everywhere))
+    end
+
+    # Takes over a configuration, and passes on what has changed.
+    def update(configuration)
+      before = @config
+      @config = configuration
+      changed = Configuration.settings.map(&:keyword).reject { |keyword| before[keyword] == configuration[keyword] }
+      update_collector(changed & Configuration::COLLECTOR_SETTINGS.map(&:keyword))
+      update_flusher(changed & (Configuration::FLUSH_SETTINGS + Configuration::FLUSHER_SETTINGS).map(&:keyword))
+      listen(@listening)
+    end
+
+    # @param pattern [String, nil] of the socket's name; nil for none
+    def serve(pattern)
+      return if @server&.pattern == pattern
+
+      # The library is needed by few.
+      require "ruby_memprofiler_pprof/socket_server" if pattern
+      server = (SocketServer.new(self, pattern, logger: @logger) if pattern)
+      @server&.stop
+      @server = server&.start
+    end
+
+    def update_collector(changed)
+      return unless @collector
+
+      changed.each { |keyword| @collector.public_send("#{keyword}=", @config[keyword]) }
+      return unless changed.include?(:liveness) && running?
+
+      @logger.warn("liveness changes when the collector has been stopped, flushed and started again")
+    end
+
+    def update_flusher(changed)
+      return unless @flusher
+
+      @flusher.pattern = @config.pattern if changed.delete(:pattern)
+      return if changed.empty?
+
+      @logger.warn("#{changed.join(", ")}: holds for files from the next MemprofilerPprof.start after a stop")
+    end
+  end
+end

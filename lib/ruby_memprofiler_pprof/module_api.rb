@@ -1,0 +1,130 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/default_profiler"
+
+# The profiler of this process: one collector, set up by the {Configuration}, which also says which source of settings
+# counts first. All of it can be called from any thread, but not in a signal handler (see the settings `dump_on` and
+# `toggle_on` for that).
+module MemprofilerPprof
+  @profiler = DefaultProfiler.new
+
+  class << self
+    # What the rest of this module stands for.
+    # @return [DefaultProfiler]
+    # @api private
+    attr_reader :profiler
+
+    # Changes settings. All are checked at once, and if one is wrong nothing is changed. While the profiler runs, the
+    # collector's settings, `pattern` and the signals hold from now on; a warning names those that have to wait, and for
+    # what. What the environment says stays as it is.
+    #
+    # @example
+    #   MemprofilerPprof.configure do |config|
+    #     config.sample_rate = 0.001
+    #     config.interval = 300
+    #   end
+    # @yieldparam config [Configuration] has a writer for each setting; nil takes back what was configured before
+    # @return [Configuration]
+    # @raise [ArgumentError] naming the setting, its value and what is allowed, or the setting that does not exist
+    def configure(&block)
+      raise ArgumentError, "configure needs a block" unless block
+
+      profiler.configure(&block)
+    end
+
+    # @return [Configuration] the settings in force, frozen
+    # @raise [ArgumentError] if the environment has a wrong setting
+    def config
+      profiler.config
+    end
+
+    # @return [Collector] of this process. It is made at the first call, and does nothing before {start}
+    def collector
+      profiler.collector
+    end
+
+    # @return [FileFlusher, nil] what writes files, between {start} and {stop}, if files are wanted
+    def flusher
+      profiler.flusher
+    end
+
+    # Begins to sample. Writes files as well if `pattern`, `interval` or `dump_on` is set, wherever that is. Harmless if
+    # it runs already, but for the settings. If it fails, all is as it was before.
+    #
+    # @example
+    #   MemprofilerPprof.start(interval: 300, pattern: "/var/tmp/%{pid}-%{isotime}.pb.gz")
+    # @param files [Boolean, nil] true writes files, false writes none (but does not end it), whatever is set
+    # @param settings [Hash{Symbol => Object}] go before all other sources, until {stop}; then a signal among them does
+    #   again what it did before
+    # @return [Collector]
+    # @raise [ArgumentError] naming the setting, its value and what is allowed
+    # @raise [RactorError] as {Collector#start}
+    def start(files: nil, **settings)
+      profiler.start(files: files, **settings)
+    end
+
+    # Ends sampling, and writes the last file if files are written and there is a sample. Without files, {flush} takes
+    # the last profile. Harmless if it does not run.
+    # @return [void]
+    def stop
+      profiler.stop
+      nil
+    end
+
+    # Takes a profile of the objects alive now and of the allocations since the last profile.
+    #
+    # @param out [String, #to_path, nil] a file to write it to
+    # @param options [Hash{Symbol => Object}] as for {Collector#flush}
+    # @return [ProfileData]
+    # @raise [NotStartedError] before the first {start}
+    def flush(out: nil, **options)
+      profile = collector.flush(**config.flush_options, **options)
+      profile.write(out) if out
+      profile
+    end
+
+    # @return [Boolean] whether allocations are sampled
+    def running?
+      profiler.running?
+    end
+
+    # Profiles the block with a collector of its own, every object unless `sample_rate` says otherwise. Whether the
+    # profiler of the process runs does not matter.
+    #
+    # @example
+    #   MemprofilerPprof.profile(out: "boot.pb.gz") { require "rails" }
+    # @param out [String, #to_path, nil] a file to write the profile to
+    # @param sample_rate [Numeric] 0.0..1.0
+    # @param options [Hash{Symbol => Object}] further settings of a collector or of a flush; what is not given is as it
+    #   is configured
+    # @return [ProfileData] of what the block allocated, and of what is alive of it
+    # @raise [ArgumentError] naming the setting, its value and what is allowed
+    # @raise [Errno::ENOENT] if there is no directory for the file, before the block is called
+    def profile(out: nil, sample_rate: 1.0, **options)
+      raise ArgumentError, "profile needs a block" unless block_given?
+      raise Errno::ENOENT, File.dirname(out) unless out.nil? || File.directory?(File.dirname(out))
+
+      settings = block_settings(sample_rate: sample_rate, **options)
+      collector = Collector.new(**settings.collector_options).start
+      begin
+        yield
+      ensure
+        collector.stop
+        # Also if the block raises: a collector is kept alive until then.
+        profile = collector.flush(**settings.flush_options)
+      end
+      profile.write(out) if out
+      profile
+    end
+
+    private
+
+    def block_settings(**options)
+      allowed = (Configuration::COLLECTOR_SETTINGS + Configuration::FLUSH_SETTINGS).map(&:keyword)
+      unknown = options.keys - allowed
+      return config.merge(:argument, options) if unknown.empty?
+
+      raise ArgumentError, "profile has no keyword #{unknown.join(", ")}; allowed are out, #{allowed.join(", ")}"
+    end
+  end
+end
