@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/cli/command"
+require "ruby_memprofiler_pprof/version"
+
+module MemprofilerPprof
+  # The program `ruby_memprofiler_pprof`.
+  #
+  # To add a command: its name in COMMANDS, and a file of that name in cli/ with a {Command} of that name.
+  # @api private
+  class CLI
+    # In the order in which the help has them.
+    COMMANDS = %w[run top report diff leaks flamegraph doctor version help].freeze
+    # The exit status for a command line that makes no sense.
+    USAGE_ERROR = 2
+
+    # Ends a command: what to say on stderr, and the exit status.
+    class Failure < StandardError
+      attr_reader :status
+
+      def initialize(message, status: USAGE_ERROR)
+        super(message)
+        @status = status
+      end
+    end
+
+    class << self
+      # @param name [String] one of COMMANDS
+      # @return [Class]
+      def command(name)
+        require "ruby_memprofiler_pprof/cli/#{name}"
+        const_get(name.capitalize)
+      end
+
+      # @param name [String]
+      # @return [void]
+      # @raise [Failure] with the command that may have been meant, if there is none of that name
+      def check(name)
+        return if COMMANDS.include?(name)
+
+        near = nearest(name)
+        raise Failure, "unknown command #{name}, did you mean #{near}?" if near
+
+        raise Failure, "unknown command #{name}, there are #{COMMANDS.join(", ")}; to profile a program: run -- #{name}"
+      end
+
+      private
+
+      # Not the spelling checker, which finds nothing near to words as short as these.
+      def nearest(name)
+        return unless defined?(DidYouMean::Levenshtein)
+
+        distance, near = COMMANDS.map { |word| [DidYouMean::Levenshtein.distance(name, word), word] }.min
+        near if distance <= 2
+      end
+    end
+
+    # @param program [String] its name
+    # @param command [String, nil] the command that it stands for, if it stands for one
+    def initialize(program: "ruby_memprofiler_pprof", command: nil)
+      @program = program
+      @command = command
+    end
+
+    # @param arguments [Array<String>] of the command line
+    # @return [Integer] the exit status
+    def run(arguments)
+      return version if %w[-v --version].include?(arguments.first)
+      return help if @command.nil? && %w[-h --help].include?(arguments.first)
+
+      dispatch(arguments)
+    rescue Failure => e
+      warn "#{@program}: #{e.message}"
+      e.status
+    rescue Errno::EPIPE
+      # The reader has seen enough.
+      0
+    end
+
+    private
+
+    def version
+      puts "#{@program} #{VERSION}"
+      0
+    end
+
+    def help
+      self.class.command("help").new("#{@program} help").run([])
+    end
+
+    def dispatch(arguments)
+      return self.class.command(@command).new(@program).run(arguments) if @command
+
+      name, *rest = arguments
+      raise Failure, "no command given, see #{@program} --help" unless name
+
+      self.class.check(name)
+      self.class.command(name).new("#{@program} #{name}").run(rest)
+    end
+  end
+end

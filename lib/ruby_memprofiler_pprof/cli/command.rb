@@ -1,0 +1,81 @@
+# frozen_string_literal: true
+
+require "optparse"
+
+module MemprofilerPprof
+  class CLI
+    # What all commands have in common. A command has the constants SUMMARY (a line for the overview), USAGE (what
+    # follows its name), DESCRIPTION and EXAMPLES, and the method #call; #define_options if it has options.
+    class Command
+      # @param invocation [String] how it was called, for messages: "ruby_memprofiler_pprof run"
+      def initialize(invocation)
+        @invocation = invocation
+      end
+
+      # @param arguments [Array<String>] what follows the command's name
+      # @return [Integer] the exit status
+      # @raise [Failure]
+      def run(arguments)
+        arguments = arguments.dup
+        @help = false
+        parse(arguments)
+        return call(arguments) || 0 unless @help
+
+        puts help
+        0
+      rescue OptionParser::ParseError => e
+        raise Failure, "#{reason(e)}, see #{@invocation} --help"
+      end
+
+      # @return [String]
+      def help
+        <<~HELP
+          Usage: #{[@invocation, self.class::USAGE].join(" ").strip}
+
+          #{self.class::DESCRIPTION.chomp}
+
+          #{parser.help.strip}
+
+          Examples:
+          #{self.class::EXAMPLES.gsub(/^(?=.)/, "  ").gsub("%{me}", @invocation).chomp}
+        HELP
+      end
+
+      private
+
+      def parser
+        @parser ||= OptionParser.new("Options:", 30, "  ") do |parser|
+          define_options(parser)
+          parser.on("-h", "--help", "print this and exit") do
+            @help = true
+            parser.terminate
+          end
+        end
+      end
+
+      # Options end at the first argument that is none: what follows may be another command's.
+      def parse(arguments)
+        parser.order!(arguments)
+      end
+
+      def define_options(_parser); end
+
+      # @raise [Failure] if there are arguments where none are expected
+      def expect_none(arguments)
+        raise Failure, "unexpected argument #{arguments.first}, see #{@invocation} --help" unless arguments.empty?
+      end
+
+      def reason(error)
+        case error
+        when OptionParser::InvalidOption
+          option = error.args.first
+          # "\nDid you mean?  first\n  second"
+          near = error.additional&.call(option).to_s[/\?\s+(\S+)/, 1]
+          "unknown option #{option}#{", did you mean --#{near}?" if near}"
+        when OptionParser::MissingArgument then "#{error.args.first} needs a value"
+        else error.message
+        end
+      end
+    end
+  end
+end

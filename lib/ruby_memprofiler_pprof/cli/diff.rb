@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/cli/profile_command"
+
+module MemprofilerPprof
+  class CLI
+    # `diff`.
+    class Diff < ProfileCommand
+      SUMMARY = "show what has grown between two profiles"
+      USAGE = "[OPTION]... OLD NEW"
+      DESCRIPTION = <<~TEXT
+        Shows what has changed most from one profile of a process to a later one, and how likely it is that it has really
+        grown (GREW), each line by itself. Samples that live in both cancel out. Growth from one moment to another need
+        not be a leak: for that take a series of profiles, see leaks.
+      TEXT
+      EXAMPLES = <<~TEXT
+        %{me} old.pprof new.pprof
+        %{me} --by class --value retained_objects old.pprof new.pprof
+      TEXT
+      # Whether --app is the default.
+      APP = false
+
+      private
+
+      def define_options(parser)
+        super
+        parser.on("--value NAME", "what to compare, such as retained_objects",
+                  "(default: the profile's, retained_size)") { |value| @value = value }
+      end
+
+      def show(files)
+        raise Failure, "two profiles are needed, got #{files.size}, see #{@invocation} --help" unless files.size == 2
+
+        old, new = files.map { |file| load(file) }
+        totals = MemprofilerPprof::Report::Totals.new(new)
+        options = { by: @by || :line, type: @value, limit: @limit }
+        difference = MemprofilerPprof::Report::Difference.new(filter(old), filter(new), **options)
+        return print_json(files: files, totals: totals.to_h, diff: difference.to_h) if @json
+
+        puts "#{files.join(" -> ")}#{elapsed(old, new)}", *totals.lines, *strangers(old, totals), difference.to_s(style)
+      end
+
+      def elapsed(old, new)
+        return unless old.time && new.time
+
+        seconds = new.time - old.time
+        ", #{seconds.round(seconds.abs < 10 ? 1 : 0)} s later"
+      end
+
+      def strangers(old, totals)
+        before = MemprofilerPprof::Report::Totals.new(old)
+        return if before["pid"] == totals["pid"] && before.started_at == totals.started_at
+
+        "These are of different processes, or the profiler was started anew: that a site has more says little."
+      end
+    end
+  end
+end

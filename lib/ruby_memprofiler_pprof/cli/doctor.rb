@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/cli/diagnosis"
+
+module MemprofilerPprof
+  class CLI
+    # `doctor`.
+    class Doctor < Command
+      SUMMARY = "tell what this Ruby supports, and what would be used"
+      USAGE = "[--json]"
+      DESCRIPTION = <<~TEXT
+        Tells whether the profiler works with this Ruby, in this directory and with the settings in the environment:
+        loads the extension, runs the frame walker's self-test, looks for ways to notice deaths and for bugs of this
+        very Ruby, and takes a profile. Run it with the Ruby, the directory and the user of the program to profile.
+      TEXT
+      EXAMPLES = <<~TEXT
+        %{me}
+        bundle exec %{me} --json
+
+        Exit status: 0 if all is well, 1 if something is degraded or failing.
+      TEXT
+
+      # @return [Integer]
+      def call(arguments)
+        expect_none(arguments)
+        diagnosis = Diagnosis.new
+        puts @json ? json(diagnosis) : text(diagnosis)
+        diagnosis.status == :ok ? 0 : 1
+      end
+
+      private
+
+      def define_options(parser)
+        parser.on("--json", "print JSON") { @json = true }
+      end
+
+      def text(diagnosis)
+        width = diagnosis.checks.map { |check| check.name.size }.max
+        checks = diagnosis.checks.map do |check|
+          "#{check.status.to_s.ljust(8)}  #{check.name.ljust(width)}  #{check.text}"
+        end
+        ["ruby_memprofiler_pprof #{VERSION}, #{RUBY_DESCRIPTION}", "", *checks, "", *settings(diagnosis),
+         "In all: #{diagnosis.status}"]
+      end
+
+      # Those that are not at their default.
+      def settings(diagnosis)
+        return [] unless diagnosis.configuration
+
+        changed = described(diagnosis).reject { |_, setting| setting[:source] == :default }
+        return [] if changed.empty?
+
+        ["Settings from the environment:",
+         *changed.map { |name, setting| "  #{name}: #{setting[:value]}" }, ""]
+      end
+
+      def described(diagnosis)
+        configuration = diagnosis.configuration
+        configuration.to_h.to_h { |name, value| [name, { value: value, source: configuration.source(name) }] }
+      end
+
+      def json(diagnosis)
+        require "json"
+        JSON.pretty_generate(
+          version: VERSION, ruby: RUBY_DESCRIPTION, status: diagnosis.status, checks: diagnosis.checks.map(&:to_h),
+          facts: diagnosis.facts, settings: (described(diagnosis) if diagnosis.configuration)
+        )
+      end
+    end
+  end
+end

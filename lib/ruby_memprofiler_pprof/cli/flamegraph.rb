@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/cli/profile_command"
+
+module MemprofilerPprof
+  class CLI
+    # `flamegraph`.
+    class Flamegraph < ProfileCommand
+      SUMMARY = "make a flame graph of profiles, an HTML file"
+      USAGE = "[OPTION]... FILE..."
+      DESCRIPTION = <<~TEXT
+        Makes one HTML file with a flame graph of profiles, which any browser shows without loading anything else. Several
+        profiles are a series, with a slider for the time; --base colours what has grown. A FILE can also be a directory.
+      TEXT
+      EXAMPLES = <<~TEXT
+        %{me} heap.pprof
+        %{me} --base monday.pprof friday.pprof -o growth.html
+        %{me} --focus '^Sidekiq' --tag class=String tmp/profiles
+      TEXT
+      # Whether --app is the default.
+      APP = false
+
+      private
+
+      # Of the others' options only the filters.
+      def define_options(parser)
+        # Not before: the overview of all commands does not need it.
+        require "ruby_memprofiler_pprof"
+        require "ruby_memprofiler_pprof/flamegraph"
+        define_output(parser)
+        parser.on("--base FILE", "show what has grown since this profile") { |file| @base = file }
+        parser.on("--merge", "add the profiles up, as those of several workers") { @merge = true }
+        parser.on("--value NAME", "what to show first, such as retained_objects",
+                  "(default: the profile's, retained_size)") { |value| @value = value }
+        groupings = MemprofilerPprof::Flamegraph::GROUPINGS
+        parser.on("--by GROUP", groupings, "what a box is: #{list(groupings)} (default: method)") { |by| @by = by }
+        parser.on("--min PERCENT", Float, "of the total that a box has; those with less are",
+                  "shown together, as (other) (default: 0.02)") { |percent| @min = part(percent) }
+        define_filters(parser)
+      end
+
+      def define_output(parser)
+        parser.on("-o", "--output FILE", "write there, - is stdout (default: the first profile's",
+                  "name with .html, in this directory)") { |file| @output = file }
+        parser.on("--title TEXT", "the page's title (default: the profiles' names)") { |text| @title = text }
+      end
+
+      def part(percent)
+        return percent / 100 if (0..100).cover?(percent)
+
+        raise OptionParser::InvalidArgument, "#{percent}, must be in 0..100"
+      end
+
+      def show(files)
+        raise Failure, "no profile given, see #{@invocation} --help" if files.empty?
+
+        write(page(files), @output || "#{File.basename(files.first).sub(/\.(pprof|pb\.gz|pb|gz)\z/, "")}.html")
+        0
+      end
+
+      def page(files)
+        profiles = read_ahead(files) { |file| filter(load(file)) }
+        names = files.map { |file| File.basename(file) }
+        title = @title || title(names)
+        if @merge
+          profiles = [Profile.merge(profiles)]
+          names = [title]
+        end
+        options = { base: (filter(load(@base)) if @base), base_name: @base, type: @value, by: @by, min: @min }.compact
+        MemprofilerPprof::Flamegraph.new(profiles.to_a, names: names, title: title, **options).to_html
+      end
+
+      def title(names)
+        all = names.size > 1 ? "#{names.first} to #{names.last}" : names.first
+        @base ? "#{all} compared with #{File.basename(@base)}" : all
+      end
+
+      # @raise [Failure]
+      def write(html, target)
+        return $stdout.write(html) if target == "-"
+
+        require "ruby_memprofiler_pprof/atomic_file"
+        AtomicFile.write(target, html)
+        puts target
+      rescue Errno::EPIPE
+        raise
+      rescue SystemCallError => e
+        raise Failure.new("#{target}: #{e.message[/\A[^@]*[^@\s]/]}", status: 1)
+      end
+    end
+  end
+end

@@ -1,0 +1,69 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/cli/profile_command"
+
+module MemprofilerPprof
+  class CLI
+    # `leaks`.
+    class Leaks < ProfileCommand
+      SUMMARY = "find what goes on growing in a series of profiles"
+      USAGE = "[OPTION]... FILE..."
+      DESCRIPTION = <<~TEXT
+        Tells by a series of a process's profiles which lines go on growing (a leak), which fill ever more slowly or have
+        settled (a cache), and how sure that is. Needs at least 8 profiles, better 20 or more, in any order; a FILE can
+        also be a directory, and with profiles of several processes each is looked at by itself.
+      TEXT
+      EXAMPLES = <<~TEXT
+        %{me} tmp/profiles
+        %{me} tmp/profiles/mem-4711-*.pprof
+        %{me} --exit-code --json soak/
+
+        Exit status: 0; with --exit-code 1 if something grows; 1 if a file cannot be read.
+      TEXT
+      # Whether --app is the default.
+      APP = true
+
+      private
+
+      def define_options(parser)
+        super
+        parser.on("--exit-code", "exit with 1 if something grows") { @exit_code = true }
+      end
+
+      def show(files)
+        raise Failure, "no profiles found, see #{@invocation} --help" if files.empty?
+
+        series, single = snapshots(files).group_by(&:process).values.partition { |snapshots| snapshots.size > 1 }
+        raise Failure, "two profiles of one process are needed, 8 or more are better" if series.empty?
+
+        reports = reports(series)
+        @json ? print_json(reports.map(&:to_h)) : print_text(reports, single.size)
+        status(reports)
+      end
+
+      def reports(series)
+        series.map do |snapshots|
+          MemprofilerPprof::Report::Leaks.new(snapshots, by: @by || :line, limit: @limit)
+        end
+      end
+
+      def status(reports)
+        @exit_code && reports.any? { |report| report.growing.any? } ? 1 : 0
+      end
+
+      def snapshots(files)
+        read_ahead(files) do |file|
+          # --app is the filter's part already.
+          MemprofilerPprof::Report::Snapshot.new(filter(load(file)), by: @by || :line, libraries: true)
+        rescue ProfileError => e
+          raise ProfileError, e.message.start_with?(file) ? e.message : "#{file}: #{e.message}"
+        end.to_a
+      end
+
+      def print_text(reports, single)
+        puts reports.map { |report| report.to_s(style) }.join("\n\n")
+        puts "", "Processes of which there is but one profile: #{single}" if single.positive?
+      end
+    end
+  end
+end

@@ -1,0 +1,122 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/cli/terminal"
+
+module MemprofilerPprof
+  class CLI
+    # What the commands that read profiles have in common: their options, and how files are found and read.
+    class ProfileCommand < Command
+      # The names of profiles in a directory.
+      NAMES = "*.{pprof,pb.gz,pb}"
+      # How many sites are shown unless told otherwise.
+      LIMIT = 20
+      # By what is added up unless told otherwise.
+      BY = :line
+
+      # @param arguments [Array<String>]
+      # @return [Integer] the exit status
+      def call(arguments)
+        show(files(arguments))
+      rescue ArgumentError => e
+        raise Failure, e.message.sub(/\Atype must/, "--value must")
+      rescue ProfileError => e
+        raise Failure.new(e.message, status: 1)
+      end
+
+      private
+
+      # Files and options may come in any order.
+      def parse(arguments)
+        @limit = LIMIT
+        @tags = {}
+        parser.permute!(arguments)
+      end
+
+      def define_options(parser)
+        # Not before: the overview of all commands does not need it.
+        require "ruby_memprofiler_pprof/report"
+        groupings = Profile::Aggregation::GROUPINGS
+        parser.on("--by GROUP", groupings, "#{list(groupings)} (default: #{self.class::BY})") { |by| @by = by }
+        parser.on("--limit N", Integer, "show at most N sites (default: #{LIMIT}; 0: all)") do |limit|
+          @limit = limit.positive? ? limit : nil
+        end
+        define_filters(parser)
+        parser.on("--json", "print JSON, with whole names and numbers") { @json = true }
+      end
+
+      def define_filters(parser)
+        parser.on("--focus REGEXP", Regexp, "only stacks with a function whose name or file matches") do |pattern|
+          @focus = pattern
+        end
+        parser.on("--ignore REGEXP", Regexp, "only stacks without one") { |pattern| @ignore = pattern }
+        parser.on("--tag KEY=VALUE", "only samples with this label, such as class=String;",
+                  "KEY=/REGEXP/ if it matches; may be repeated") { |tag| add_tag(tag) }
+        parser.on("--[no-]app", "count what gems and Ruby allocate for the line of the",
+                  "program that called them (default: #{app? ? "--app" : "--no-app"})") { |app| @app = app }
+      end
+
+      def app?
+        @app.nil? ? self.class::APP : @app
+      end
+
+      def add_tag(tag)
+        key, value = tag.split("=", 2)
+        raise OptionParser::InvalidArgument, "#{tag}, must be KEY=VALUE" if value.nil? || key.empty?
+
+        pattern = value.match?(%r{\A/.*/\z}m) ? Regexp.new(value[1...-1]) : ->(label) { label.to_s == value }
+        @tags[key.to_sym] = pattern
+      rescue RegexpError => e
+        raise OptionParser::InvalidArgument, "#{tag}: #{e.message}"
+      end
+
+      def list(values)
+        "#{values[0...-1].join(", ")} or #{values.last}"
+      end
+
+      # @return [Array<String>] the files that are meant, those of a directory or pattern by name
+      def files(arguments)
+        arguments.flat_map do |argument|
+          # In a directory's name, or that of a file which is there, nothing is a wildcard.
+          next Dir.glob(NAMES, base: argument).map { |name| File.join(argument, name) } if File.directory?(argument)
+
+          found = File.exist?(argument) ? [] : Dir.glob(argument)
+          # What is not there is told of when it is read.
+          found.empty? ? [argument] : found
+        end
+      end
+
+      def load(file)
+        Profile.load(file)
+      rescue SystemCallError => e
+        # Ruby's message ends with the function and the name.
+        raise Failure.new("#{file}: #{e.message[/\A[^@]*[^@\s]/]}", status: 1)
+      end
+
+      # What the block makes of each file; several are read at a time, and no more of them are in memory.
+      def read_ahead(files, &)
+        ReadAhead.new(files, &)
+      end
+
+      def filter(profile)
+        profile = narrow(profile)
+        app? ? profile.without_libraries : profile
+      end
+
+      # Some of the samples, as they are.
+      def narrow(profile)
+        profile = profile.focus(@focus) if @focus
+        profile = profile.ignore(@ignore) if @ignore
+        @tags.any? ? profile.tag(**@tags) : profile
+      end
+
+      def style
+        @style ||= Terminal.style
+      end
+
+      def print_json(data)
+        require "json"
+        puts JSON.pretty_generate(data)
+      end
+    end
+  end
+end

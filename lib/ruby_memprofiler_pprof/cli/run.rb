@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/cli/profiled_environment"
+require "ruby_memprofiler_pprof/configuration/settings"
+
+module MemprofilerPprof
+  class CLI
+    # `run`, and the program ruby_memprofiler_pprof_profile.
+    class Run < Command
+      SUMMARY = "run a command with the profiler in every Ruby that it starts"
+      USAGE = "[OPTION]... [--] COMMAND [ARGUMENT]..."
+      DESCRIPTION = <<~TEXT
+        Runs COMMAND in this process's place, with the heap profiler in it and in every other Ruby process that it
+        starts. Each writes gzipped pprof profiles, by default to tmp/profiles every 30 seconds and when it exits, be
+        that after a second or a week. The program need not know the profiler, nor have it in its Gemfile. If the
+        profiler cannot start, stderr says why and the program runs without it.
+
+        Each option sets the variable that stands below it in the environment of COMMAND.
+      TEXT
+      EXAMPLES = <<~TEXT
+        %{me} bundle exec puma
+        %{me} --rate 0.1 --pattern 'boot-%{pid}.pb.gz' -- bin/rails runner 1
+        %{me} --start-paused --toggle-on URG -- rake db:seed   # kill -URG PID starts and stops it
+        %{me} --interval 86400 --dump-on URG -- bin/jobs       # kill -URG PID writes a profile
+
+        URG is a signal that a process ignores if it does not handle it; most others end it then. A handler that the
+        program installs later takes the place of the profiler's: choose a signal that it does not use.
+
+        Exit status: that of COMMAND; 126 if it cannot be run, 127 if it is not found, 2 for a wrong option.
+      TEXT
+      # Shorter names.
+      ALIASES = { sample_rate: "--rate" }.freeze
+      # The options, in the order of the help.
+      GROUPS = {
+        "Files" => Configuration::FLUSHER_SETTINGS,
+        "Signals and socket" => Configuration::PROCESS_SETTINGS,
+        "Sampling" => Configuration::COLLECTOR_SETTINGS,
+        "Flushes" => Configuration::FLUSH_SETTINGS
+      }.freeze
+      private_constant :ALIASES, :GROUPS
+
+      # @return [void] does not return, but for an error
+      # @raise [Failure]
+      def call(arguments)
+        raise Failure, "no command given, see #{@invocation} --help" if arguments.empty?
+
+        command, *rest = arguments
+        # The pair keeps a shell from taking the command apart.
+        exec(ProfiledEnvironment.variables.merge(variables), [command, command], *rest)
+      rescue Errno::ENOENT => e
+        raise Failure.new(e.message.sub("No such file or directory", "command not found"), status: 127)
+      rescue SystemCallError, ArgumentError => e
+        raise Failure.new(e.message, status: 126)
+      end
+
+      private
+
+      def variables
+        @variables ||= {}
+      end
+
+      def define_options(parser)
+        parser.banner = ""
+        GROUPS.each do |title, settings|
+          parser.separator("\n#{title}:")
+          settings.each do |setting|
+            parser.on(*names(setting), setting.purpose, *details(setting)) { |value| set(setting, value) }
+          end
+        end
+        parser.separator("\nOther:")
+      end
+
+      def details(setting)
+        text = "#{setting.type.allowed} (default: #{setting.default})"
+        [*text.scan(/\S.{0,75}(?!\S)/), "$#{setting.variable}"].map { |line| "  #{line}" }
+      end
+
+      def names(setting)
+        return [setting.option.sub("--", "--[no-]")] if setting.type.boolean?
+
+        [ALIASES[setting.keyword], "#{setting.option} #{setting.type.placeholder}"].compact
+      end
+
+      def set(setting, value)
+        unless setting.type.boolean? || !setting.type.parse(value.strip).nil?
+          raise Failure, "#{setting.option} must be #{setting.type.allowed}, got #{value.inspect}"
+        end
+
+        variables[setting.variable] = value.to_s
+      end
+    end
+  end
+end

@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/cli/profile_command"
+
+module MemprofilerPprof
+  class CLI
+    # `top`.
+    class Top < ProfileCommand
+      SUMMARY = "watch what a running process allocates and retains"
+      USAGE = "[OPTION]... SOCKET|URL"
+      DESCRIPTION = <<~TEXT
+        Shows what a process allocates per second, and what it retains, by class or site, anew each second. The process
+        has to run with the profiler, and with a socket (the setting `socket`) or a Rack endpoint, of which the URL is
+        given. Files and other readers miss nothing by that.
+
+        Keys: q or Ctrl-C leaves; p or space pauses; Left and Right choose what to sort by; Tab goes on to lines, methods,
+        files, gems; a counts what libraries allocate for the program's own lines; / filters rows by a regular expression,
+        Esc takes that back; Up, Down, PageUp, PageDown and Home scroll.
+      TEXT
+      EXAMPLES = <<~TEXT
+        ruby_memprofiler_pprof run --socket tmp/memprofiler.sock -- puma
+        %{me} tmp/memprofiler.sock
+        %{me} --by line --sort bytes http://127.0.0.1:3000/debug/pprof
+        %{me} --once --limit 5 tmp/memprofiler.sock
+      TEXT
+      # Whether --app is the default.
+      APP = false
+      # The most seconds that the endpoint counts allocations of.
+      LONGEST_INTERVAL = 60
+      BY = :class
+      private_constant :LONGEST_INTERVAL
+
+      private
+
+      def define_options(parser)
+        super
+        # Not before, likewise.
+        require "ruby_memprofiler_pprof/cli/top/source"
+        orders = MemprofilerPprof::Report::Activity::ORDERS
+        parser.on("--sort FIGURE", orders, list(orders), "(default: #{orders.first})") { |sort| @sort = sort }
+        define_source(parser)
+        parser.on("--once", "print one table and exit, as without a terminal") { @once = true }
+      end
+
+      def define_source(parser)
+        parser.on("--interval SECONDS", Integer, "over which allocations are counted, 1 to #{LONGEST_INTERVAL}",
+                  "(default: 1)") { |seconds| @interval = check_interval(seconds) }
+        parser.on("--header TEXT", "to send to the endpoint, such as 'X-Token: 7';",
+                  "may be repeated") { |header| add_header(header) }
+      end
+
+      def check_interval(seconds)
+        return seconds if seconds.between?(1, LONGEST_INTERVAL)
+
+        raise OptionParser::InvalidArgument, "#{seconds}, must be in 1..#{LONGEST_INTERVAL}"
+      end
+
+      def add_header(header)
+        name, value = header.split(/:\s*/, 2)
+        raise OptionParser::InvalidArgument, "#{header}, must be NAME: VALUE" if value.nil? || name.empty?
+
+        (@headers ||= {})[name] = value
+      end
+
+      # An address is no file, of which there may be several.
+      def files(arguments)
+        arguments
+      end
+
+      def show(addresses)
+        unless addresses.size == 1
+          raise Failure, "one socket or URL is needed, got #{addresses.size}, see #{@invocation} --help"
+        end
+
+        watch(addresses.first)
+        0
+      rescue Source::Unavailable => e
+        raise Failure.new("#{addresses.first}: #{e.message}", status: 1)
+      end
+
+      def watch(address)
+        source = Source.at(address, @headers || {})
+        seconds = @interval || 1
+        terminal = self.terminal unless @once || @json
+        return once(address, source.fetch(seconds)) unless terminal
+
+        require "ruby_memprofiler_pprof/cli/top/live"
+        view = View.new("#{address}  every #{seconds} s", by: by, sort: sort, app: app?, &method(:narrow))
+        Live.new(Screen.new(terminal, $stdout), view, color: style.color) { source.fetch(seconds) }.run
+      end
+
+      # Keys are read from it, be stdin what it may.
+      def terminal
+        IO.console if $stdout.tty? && ENV["TERM"] != "dumb"
+      end
+
+      def by
+        @by || BY
+      end
+
+      def sort
+        @sort || MemprofilerPprof::Report::Activity::ORDERS.first
+      end
+
+      def once(address, profile)
+        totals = MemprofilerPprof::Report::Totals.new(profile)
+        activity = MemprofilerPprof::Report::Activity.new(filter(profile), by: by, sort: sort, limit: @limit)
+        return print_json(address: address, totals: totals.to_h, top: activity.to_h) if @json
+
+        puts "#{address}, pid #{totals["pid"]}", *totals.lines, *activity.summary(style), "",
+             *activity.lines(style)
+      end
+    end
+  end
+end

@@ -1,0 +1,60 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  class CLI
+    class Top < ProfileCommand
+      # Where a filter is typed. It holds while it is being typed.
+      class Prompt
+        # @return [String] what was typed
+        attr_reader :text
+
+        def initialize
+          @text = ""
+          @before = nil
+        end
+
+        # @return [void]
+        def open
+          @before = @text
+        end
+
+        # @return [Boolean]
+        def open?
+          !@before.nil?
+        end
+
+        # @return [void]
+        def clear
+          @text = ""
+        end
+
+        # @param key [Symbol, String]
+        # @return [void]
+        def press(key)
+          case key
+          when :enter then @before = nil
+          when :escape
+            @text = @before
+            @before = nil
+          when :backspace then @text = @text.chop
+          when String then @text += key
+          end
+        end
+
+        # What is typed may not be a regular expression yet, or never.
+        #
+        # @return [Regexp, nil] nil if there is no filter
+        def pattern
+          Regexp.new(@text, Regexp::IGNORECASE) unless @text.empty?
+        rescue RegexpError
+          Regexp.new(Regexp.escape(@text), Regexp::IGNORECASE)
+        end
+
+        # @return [String, nil] what to show of it, while it is open
+        def line
+          "Filter: #{@text}_  (Enter: keep, Esc: as before)" if open?
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,96 @@
+# frozen_string_literal: true
+
+require "io/console"
+
+module MemprofilerPprof
+  class CLI
+    class Top < ProfileCommand
+      # The whole terminal, which is as it was after {#close}.
+      class Screen
+        # The alternate screen, no cursor, long lines cut rather than continued; and what takes it back.
+        OPEN = "\e[?1049h\e[?25l\e[?7l"
+        CLOSE = "\e[0m\e[?7h\e[?25h\e[?1049l"
+        # Of a terminal that does not tell its size: lines and columns.
+        SIZE = [24, 80].freeze
+        KEY = /\e\[[\d;]*[A-Za-z~]|\eO[A-Z]|./m
+        NAMES = { "\e[A" => :up, "\e[B" => :down, "\e[C" => :right, "\e[D" => :left, "\e[5~" => :page_up,
+                  "\e[6~" => :page_down, "\e[H" => :home, "\e[1~" => :home, "\eOH" => :home, "\eOA" => :up,
+                  "\eOB" => :down, "\eOC" => :right, "\eOD" => :left, "\e" => :escape, "\r" => :enter, "\n" => :enter,
+                  "\t" => :tab, "\u007f" => :backspace, "\b" => :backspace }.freeze
+        private_constant :OPEN, :CLOSE, :SIZE, :KEY, :NAMES
+
+        # @return [IO] what can be waited on for keys
+        attr_reader :input
+
+        # @param input [IO] the terminal
+        # @param output [IO] the terminal, too
+        def initialize(input, output)
+          @input = input
+          @output = output
+        end
+
+        # @return [void]
+        def open
+          return if @mode
+
+          @mode = @input.console_mode
+          prepare
+          print(OPEN)
+        end
+
+        # Makes it ready anew, after others may have used it.
+        # @return [void]
+        def prepare
+          # Signals still come from the keyboard.
+          @input.raw!(intr: true)
+        end
+
+        # @return [void]
+        def close
+          mode = @mode or return
+          @mode = nil
+          begin
+            print(CLOSE)
+          ensure
+            @input.console_mode = mode
+          end
+        rescue SystemCallError, IOError
+          # The terminal is gone.
+          nil
+        end
+
+        # @return [Array(Integer, Integer)] lines and columns
+        def size
+          size = @output.winsize
+          size.all?(&:positive?) ? size : SIZE
+        rescue SystemCallError
+          SIZE
+        end
+
+        # @param lines [Array<String>] from the top
+        # @return [void]
+        def draw(lines)
+          print("\e[H#{lines.map { |line| "#{line}\e[K" }.join("\r\n")}\e[J")
+        end
+
+        # @return [Array<Symbol, String>] the keys pressed since: names, and characters; nil if there is no terminal
+        def keys
+          text = @input.read_nonblock(256, exception: false)
+          return text && [] if text.nil? || text == :wait_readable
+
+          text.force_encoding(Encoding::UTF_8).scrub("").scan(KEY).map { |key| NAMES.fetch(key, key) }
+        rescue SystemCallError, IOError
+          nil
+        end
+
+        private
+
+        # At once, so that no half of a picture is seen.
+        def print(text)
+          @output.write(text)
+          @output.flush
+        end
+      end
+    end
+  end
+end

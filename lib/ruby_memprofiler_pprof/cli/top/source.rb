@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+require "net/http"
+require "socket"
+require "stringio"
+
+module MemprofilerPprof
+  class CLI
+    class Top < ProfileCommand
+      # Where profiles of a running process come from: its Unix socket, or the Rack endpoint.
+      class Source
+        # No profile could be had. The message says why.
+        class Unavailable < StandardError; end
+
+        # Seconds that an answer may take longer than the interval that it is about.
+        PATIENCE = 30
+
+        # @param address [String]
+        # @param headers [Hash{String => String}] for an endpoint
+        # @return [Source]
+        def self.at(address, headers)
+          address.match?(%r{\Ahttps?://}i) ? Endpoint.new(address, headers) : UnixSocket.new(address)
+        end
+
+        # @param seconds [Integer] of which the allocations are wanted
+        # @return [Profile]
+        # @raise [Unavailable]
+        def fetch(seconds)
+          status, body = get(seconds)
+          raise Unavailable, reason(status, body.to_s.dup) unless status == 200
+
+          Profile.load(StringIO.new(body))
+        rescue ProfileError => e
+          raise Unavailable, "no profile came: #{e.message}"
+        rescue SystemCallError => e
+          # Without the function, and the name that is known.
+          raise Unavailable, SystemCallError.new(nil, e.errno).message
+        rescue Timeout::Error, SocketError, IOError, OpenSSL::SSL::SSLError, Net::ProtocolError => e
+          raise Unavailable, "#{e.message} (#{e.class})"
+        end
+
+        private
+
+        # It may come from something quite different.
+        def reason(status, body)
+          "#{body.force_encoding(Encoding::UTF_8).scrub[/[^[:cntrl:]]*/]} (status #{status})".strip
+        end
+      end
+
+      # `MemprofilerPprof.start(socket: PATH)`.
+      class UnixSocket < Source
+        def initialize(path)
+          super()
+          @path = path
+        end
+
+        private
+
+        def get(seconds)
+          UNIXSocket.open(@path) do |socket|
+            socket.write("GET /heap?seconds=#{seconds} HTTP/1.0\r\n\r\n")
+            answer = Timeout.timeout(seconds + PATIENCE) { socket.read }
+            head, body = answer.split("\r\n\r\n", 2)
+            unless body && body.bytesize == head[/^Content-Length: (\d+)/, 1].to_i
+              raise Unavailable, "the process has hung up"
+            end
+
+            [head.split[1].to_i, body]
+          end
+        end
+      end
+
+      # A `Rack::Endpoint`.
+      class Endpoint < Source
+        def initialize(address, headers)
+          super()
+          @uri = URI.parse(address.chomp("/"))
+          @headers = headers
+        end
+
+        private
+
+        def get(seconds)
+          options = { use_ssl: @uri.scheme.casecmp?("https"), open_timeout: 5, read_timeout: seconds + PATIENCE }
+          Net::HTTP.start(@uri.hostname, @uri.port, **options) do |http|
+            response = http.get("#{@uri.path}/heap?seconds=#{seconds}", @headers)
+            [response.code.to_i, response.body]
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,134 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/cli/top/prompt"
+
+module MemprofilerPprof
+  class CLI
+    class Top < ProfileCommand
+      # What is on the screen, and what keys change of it. It knows no terminal.
+      class View
+        # In the order in which Tab goes through them.
+        GROUPINGS = %i[class line method file gem].freeze
+        KEYS = { "p" => :pause, " " => :pause, "a" => :toggle_app, :left => :previous_order, "<" => :previous_order,
+                 :right => :next_order, ">" => :next_order, :tab => :next_grouping, "/" => :ask, :escape => :show_all,
+                 up: :up, down: :down, page_up: :page_up, page_down: :page_down, home: :home }.freeze
+        HELP = "q quit  p pause  Left/Right sort  Tab class, line, ...  a app  / filter  Up/Down scroll"
+        private_constant :GROUPINGS, :KEYS, :HELP
+
+        # @param text [String] why there is no newer profile
+        attr_writer :problem
+
+        # @param heading [String]
+        # @param by [Symbol]
+        # @param sort [Symbol]
+        # @param app [Boolean] whether what libraries allocate counts for the program's own lines
+        # @param narrow [Proc] picks the samples of a profile that are wanted
+        def initialize(heading, by:, sort:, app:, &narrow)
+          @heading = heading
+          @by = by
+          @sort = sort
+          @app = app
+          @narrow = narrow
+          @first = 0
+          @page = 1
+          @paused = false
+          @prompt = Prompt.new
+        end
+
+        # @return [Boolean]
+        def paused?
+          @paused
+        end
+
+        # @return [Boolean] whether characters are part of a filter
+        def typing?
+          @prompt.open?
+        end
+
+        # @param profile [Profile]
+        def profile=(profile)
+          @problem = nil
+          @totals = MemprofilerPprof::Report::Totals.new(profile)
+          @profile = @narrow.call(profile)
+          @activity = nil
+        end
+
+        # @param key [Symbol, String]
+        # @return [void]
+        def press(key)
+          @activity = nil
+          return @prompt.press(key) if typing?
+
+          action = KEYS[key]
+          __send__(action) if action
+        end
+
+        # @param style [MemprofilerPprof::Report::Style]
+        # @param height [Integer] in lines
+        # @return [Array<String>] at most so many lines
+        def lines(style, height)
+          return [title, "", @problem || "Waiting for the first profile ..."].first(height) unless @profile
+
+          body = body(style, height - 1)
+          [*body, *[""] * (height - 1 - body.size), @prompt.line || HELP].first(height)
+        end
+
+        private
+
+        def pause = @paused = !@paused
+        def toggle_app = @app = !@app
+        def previous_order = order(-1)
+        def next_order = order(1)
+        def next_grouping = @by = neighbour(GROUPINGS, @by, 1)
+        def ask = @prompt.open
+        def show_all = @prompt.clear
+        def up = @first -= 1
+        def down = @first += 1
+        def page_up = @first -= @page
+        def page_down = @first += @page
+        def home = @first = 0
+
+        def order(step)
+          @sort = neighbour(MemprofilerPprof::Report::Activity::ORDERS, @sort, step)
+        end
+
+        def neighbour(list, member, step)
+          list[(list.index(member) + step) % list.size]
+        end
+
+        def body(style, height)
+          head = [title, *activity.summary(style), *@totals.lines.first, ""]
+          # There is a line about the table, which has one with titles.
+          scroll(height - head.size - 2)
+          table = activity.lines(style, @first...(@first + @page))
+          [*head, about(table.size - 1), *table].first([height, 0].max)
+        end
+
+        def scroll(page)
+          @page = [page, 1].max
+          @first = @first.clamp(0, [activity.rows.size - @page, 0].max)
+        end
+
+        def activity
+          @activity ||= begin
+            profile = @app ? @profile.without_libraries : @profile
+            MemprofilerPprof::Report::Activity.new(profile, by: @by, sort: @sort, matching: @prompt.pattern)
+          end
+        end
+
+        def title
+          pid = @totals && @totals["pid"]
+          [@heading, *("pid #{pid}" if pid), *@profile&.time&.strftime("%T"), *("PAUSED" if @paused),
+           *(@problem if @profile)].join("  ")
+        end
+
+        def about(shown)
+          rows = "#{[@first + 1, @first + shown].min}-#{@first + shown} of #{activity.rows.size} by #{@by}"
+          low = MemprofilerPprof::Report::Activity::LOW_CONFIDENCE
+          [rows, "sorted by *", *("app only" if @app), *("matching #{@prompt.text}" if @prompt.pattern),
+           "#{low} fewer than ten samples"].join(", ")
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  class Profile
+    # Sums over a profile. `type` is the name of a sample type, such as `:retained_size`; by default it is
+    # {Contents#default_sample_type}.
+    module Aggregation
+      # By what can be added up:
+      #
+      # - `:method`: functions by name and file. Those that do not know on which line they begin, as those written in C,
+      #   by name
+      # - `:line`: lines of files. What a function written in C allocates belongs to the line that calls it
+      # - `:file`
+      # - `:gem`: by path; `app` for the program's own files, `ruby` for Ruby's and the standard library's
+      # - `:class`: of the objects, the label `class`
+      GROUPINGS = %i[method line file gem class].freeze
+      # By what {#top} can sort.
+      ORDERS = %i[flat cumulative].freeze
+
+      # @param type [Symbol, String, SampleType, nil]
+      # @return [Estimate] the sum over all samples
+      def total(type = nil)
+        Estimate.of(native_total(column(type)), difference?)
+      end
+
+      # @param by [Symbol] one of {GROUPINGS}
+      # @param type [Symbol, String, SampleType, nil]
+      # @param sort [Symbol] one of {ORDERS}
+      # @param limit [Integer, nil] the most to return
+      # @return [Array<Site>] those that have the most first; in a difference those that have changed the most
+      # @raise [ArgumentError] if an argument is none of what is allowed
+      def top(by: :method, type: nil, sort: :flat, limit: nil)
+        choose("by", by, GROUPINGS)
+        choose("sort", sort, ORDERS)
+        sites = native_top(column(type), by.name).map do |*group, flat, cumulative|
+          Site.new(*group, estimate(flat), estimate(cumulative)).freeze
+        end
+        sites.sort_by! { |site| [-site[sort].value.abs, -site.cumulative.value.abs, site.name, site.file.to_s] }
+        limit ? sites.first(limit) : sites
+      end
+
+      # The tree of calls from the outermost frame inwards.
+      #
+      # @param by [Symbol] what a node is, one of {GROUPINGS}; with `:class` there are no calls, only classes
+      # @param type [Symbol, String, SampleType, nil]
+      # @param classes [Boolean] whether the classes of the objects follow the innermost frames
+      # @param min [Numeric] which part of the total a node must have to be there, 0..1
+      # @param depth [Integer, nil] how many levels there are below the root at most
+      # @return [Node] the root, named "total"
+      # @raise [ArgumentError] if an argument is none of what is allowed
+      def tree(by: :method, type: nil, classes: false, min: 0, depth: nil)
+        choose("by", by, GROUPINGS)
+        raise ArgumentError, "min must be in 0..1, got #{min.inspect}" unless (0..1).cover?(min)
+        if depth && !(0..4_294_967_295).cover?(depth)
+          raise ArgumentError, "depth must be an Integer in 0..4294967295 or nil, got #{depth.inspect}"
+        end
+
+        rows, groups = native_tree(column(type), by.name, classes ? true : false, min, depth || 4_294_967_295)
+        build_tree(rows, groups)
+      end
+
+      private
+
+      # A node comes after its parent, the root first of all.
+      def build_tree(rows, groups)
+        nodes = rows.map do |_, group, flat, cumulative|
+          name = group ? groups[group] : ["total", nil, nil, nil]
+          Node.new(*name, estimate(flat), estimate(cumulative), [])
+        end
+        rows.each_with_index { |(parent, *), index| nodes[parent].children << nodes[index] if index.positive? }
+        nodes.each do |node|
+          node.children.sort_by! { |child| [-child.cumulative.value.abs, child.name] }.freeze
+          node.freeze
+        end
+        nodes.first
+      end
+
+      def estimate(sum)
+        Estimate.of(sum, difference?)
+      end
+
+      def choose(name, value, allowed)
+        return if allowed.include?(value)
+
+        raise ArgumentError, "#{name} must be one of #{allowed.map(&:inspect).join(", ")}, got #{value.inspect}"
+      end
+    end
+  end
+end

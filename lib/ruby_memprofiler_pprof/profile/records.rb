@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  class Profile # rubocop:disable Style/Documentation
+    # What one value of each sample counts, such as `retained_size` in `bytes`. The members are Strings.
+    SampleType = Struct.new(:name, :unit) do
+      # @return [String] such as "retained_size/bytes"
+      def to_s
+        "#{name}/#{unit}"
+      end
+    end
+
+    # A frame of a stack.
+    #
+    # @!attribute name
+    #   @return [String] the function's; its address if nothing else is known
+    # @!attribute file
+    #   @return [String] where it is defined; empty if unknown
+    # @!attribute line
+    #   @return [Integer] the line; 0 if unknown
+    # @!attribute start_line
+    #   @return [Integer] the line on which the function begins; 0 if unknown, as for functions written in C
+    Frame = Struct.new(:name, :file, :line, :start_line) do
+      # @return [String] such as "/app/a.rb:3:in `Foo#bar'"
+      def to_s
+        file.empty? ? name : "#{file}:#{line}:in `#{name}'"
+      end
+    end
+
+    # A stack with its values.
+    #
+    # @!attribute values
+    #   @return [Array<Integer>] one per {Profile#sample_types}
+    # @!attribute stack
+    #   @return [Array<Frame>] the innermost first
+    # @!attribute labels
+    #   @return [Hash{String => String, Integer}] where a label is there more than once, the last one
+    Sample = Struct.new(:values, :stack, :labels) # rubocop:disable Lint/StructNewOverride
+
+    # Half of the width of a 95 % interval, in standard errors.
+    Z = 1.96
+    # Below so many samples a figure is no more than a hint.
+    FEW = 10
+    private_constant :Z, :FEW
+
+    # A figure and how sure it is. Variance, samples, low and high are nil if the profile does not tell how it was
+    # sampled.
+    #
+    # A group of equal samples has n objects of b bytes, each sample standing for w of them. The variance is n(w - 1)
+    # for objects, and (w - 1)b²/n for bytes, which is too low if the sizes within one stack and class differ. Of a
+    # difference it is the sum of both, which is too high if the same samples are in both.
+    #
+    # @!attribute value
+    #   @return [Integer, Float] a Float per second, as {Report::Activity} tells it; else an Integer
+    # @!attribute low
+    #   @return [Float, nil] where the interval begins that has the truth in it 19 times out of 20
+    # @!attribute high
+    #   @return [Float, nil] where it ends
+    # @!attribute samples
+    #   @return [Float, nil] how many sampled objects it rests on, about
+    # @!attribute variance
+    #   @return [Float, nil] the square of the standard error
+    Estimate = Struct.new(:value, :low, :high, :samples, :variance) do
+      # @api private
+      def self.of((value, variance, samples), signed)
+        return new(value, nil, nil, nil, nil).freeze unless variance
+
+        margin = Z * Math.sqrt(variance)
+        low = value - margin
+        # Of what is there, there cannot be less than nothing.
+        low = [low, 0.0].max if !signed && value >= 0
+        new(value, low, value + margin, samples, variance).freeze
+      end
+
+      # @return [Boolean] whether it rests on fewer than ten samples, and not on every object
+      def low_confidence?
+        !samples.nil? && samples < FEW && variance.positive?
+      end
+
+      # @return [Integer] the value, without a fraction
+      def to_i
+        value.to_i
+      end
+
+      # @return [String] such as "1200 (950..1450)"
+      def to_s
+        low ? "#{value} (#{low.round}..#{high.round})" : value.to_s
+      end
+    end
+
+    # What {Profile#top} returns for each method, line, file, gem or class.
+    #
+    # @!attribute name
+    #   @return [String] the method's name, "FILE:LINE", the file, the gem or the class
+    # @!attribute file
+    #   @return [String, nil] of a method or line
+    # @!attribute line
+    #   @return [Integer, nil] the line; of a method that on which it begins
+    # @!attribute function
+    #   @return [String, nil] the method that a line is in
+    # @!attribute flat
+    #   @return [Estimate] what was allocated there itself
+    # @!attribute cumulative
+    #   @return [Estimate] what was allocated there and in what is called from there; where it calls itself, once
+    Site = Struct.new(:name, :file, :line, :function, :flat, :cumulative)
+
+    # A node of {Profile#tree}, with the members of {Site} and `children`, an Array of nodes, the greatest first.
+    Node = Struct.new(*Site.members, :children) do
+      # @return [String] without the children, which may be many
+      def inspect
+        "#<#{self.class} #{name} #{cumulative} #{children.size} children>"
+      end
+      alias_method :to_s, :inspect
+    end
+  end
+end

@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  class Profile
+    # Where {Profile.load} reads from.
+    #
+    # @api private
+    class Source
+      # The ids of the entries of a profile have 32 bits.
+      GREATEST_LIMIT = 4_294_967_295
+
+      def initialize(source, max_bytes)
+        raise TypeError, "max_bytes must be an Integer, got #{max_bytes.inspect}" unless max_bytes.is_a?(Integer)
+
+        unless max_bytes.between?(1, GREATEST_LIMIT)
+          raise ArgumentError, "max_bytes must be in 1..#{GREATEST_LIMIT}, got #{max_bytes}"
+        end
+
+        @max_bytes = max_bytes
+        @source = source.respond_to?(:to_path) && !source.is_a?(IO) ? source.to_path : source
+      end
+
+      # Yields the bytes; errors of the block get the source's name.
+      def read
+        yield bytes
+      rescue ProfileError => e
+        raise ProfileError, "#{name}: #{e.message}", cause: nil
+      end
+
+      private
+
+      def bytes
+        return read_from(@source) if @source.respond_to?(:read)
+
+        unless @source.is_a?(String)
+          raise TypeError, "source must be a file name, an IO or the bytes of a profile, got #{@source.inspect}"
+        end
+
+        bytes? ? @source : File.open(@source, "rb") { |file| read_from(file) }
+      end
+
+      # A compressed profile is never so much longer than the profile that this would matter. Ruby makes room for as
+      # much as it is asked for, so a file is asked for no more than it has.
+      def read_from(io)
+        size = io.is_a?(File) ? io.size : 0
+        bytes = io.read((size.positive? ? [size, @max_bytes].min : @max_bytes) + 1) || ""
+        raise ProfileError, "has more than #{@max_bytes} bytes, the most allowed here" if bytes.bytesize > @max_bytes
+
+        bytes
+      end
+
+      def bytes?
+        @source.b.include?("\0")
+      end
+
+      def name
+        # A pipe has none.
+        path = @source.path if @source.respond_to?(:path)
+        return path.to_s if path
+        return @source.inspect[0, 80] if @source.respond_to?(:read)
+
+        bytes? ? "profile of #{@source.bytesize} bytes" : @source
+      end
+    end
+  end
+end

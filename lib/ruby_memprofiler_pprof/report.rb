@@ -1,0 +1,27 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof"
+
+module MemprofilerPprof
+  # What profiles tell, as text and as what JSON is made of: tables, trees, growth, leaks. Not loaded with the gem:
+  # `require "ruby_memprofiler_pprof/report"`.
+  module Report
+  end
+end
+
+require "ruby_memprofiler_pprof/report/style"
+require "ruby_memprofiler_pprof/report/units"
+require "ruby_memprofiler_pprof/report/paths"
+require "ruby_memprofiler_pprof/report/table"
+require "ruby_memprofiler_pprof/report/totals"
+require "ruby_memprofiler_pprof/report/statistics"
+require "ruby_memprofiler_pprof/report/site_text"
+require "ruby_memprofiler_pprof/report/top"
+require "ruby_memprofiler_pprof/report/tree"
+require "ruby_memprofiler_pprof/report/difference"
+require "ruby_memprofiler_pprof/report/snapshot"
+require "ruby_memprofiler_pprof/report/activity"
+require "ruby_memprofiler_pprof/report/trend"
+require "ruby_memprofiler_pprof/report/growth"
+require "ruby_memprofiler_pprof/report/leaks"
+require "ruby_memprofiler_pprof/report/leaks_text"

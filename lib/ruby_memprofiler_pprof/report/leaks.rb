@@ -1,0 +1,161 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # Which sites of a process go on growing, by a series of its profiles. How that is told is described at {Growth} and
+    # {Trend}; the p-values are corrected for the number of sites (Holm).
+    class Leaks
+      # - `:growing`: a leak, or something that will stop growing after the series
+      # - `:slowing`: grows, but ever more slowly, as a cache that fills
+      # - `:perhaps`: would be called growing by itself, but among so many sites it may be luck; or there are too few
+      #   profiles, or no major garbage collection among them, so that it may be garbage
+      # - `:settled`: grew first, then no more, as a cache that is warm
+      # - `:steady`
+      # - `:unclear`: fewer than ten samples
+      VERDICTS = %i[growing slowing perhaps settled steady unclear].freeze
+      # The chance that any site is called growing, in a program of which none is.
+      LEVEL = 0.001
+      # With fewer profiles no site is called growing.
+      LEAST = 8
+
+      # @!attribute verdict
+      #   @return [Symbol] one of {VERDICTS}
+      # @!attribute probability
+      #   @return [Float, nil] that the growth is no luck, corrected for the number of sites, 0..1; nil if unclear
+      # @!attribute growth
+      #   @return [Growth]
+      Finding = Struct.new(:verdict, :probability, :growth)
+
+      # @return [Array<Finding>] in the order of the verdicts; of those with the same one, the fastest first
+      attr_reader :findings
+      # @return [Array<String>] why no site is called growing, whatever it does
+      attr_reader :warnings
+      # @return [Integer] how many profiles at the end are left out, since no major garbage collection followed them
+      attr_reader :cut
+
+      # @param snapshots [Array<Snapshot>] at least two, of one process, in any order
+      # @param by [Symbol] what the snapshots are by
+      # @param limit [Integer, nil] the most sites shown
+      # @raise [ArgumentError] if they are of several processes
+      def initialize(snapshots, by: :line, limit: Top::LIMIT)
+        @snapshots = snapshots.sort_by(&:time)
+        @by = by
+        @limit = limit
+        check
+        @clean = clean
+        @cut = 0
+        cut_off_the_unproven
+        @warnings = [*too_few, *no_major_collection]
+        @findings = find
+      end
+
+      # @return [Array<Finding>] those called growing
+      def growing
+        @findings.select { |finding| finding.verdict == :growing }
+      end
+
+      # @param style [Style]
+      # @return [String]
+      def to_s(style = PLAIN)
+        LeaksText.new(self, @snapshots, @by, shown).to_s(style)
+      end
+
+      # @return [Hash{Symbol => Object}] rates in bytes per second
+      def to_h
+        first, last = @snapshots.values_at(0, -1)
+        { pid: last.totals["pid"], by: @by, profiles: @snapshots.size, left_out: @cut, from: first.time, to: last.time,
+          warnings: @warnings, totals: last.totals.to_h,
+          verdicts: @findings.map(&:verdict).tally, sites: shown.map { |finding| to_json_site(finding) } }
+      end
+
+      private
+
+      # What did not grow is told of only if it did once.
+      def shown
+        told = @findings.reject { |finding| %i[steady unclear].include?(finding.verdict) }
+        @limit ? told.first(@limit) : told
+      end
+
+      def to_json_site(finding)
+        growth = finding.growth
+        rate = growth.rate
+        SiteText.site(growth.site).merge(
+          verdict: finding.verdict, probability: finding.probability,
+          growth: { value: rate[0], low: rate[1], high: rate[2] }, retained: SiteText.estimate(growth.retained),
+          objects: growth.objects, bytes: growth.bytes
+        )
+      end
+
+      def check
+        count = @snapshots.size
+        processes = @snapshots.map(&:process).uniq
+        reject("at least two, got #{count}") if count < 2
+        reject("of one process, got #{processes.inspect}") if processes.size > 1
+        reject("of different times") if @snapshots.uniq(&:time).size < count
+      end
+
+      def reject(reason)
+        raise ArgumentError, "snapshots must be #{reason}"
+      end
+
+      def too_few
+        return if @snapshots.size >= LEAST
+
+        "#{@snapshots.size} profiles are too few to tell a leak from ups and downs: take #{LEAST} or more, better 20."
+      end
+
+      def no_major_collection
+        return if @clean.nil? || @clean.size > 1
+
+        "There was no major garbage collection between these profiles: what grows may be garbage."
+      end
+
+      # Which profiles are the first after a major collection.
+      def clean
+        counts = @snapshots.map { |snapshot| snapshot.totals["major_gc_count"] }
+        return if counts.any?(&:nil?)
+
+        counts.each_index.select { |index| index.zero? || counts[index] > counts[index - 1] }
+      end
+
+      # What has died since the last major collection would look like growth.
+      def cut_off_the_unproven
+        last = @clean&.last
+        return if last.nil? || last < Trend::LEAST
+
+        @cut = @snapshots.size - 1 - last
+        @snapshots = @snapshots[..last]
+      end
+
+      def find
+        testable, others = growths.partition(&:testable?)
+        adjusted = Statistics.holm(testable.map { |growth| growth.trend.p_value })
+        findings = testable.zip(adjusted).map { |growth, p_value| judge(growth, p_value) }
+        findings.concat(others.map { |growth| Finding.new(:unclear, nil, growth).freeze })
+        findings.sort_by { |finding| rank(finding) }
+      end
+
+      def growths
+        contiguous = @snapshots.each_cons(2).all? { |old, new| Newborn.next?(old, new) }
+        names = @snapshots.flat_map { |snapshot| snapshot.sites.keys }.uniq
+        names.map { |name| Growth.new(@snapshots, name, contiguous: contiguous, clean: @clean) }
+      end
+
+      def rank(finding)
+        growth = finding.growth
+        [VERDICTS.index(finding.verdict), finding.probability ? -growth.rate.first : 0, growth.site.name]
+      end
+
+      def judge(growth, p_value)
+        Finding.new(verdict(growth, p_value), 1 - p_value, growth).freeze
+      end
+
+      def verdict(growth, p_value)
+        return growth.settled? ? :settled : :steady unless growth.grows?
+        return :perhaps if p_value >= LEVEL || @warnings.any?
+
+        growth.slowing? ? :slowing : :growing
+      end
+    end
+  end
+end

@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # What {Leaks} looks like.
+    #
+    # @api private
+    class LeaksText
+      COLORS = { growing: :red, slowing: :yellow, perhaps: :yellow, settled: :green }.freeze
+      HOUR = 3600
+
+      def initialize(leaks, snapshots, by, shown)
+        @leaks = leaks
+        @snapshots = snapshots
+        @by = by
+        @shown = shown
+      end
+
+      def to_s(style)
+        [heading, *@snapshots.last.totals.lines, *@leaks.warnings, "", *sites(style), rest].join("\n")
+      end
+
+      private
+
+      def heading
+        times = @snapshots.values_at(0, -1).map { |snapshot| Time.at(snapshot.time).utc.strftime("%F %T") }
+        pid = @snapshots.last.totals["pid"]
+        cut = " (without #{@leaks.cut} after the last major collection)" if @leaks.cut.positive?
+        "#{"Process #{pid}: " if pid}#{@snapshots.size} profiles, #{times.join(" to ")} UTC#{cut}"
+      end
+
+      def sites(style)
+        return [] if @shown.empty?
+
+        table = Table.new([["VERDICT", :left, nil], ["SURE", :right, nil], ["GROWTH/H", :right, nil],
+                           ["95% INTERVAL", :right, nil], ["RETAINED", :right, 10], ["95% INTERVAL", :right, 10],
+                           ["", :left, nil], [@by.upcase.to_s, :left, nil]])
+        paths = SiteText.paths(@shown.map { |finding| finding.growth.site })
+        @shown.each { |finding| table.add(cells(finding, paths), COLORS[finding.verdict]) }
+        table.lines(style) << ""
+      end
+
+      def cells(finding, paths)
+        growth = finding.growth
+        retained = growth.retained
+        rate, *interval = growth.rate.map { |each| each * HOUR }
+        sure = Units.probability(finding.probability) unless finding.verdict == :settled
+        [finding.verdict.to_s, sure || "", Units.format(rate, "bytes", signed: true),
+         Units.interval(*interval, "bytes"), Units.format(retained.value, "bytes"),
+         SiteText.interval(retained, "bytes"), SiteText.note(retained), SiteText.label(growth.site, paths)]
+      end
+
+      def rest
+        counts = @leaks.findings.map(&:verdict).tally
+        growing = counts.delete(:growing)
+        said = growing ? "Sites that grow: #{growing}" : "Nothing grows for sure"
+        others = Leaks::VERDICTS.filter_map { |verdict| "#{counts[verdict]} #{verdict}" if counts[verdict] }
+        "#{[said, *(others.join(", ") if others.any?)].join("; ")}."
+      end
+    end
+  end
+end

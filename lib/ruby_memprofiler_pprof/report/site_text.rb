@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # What sites, nodes and estimates look like.
+    #
+    # @api private
+    module SiteText
+      # Stands in a line that rests on fewer than ten samples.
+      LOW_CONFIDENCE = "low confidence"
+
+      module_function
+
+      # @return [Array(String, String)] such as "app/a.rb:7  Foo#bar", and the same in short. What could be a command to
+      #   a terminal is replaced
+      def label(site, paths)
+        names(site, paths).map { |name| name.gsub(/[[:cntrl:]]/, "?") }
+      end
+
+      def names(site, paths)
+        return [paths.shorten(site.name)] * 2 unless site.file
+
+        place = "#{paths.shorten(site.file)}#{":#{site.line}" if site.line}"
+        return ["#{place}#{"  #{site.function}" if site.function}", place] if site.name.start_with?(site.file)
+
+        ["#{site.name}  #{place}", site.name]
+      end
+
+      # @return [Paths] for sites or nodes
+      def paths(sites)
+        Paths.new(sites.map { |site| site.file || (site.name if site.name.start_with?("/")) })
+      end
+
+      def note(estimate)
+        estimate.low_confidence? ? LOW_CONFIDENCE : ""
+      end
+
+      def interval(estimate, unit)
+        Units.interval(estimate.low, estimate.high, unit)
+      end
+
+      # @return [Hash{Symbol => Object}]
+      def estimate(estimate)
+        estimate.to_h.merge(low_confidence: estimate.low_confidence?)
+      end
+
+      # @return [Hash{Symbol => Object}]
+      def site(site)
+        { name: site.name, file: site.file, line: site.line, function: site.function }
+      end
+    end
+  end
+end

@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # What {Leaks} needs of one profile.
+    class Snapshot
+      # How allocations are called, in this gem's profiles and in those that are named as Go does.
+      ALLOCATIONS = %w[allocations alloc_objects].freeze
+      # Groupings of which the frames of libraries are no part, unless told otherwise.
+      PLACES = %i[method line file].freeze
+
+      # @return [Float] seconds since 1970
+      attr_reader :time
+      # @return [Float] seconds
+      attr_reader :duration
+      # @return [Totals]
+      attr_reader :totals
+      # @return [Float] how many objects a sample stands for at most
+      attr_reader :weight
+      # @return [Hash{String => Profile::Site}] what is alive, by name of the site: bytes
+      attr_reader :sites
+
+      # @param profile [Profile]
+      # @param by [Symbol] one of Profile::Aggregation::GROUPINGS
+      # @param libraries [Boolean] whether what gems and Ruby allocate counts for them, rather than for the line of the
+      #   program that called them
+      # @param time [Time, Numeric, nil] when it was taken, if the profile does not tell
+      # @raise [ProfileError] if it is no profile of live objects, has no time, or does not tell how it was sampled
+      def initialize(profile, by: :line, libraries: false, time: nil)
+        @time = (time || profile.time || raise(ProfileError, "the profile has no time")).to_f
+        @duration = profile.duration
+        @totals = Totals.new(profile)
+        @weight = weight_of(profile)
+        profile = profile.without_libraries if PLACES.include?(by) && !libraries
+        count(profile, by)
+      end
+
+      # @return [Array] what tells processes, and starts of the profiler in them, apart
+      def process
+        [@totals["pid"], @totals.started_at]
+      end
+
+      # @return [Integer] how many objects are alive
+      def objects(name)
+        @objects[name]
+      end
+
+      # @return [Integer] bytes of what is alive
+      def bytes(name)
+        @sites[name]&.flat&.value || 0
+      end
+
+      # @return [Integer, nil] how many objects were allocated in the interval; nil if that is not known
+      def allocations(name)
+        @allocations && @allocations[name]
+      end
+
+      private
+
+      def weight_of(profile)
+        weights = profile.comments.filter_map { |comment| comment[/\Agreatest_weight=([\d.e+]+)/, 1] }
+        raise ProfileError, "the profile does not tell how it was sampled (greatest_weight)" if weights.empty?
+
+        weights.map(&:to_f).max
+      end
+
+      def count(profile, by)
+        objects = type(profile, Totals::OBJECTS)
+        bytes = type(profile, Totals::BYTES)
+        raise ProfileError, "the profile is not one of live objects" unless objects && bytes
+
+        @allocations = allocated(profile, by)
+        # What no collection has looked at yet may be garbage.
+        proven = Counts.ages?(profile) ? profile.tag(gc_age: 1..) : profile
+        @objects = Counts.of(proven, by, objects)
+        sites = proven.top(by: by, type: bytes).select { |site| site.flat.value.positive? }
+        @sites = sites.to_h { |site| [site.name, site] }
+      end
+
+      # A profile in which nothing was allocated was most likely taken without counting that.
+      def allocated(profile, by)
+        type = type(profile, ALLOCATIONS) or return
+        counts = Counts.of(profile, by, type)
+        counts unless counts.empty?
+      end
+
+      def type(profile, names)
+        profile.sample_types.map(&:name).find { |name| names.include?(name) }
+      end
+    end
+  end
+end

@@ -1,0 +1,103 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # Distributions and corrections.
+    #
+    # @api private
+    module Statistics
+      # How small a change ends a continued fraction, and what stands for 0 in it.
+      PRECISION = 1e-12
+      TINY = 1e-300
+
+      module_function
+
+      # @return [Float] the probability that a standard normal variable is greater
+      def normal_tail(value)
+        0.5 * Math.erfc(value / Math.sqrt(2))
+      end
+
+      # @return [Float] the probability that a variable with Student's t distribution is greater (Abramowitz and Stegun
+      #   26.7.1)
+      def student_tail(value, degrees)
+        half = 0.5 * beta(degrees.fdiv(degrees + (value**2)), degrees / 2.0, 0.5)
+        value.positive? ? half : 1 - half
+      end
+
+      # @return [Float] the t that a variable with Student's t distribution exceeds with a probability of 2.5 %
+      def student_quantile(degrees)
+        low = 1.9
+        high = 100.0
+        60.times do
+          middle = (low + high) / 2
+          student_tail(middle, degrees) > 0.025 ? low = middle : high = middle
+        end
+        high
+      end
+
+      # @return [Float] the probability that of so many fair coins at least so many show heads (Abramowitz and Stegun
+      #   26.5.24, which also holds between whole numbers)
+      def coin_tail(heads, coins)
+        return 1.0 if heads <= 0
+        return 0.5**coins if heads >= coins
+
+        beta(0.5, heads, coins - heads + 1)
+      end
+
+      # Holm's step-down correction for having looked at many: the chance that any of those that are called small is so
+      # by luck (Holm, A simple sequentially rejective multiple test procedure, 1979).
+      #
+      # @param values [Array<Float>] p-values
+      # @return [Array<Float>] the adjusted ones, in the same order
+      def holm(values)
+        greatest = 0.0
+        order = values.each_index.sort_by { |index| values[index] }
+        order.each_with_index.with_object(values.dup) do |(index, rank), adjusted|
+          greatest = [greatest, values[index] * (values.size - rank)].max
+          adjusted[index] = [greatest, 1.0].min
+        end
+      end
+
+      # The regularized incomplete beta function I_x(a, b), by Lentz's method (Press et al., Numerical Recipes, 6.4).
+      def beta(x, a, b) # rubocop:disable Naming/MethodParameterName
+        return x.clamp(0, 1).to_f if x <= 0 || x >= 1
+        return 1 - beta(1 - x, b, a) if x > (a + 1.0) / (a + b + 2)
+
+        Math.exp((a * Math.log(x)) + (b * Math.log(1 - x)) - complete(a, b)) * fraction(x, a, b) / a
+      end
+
+      # The logarithm of the complete beta function.
+      def complete(*parameters)
+        parameters.sum { |each| gamma(each) } - gamma(parameters.sum)
+      end
+
+      def gamma(value)
+        Math.lgamma(value).first
+      end
+
+      def fraction(x, a, b) # rubocop:disable Naming/MethodParameterName
+        numerator = 1.0
+        inverse = value = 1 / away_from_zero(1 - ((a + b) * x / (a + 1.0)))
+        1.upto(10_000) do |step|
+          previous = value
+          coefficients(step, x, a, b).each do |coefficient|
+            inverse = 1 / away_from_zero(1 + (coefficient * inverse))
+            numerator = away_from_zero(1 + (coefficient / numerator))
+            value *= inverse * numerator
+          end
+          break if ((value / previous) - 1).abs < PRECISION
+        end
+        value
+      end
+
+      def coefficients(step, x, a, b) # rubocop:disable Naming/MethodParameterName
+        at = a + (2 * step)
+        [step * (b - step) * x / ((at - 1) * at), -(a + step) * (a + b + step) * x / (at * (at + 1))]
+      end
+
+      def away_from_zero(value)
+        value.abs < TINY ? TINY : value
+      end
+    end
+  end
+end

@@ -1,0 +1,91 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # Rows of text in columns. Where the width does not suffice, columns are left out, those that are most expendable
+    # first, and the last one is cut in its middle. A cell of the last column may be an Array of a text and of what is
+    # shown of it if it is too long.
+    #
+    # @api private
+    class Table
+      # @!attribute expendable
+      #   @return [Integer, nil] nil if it must stay; columns with the same number go together
+      Column = Struct.new(:title, :align, :expendable)
+      # What the last column should have.
+      ROOM = 44
+      GAP = "  "
+
+      # @param columns [Array<Array>] the members of each Column
+      def initialize(columns)
+        @columns = columns.map { |members| Column.new(*members) }
+        @rows = []
+      end
+
+      # @param cells [Array<String>]
+      # @param color [Symbol, nil] of the row
+      # @return [self]
+      def add(cells, color = nil)
+        @rows << [cells, color]
+        self
+      end
+
+      # @param style [Style]
+      # @return [Array<String>] lines
+      def lines(style)
+        shown = fitting(style.width)
+        [line(@columns.map(&:title), shown, style, :bold),
+         *@rows.map { |cells, color| line(cells, shown, style, color) }]
+      end
+
+      private
+
+      # The numbers of the columns that fit, those without any text aside.
+      def fitting(width)
+        shown = @columns.each_index.reject { |index| blank?(index) }
+        order = @columns.filter_map(&:expendable).uniq.sort
+        while order.any? && width - taken(shown) < [ROOM, widest(shown.last)].min
+          least = order.pop
+          shown.reject! { |index| @columns[index].expendable == least }
+        end
+        shown
+      end
+
+      # All columns but the last one.
+      def taken(shown)
+        shown[0...-1].sum { |index| widest(index) + GAP.size }
+      end
+
+      def widest(index)
+        (@widest ||= {})[index] ||= [@columns[index].title, *texts(index)].map(&:size).max
+      end
+
+      def blank?(index)
+        @rows.any? && @rows.all? { |cells, _| cells[index].empty? }
+      end
+
+      def texts(index)
+        @rows.map { |cells, _| Array(cells[index]).last }
+      end
+
+      def line(cells, shown, style, color)
+        fixed = shown[0...-1].map do |index|
+          @columns[index].align == :right ? cells[index].rjust(widest(index)) : cells[index].ljust(widest(index))
+        end
+        last = Table.cut(*cells[shown.last], width: [style.width - taken(shown), 8].max)
+        style.paint([*fixed, last].join(GAP).rstrip, color)
+      end
+
+      class << self
+        # @return [String] the text, or else the short one, without its middle if that is too long, too
+        def cut(text, short = text, width:)
+          return text if text.size <= width
+          return short if short.size <= width
+
+          # What is on the right tells more, as it is the file's own name.
+          left = (width - 3) / 3
+          "#{short[0, left]}...#{short[(short.size - (width - 3 - left))..]}"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report # rubocop:disable Style/Documentation
+    # The sites that have most.
+    class Top
+      # How many sites there are unless told otherwise.
+      LIMIT = 20
+
+      # @param profile [Profile]
+      # @param by [Symbol] one of Profile::Aggregation::GROUPINGS
+      # @param type [Symbol, String, Profile::SampleType, nil] a sample type; by default the profile's
+      # @param sort [Symbol] one of Profile::Aggregation::ORDERS
+      # @param limit [Integer, nil] the most sites
+      # @raise [ArgumentError] if an argument is none of what is allowed
+      def initialize(profile, by: :method, type: nil, sort: :flat, limit: LIMIT)
+        @by = by
+        @sort = sort
+        @type = Report.type(profile, type)
+        @total = profile.total(@type)
+        @sites = profile.top(by: by, type: @type, sort: sort)
+        @shown = limit ? @sites.first(limit) : @sites
+      end
+
+      # @param style [Style]
+      # @return [String]
+      def to_s(style = PLAIN)
+        [heading, "", *table.lines(style)].join("\n")
+      end
+
+      # @return [Hash{Symbol => Object}]
+      def to_h
+        { type: @type.to_h, by: @by, sort: @sort, total: SiteText.estimate(@total), sites: @shown.map do |site|
+          SiteText.site(site).merge(flat: SiteText.estimate(site.flat), cumulative: SiteText.estimate(site.cumulative))
+        end }
+      end
+
+      private
+
+      def heading
+        figure = Units.format(@total.value, @type.unit)
+        interval = SiteText.interval(@total, @type.unit)
+        "#{@type.name}: #{figure}#{" (95% interval #{interval})" unless interval.empty?}, " \
+          "#{@shown.size} of #{@sites.size} by #{@by}"
+      end
+
+      # In a narrow terminal the figures by which it is not sorted go first.
+      def table
+        flat, cumulative = @sort == :flat ? [nil, 10] : [10, nil]
+        table = Table.new([["FLAT", :right, flat], ["95% INTERVAL", :right, flat], ["", :right, 20],
+                           ["CUM", :right, cumulative], ["95% INTERVAL", :right, cumulative], ["", :right, 19],
+                           ["", :left, nil], [@by.upcase.to_s, :left, nil]])
+        paths = SiteText.paths(@shown)
+        @shown.each do |site|
+          note = SiteText.note(site[@sort])
+          table.add([*figures(site.flat), *figures(site.cumulative), note, SiteText.label(site, paths)],
+                    (:dim unless note.empty?))
+        end
+        table
+      end
+
+      def figures(estimate)
+        [Units.format(estimate.value, @type.unit), SiteText.interval(estimate, @type.unit),
+         @total.value.zero? ? "" : Units.percent(estimate.value.fdiv(@total.value))]
+      end
+    end
+
+    # @api private
+    def self.type(profile, type)
+      types = profile.sample_types
+      return profile.default_sample_type || raise(ArgumentError, "the profile has no sample types") if type.nil?
+
+      name = type.is_a?(Profile::SampleType) ? type.name : type.to_s
+      types.find { |candidate| candidate.name == name } ||
+        raise(ArgumentError, "type must be one of #{types.map(&:name).join(", ")}, got #{type.inspect}")
+    end
+  end
+end

@@ -1,0 +1,105 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # What processes have in all, as their profiles tell, and how much of it the profiles explain.
+    class Totals
+      # The comments that are numbers.
+      NUMBERS = %w[pid live_slots_at_start heap_live_slots total_allocated_objects malloc_increase_bytes
+                   oldmalloc_increase_bytes minor_gc_count major_gc_count heap_bytes rss_bytes thinned_samples
+                   missed_collections missed_deaths stack_overflows label_overflows].freeze
+      # Of those, what a profile lost.
+      LOSSES = %w[thinned_samples missed_collections missed_deaths stack_overflows label_overflows].freeze
+      # How the values of live objects are called, in this gem's profiles and in those that are named as Go does.
+      OBJECTS = %w[retained_objects inuse_objects].freeze
+      BYTES = %w[retained_size inuse_space].freeze
+
+      # @param profile [Profile]
+      def initialize(profile)
+        @retained_bytes = sum(profile, BYTES)
+        @retained_objects = sum(profile, OBJECTS)
+        pairs = profile.comments.filter_map { |comment| comment.match(/\A(\w+)=([-+.\de]+)/)&.captures }
+        # In a profile that was merged from several there are those of each, and nobody knows which belong together.
+        single = pairs.group_by(&:first).values.select { |found| found.size == 1 }
+        @figures = single.to_h(&:first)
+      end
+
+      # @param name [String] one of {NUMBERS}
+      # @return [Integer, nil]
+      def [](name)
+        @figures[name]&.to_i
+      end
+
+      # @return [Float, nil] when sampling began, in seconds since 1970
+      def started_at
+        @figures["started_at"]&.to_f
+      end
+
+      # @return [Integer, nil] how many garbage collections there were in the process
+      def collections
+        minor, major = %w[minor_gc_count major_gc_count].map { |name| self[name] }
+        minor + major if minor && major
+      end
+
+      # @return [Profile::Estimate, nil] bytes of the live objects in the profile
+      attr_reader :retained_bytes
+      # @return [Profile::Estimate, nil] how many live objects are in the profile
+      attr_reader :retained_objects
+
+      # @return [Integer, nil] how many live objects the profile does not have: about those that were there before
+      def unseen_objects
+        slots = self["heap_live_slots"]
+        [slots - retained_objects.value, 0].max if slots && retained_objects
+      end
+
+      # @return [Array<String>] sentences
+      def lines
+        [explained, unseen, lost].compact
+      end
+
+      # @return [Hash{Symbol => Object}] for JSON, with nil for what is not known
+      def to_h
+        NUMBERS.to_h { |name| [name.to_sym, self[name]] }
+               .merge(started_at: started_at, retained_bytes: retained_bytes&.to_h,
+                      retained_objects: retained_objects&.to_h, unseen_objects: unseen_objects)
+      end
+
+      private
+
+      def sum(profile, names)
+        type = profile.sample_types.find { |candidate| names.include?(candidate.name) }
+        type && profile.total(type)
+      end
+
+      def explained
+        rss = self["rss_bytes"]
+        return unless rss && retained_bytes
+
+        interval = Units.interval(retained_bytes.low, retained_bytes.high, "bytes")
+        heap = self["heap_bytes"]
+        "Explains #{size(retained_bytes.value)} (#{interval}) of #{size(rss)} resident memory" \
+          "#{", of which #{size(heap)} are the pages of Ruby's heap" if heap}."
+      end
+
+      def unseen
+        return unless unseen_objects
+
+        "Sees #{count(retained_objects.value)} of #{count(self["heap_live_slots"])} objects" \
+          "#{"; #{count(self["live_slots_at_start"])} were there before it began" if self["live_slots_at_start"]}."
+      end
+
+      def lost
+        losses = LOSSES.filter_map { |name| "#{name.tr("_", " ")} #{count(self[name])}" if self[name]&.positive? }
+        "Lost: #{losses.join(", ")}." if losses.any?
+      end
+
+      def size(value)
+        Units.format(value, "bytes")
+      end
+
+      def count(value)
+        Units.format(value, "count")
+      end
+    end
+  end
+end
