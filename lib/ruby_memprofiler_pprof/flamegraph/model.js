@@ -1,0 +1,221 @@
+// The tree and its figures. Nodes are numbers; a parent is smaller than its children, and the root is 0.
+
+const ROOT = 0;
+const KIND = { FRAME: 0, CLASS: 1, OTHER_FRAMES: 2, OTHER_CLASSES: 3 };
+// How many sums over the whole tree are kept at most.
+const KEPT_SUMS = 16;
+// Half of the width of a 95 % interval, in standard errors; below so many samples a figure is no more than a hint.
+const Z = 1.96;
+const FEW = 10;
+
+class Model {
+  constructor({ tree, ...about }) {
+    Object.assign(this, about);
+    this.strings = tree.strings;
+    this.frames = tree.frames;
+    this.values = tree.values;
+    this.parent = Int32Array.from(tree.nodes.parent);
+    this.frame = Int32Array.from(tree.nodes.frame);
+    this.kind = Uint8Array.from(tree.nodes.kind);
+    this.size = this.parent.length;
+    this.sums = new Map();
+    this.slots = new Map();
+    this.linkChildren();
+    this.findGems();
+  }
+
+  // A function written in C has no file: it belongs to the gem that calls it.
+  findGems() {
+    this.gems = new Int32Array(this.size);
+    for (let node = 1; node < this.size; node += 1) {
+      this.gems[node] = this.frames.gem[this.frame[node]] || this.gems[this.parent[node]];
+    }
+  }
+
+  linkChildren() {
+    this.firstChild = new Int32Array(this.size);
+    this.nextSibling = new Int32Array(this.size);
+    for (let node = this.size - 1; node > ROOT; node -= 1) {
+      this.nextSibling[node] = this.firstChild[this.parent[node]];
+      this.firstChild[this.parent[node]] = node;
+    }
+    this.hasClasses = this.kind.includes(KIND.CLASS);
+  }
+
+  children(node) {
+    const children = [];
+    for (let child = this.firstChild[node]; child; child = this.nextSibling[child]) children.push(child);
+    return children;
+  }
+
+  isClass(node) {
+    return this.kind[node] === KIND.CLASS || this.kind[node] === KIND.OTHER_CLASSES;
+  }
+
+  isOther(node) {
+    return this.kind[node] >= KIND.OTHER_FRAMES;
+  }
+
+  name(node) {
+    if (node === ROOT) return "all";
+    if (this.isOther(node)) return "(other)";
+    return printable(this.strings[this.frames.name[this.frame[node]]]);
+  }
+
+  // "file:line", or nothing.
+  place(node) {
+    const frame = this.frame[node];
+    const file = printable(this.strings[this.frames.file[frame]]);
+    return file && this.frames.line[frame] ? `${file}:${this.frames.line[frame]}` : file;
+  }
+
+  gem(node) {
+    return this.strings[this.gems[node]] || "(unknown)";
+  }
+
+  className(frame) {
+    return printable(this.strings[this.frames.name[frame]]) || "(unknown)";
+  }
+
+  path(node) {
+    const path = [node];
+    while (path[0] !== ROOT) path.unshift(this.parent[path[0]]);
+    return path;
+  }
+
+  // What a profile has of a column in each node and all below it: value, variance and samples, the last two null if
+  // they are not known; and the value of each node itself.
+  sum(profile, column) {
+    const key = `${profile} ${column}`;
+    let sum = this.sums.get(key);
+    if (!sum) {
+      const { node, value, variance, samples } = this.values[profile][column];
+      const known = node.length === variance.length;
+      sum = {
+        self: this.scatter(node, value),
+        value: this.accumulate(this.scatter(node, value)),
+        variance: known ? this.accumulate(this.scatter(node, variance)) : null,
+        samples: known ? this.accumulate(this.scatter(node, samples)) : null,
+      };
+      if (this.sums.size >= KEPT_SUMS) this.sums.delete(this.sums.keys().next().value);
+      this.sums.set(key, sum);
+    }
+    return sum;
+  }
+
+  scatter(nodes, values) {
+    const all = new Float64Array(this.size);
+    for (let index = 0; index < nodes.length; index += 1) all[nodes[index]] = values[index];
+    return all;
+  }
+
+  accumulate(all) {
+    for (let node = this.size - 1; node > ROOT; node -= 1) all[this.parent[node]] += all[node];
+    return all;
+  }
+
+  // How wide the nodes are: as wide as the most that they have in any profile, and as their children together. So they
+  // are in the same place for all profiles.
+  slot(column) {
+    let slot = this.slots.get(column);
+    if (!slot) {
+      slot = new Float64Array(this.size);
+      for (let profile = 0; profile < this.values.length; profile += 1) {
+        const { value } = this.sum(profile, column);
+        for (let node = 0; node < this.size; node += 1) if (value[node] > slot[node]) slot[node] = value[node];
+      }
+      const below = new Float64Array(this.size);
+      for (let node = this.size - 1; node >= ROOT; node -= 1) {
+        if (below[node] > slot[node]) slot[node] = below[node];
+        if (node !== ROOT) below[this.parent[node]] += slot[node];
+      }
+      this.slots.set(column, slot);
+    }
+    return slot;
+  }
+
+  estimate(node, profile, column) {
+    const { value, variance, samples } = this.sum(profile, column);
+    if (!variance) return { value: value[node] };
+    const margin = Z * Math.sqrt(variance[node]);
+    return {
+      value: value[node],
+      low: Math.max(value[node] - margin, 0),
+      high: value[node] + margin,
+      doubtful: samples[node] < FEW && variance[node] > 0,
+    };
+  }
+
+  // What a node has more in one profile than in another. `sure` unless it may as well be chance.
+  growth(node, profile, base, column) {
+    const [now, then] = [this.sum(profile, column), this.sum(base, column)];
+    const delta = now.value[node] - then.value[node];
+    const relative = delta / Math.max(now.value[node], then.value[node], 1);
+    if (!now.variance || !then.variance) return { delta, relative, sure: delta !== 0 };
+    const turnover = this.turnover(node, profile, base, column);
+    const margin = Z * Math.sqrt((now.variance[node] + then.variance[node]) * turnover);
+    return { delta, relative, sure: Math.abs(delta) > margin, low: delta - margin, high: delta + margin };
+  }
+
+  // Which part of the samples in two profiles cannot be the same, at most: what is in both cancels out. As in
+  // report/difference.rb, where it is derived.
+  turnover(node, profile, base, column) {
+    if (!this.types[column].retained || this.objects === null) return 1;
+    const [now, then] = [profile, base].map((each) => this.sum(each, this.objects).value[node]);
+    if (now + then <= 0) return 1;
+    const rise = now - then;
+    const born = Math.max(Math.min(now, this.allocatedSince(base, profile)?.[node] ?? now), rise, 0);
+    return (2 * born - rise) / (now + then);
+  }
+
+  // How many objects were allocated from one profile to another, by node; null where the profiles leave a gap, or do not
+  // count that.
+  allocatedSince(base, profile) {
+    const key = `${base} ${profile}`;
+    if (this.allocated?.key !== key) this.allocated = { key, counts: this.countAllocations(base, profile) };
+    return this.allocated.counts;
+  }
+
+  countAllocations(base, profile) {
+    if (this.allocations === null || profile <= base) return null;
+    const counts = new Float64Array(this.size);
+    for (let each = base + 1; each <= profile; each += 1) {
+      const { node, value } = this.values[each][this.allocations];
+      if (!this.profiles[each].follows || node.length === 0) return null;
+      for (let index = 0; index < node.length; index += 1) counts[node[index]] += value[index];
+    }
+    return this.accumulate(counts);
+  }
+
+  // For each node the class (a frame) that most of its value is of, 0 if it is not known.
+  mainClasses(column) {
+    const slot = this.slot(column);
+    const shares = new Map();
+    const main = new Int32Array(this.size);
+    for (let node = this.size - 1; node > ROOT; node -= 1) {
+      const own = this.kind[node] === KIND.CLASS ? new Map([[this.frame[node], slot[node]]]) : shares.get(node);
+      shares.delete(node);
+      if (!own) continue;
+      main[node] = greatest(own);
+      const parent = this.parent[node];
+      shares.set(parent, merged(shares.get(parent), own));
+    }
+    main[ROOT] = shares.has(ROOT) ? greatest(shares.get(ROOT)) : 0;
+    return main;
+  }
+}
+
+function greatest(shares) {
+  let best = 0;
+  let most = 0;
+  for (const [key, share] of shares) if (share > most) [best, most] = [key, share];
+  return best;
+}
+
+// Adds the smaller to the greater of two maps.
+function merged(one, other) {
+  if (!one) return other;
+  const [into, from] = one.size < other.size ? [other, one] : [one, other];
+  for (const [key, share] of from) into.set(key, (into.get(key) ?? 0) + share);
+  return into;
+}
