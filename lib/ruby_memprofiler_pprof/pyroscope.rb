@@ -1,0 +1,255 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof"
+require "ruby_memprofiler_pprof/pyroscope/client"
+require "ruby_memprofiler_pprof/pyroscope/series"
+
+module MemprofilerPprof
+  # Sends profiles to Grafana Pyroscope's `POST /ingest`, in a thread of its own: what calls it is never kept waiting,
+  # and never sees an error. What cannot be sent is tried again, and in the end dropped and logged.
+  #
+  # Pyroscope knows Go's names of the values only, so give the flusher `sample_type_names: :go`.
+  #
+  # A forked child goes on with a thread of its own; what the parent has not sent yet, the parent sends. When the
+  # process exits, what is left is sent within `exit_timeout` seconds.
+  #
+  # @example
+  #   require "ruby_memprofiler_pprof/pyroscope"
+  #   pyroscope = MemprofilerPprof::Pyroscope.new(url: "http://pyroscope:4040", app_name: "shop", tags: { env: "prod" })
+  #   collector = MemprofilerPprof::Collector.new.start
+  #   MemprofilerPprof::BlockFlusher.new(collector, interval: 15, on_flush: pyroscope, sample_type_names: :go).start!
+  class Pyroscope
+    # A profile on its way.
+    Job = Struct.new(:profile, :name)
+    # The longest wait in seconds between two attempts.
+    LONGEST_WAIT = 60
+    # Seconds that the thread is waited for at its end: Ruby forgets a kill that meets a thread in a finalizer.
+    PATIENCE = 2
+    private_constant :Job, :LONGEST_WAIT, :PATIENCE
+
+    # @param url [String] of the server, with http or https; `/ingest` is added
+    # @param app_name [String] the service's name: letters, digits, `_`, `.`, `-`, `/`
+    # @param tags [Hash{String, Symbol => String, #call}] labels for all profiles; a callable is asked for each
+    #   profile. A value must not contain `,`, `=`, `{` or `}`
+    # @param auth_token [String, nil] is sent as bearer token
+    # @param basic_auth [Array(String, String), nil] user and password
+    # @param tenant_id [String, nil] is sent as X-Scope-OrgID
+    # @param timeout [Numeric] seconds for an attempt to connect, to write, and to answer, each
+    # @param retries [Integer] how often to try again after a failure that may pass: no connection, no answer, 408, 429
+    #   or 5xx
+    # @param retry_wait [Numeric] seconds before the second attempt; twice as long before each further one, at most 60,
+    #   give or take half of it at random. A server's Retry-After is respected
+    # @param queue_size [Integer] how many profiles may wait; past it the oldest is dropped
+    # @param exit_timeout [Numeric] for how many seconds at most an exiting process waits for what is left
+    # @param logger [#error, #warn, #info, nil] nil writes warnings and errors to stderr
+    # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
+    def initialize(url:, app_name:, tags: {}, auth_token: nil, basic_auth: nil, tenant_id: nil, timeout: 10, retries: 4,
+                   retry_wait: 1, queue_size: 8, exit_timeout: 5, logger: nil)
+      @client = Client.new(url, timeout: number(:timeout, timeout), auth_token: auth_token, basic_auth: basic_auth,
+                                tenant_id: tenant_id)
+      @series = Series.new(app_name, tags)
+      @retries = integer(:retries, retries, 0)
+      @retry_wait = number(:retry_wait, retry_wait)
+      @queue_size = integer(:queue_size, queue_size, 1)
+      @exit_timeout = number(:exit_timeout, exit_timeout)
+      @logger = logger || StderrLogger
+      @mutex = Mutex.new
+      @changed = ConditionVariable.new
+      begin_anew
+    end
+
+    # Takes a profile to be sent. Does not wait, and does not raise.
+    #
+    # @param profile [ProfileData]
+    # @return [void]
+    def call(profile)
+      MemprofilerPprof.without_profiling do
+        warn_of_names unless profile.sample_type_names == :go
+        enqueue(Job.new(profile, @series.name))
+      end
+      nil
+    rescue StandardError => e
+      log(:error, "a profile was not taken: #{e.class}: #{e.message}")
+    end
+
+    # Waits until everything is sent, or given up.
+    #
+    # @param timeout [Numeric] seconds to wait at most
+    # @return [Boolean] whether nothing is left
+    def drain(timeout = @exit_timeout)
+      deadline = now + timeout
+      @mutex.synchronize do
+        @changed.wait(@mutex, [deadline - now, 0.001].max) until idle? || now >= deadline
+        idle?
+      end
+    end
+
+    # Sends what is left, and ends the thread. A further profile starts it again.
+    #
+    # @param timeout [Numeric] seconds to wait at most; what is left then is dropped
+    # @return [self]
+    def stop!(timeout = @exit_timeout)
+      left = drain(timeout) ? 0 : stats[:waiting]
+      RunningFlushers.remove_sink(self)
+      thread = take_thread
+      if left.positive?
+        thread&.kill
+        log(:error, "#{left} profiles were not sent within #{timeout} s")
+      end
+      thread&.join(PATIENCE)
+      self
+    end
+
+    # @return [Hash{Symbol => Integer}] profiles since the process began: `sent`; `dropped` because the queue was full;
+    #   `failed` after all attempts; `waiting`
+    def stats
+      @mutex.synchronize { { **@counts, waiting: @queue.size + (@sending ? 1 : 0) } }
+    end
+
+    # In a forked child, where the thread is gone.
+    # @api private
+    def after_fork
+      begin_anew
+    end
+
+    # At the process's exit, after the last flushes.
+    # @api private
+    def finish
+      stop!
+    end
+
+    private
+
+    def begin_anew
+      @queue = []
+      @counts = { sent: 0, dropped: 0, failed: 0 }
+      @sending = false
+      @full = false
+      @thread = nil
+    end
+
+    def idle?
+      @queue.empty? && !@sending
+    end
+
+    def enqueue(job)
+      full = @mutex.synchronize do
+        @queue << job
+        dropped = @queue.size > @queue_size
+        @counts[:dropped] += 1 if dropped && @queue.shift
+        first = dropped && !@full
+        @full ||= dropped
+        start_thread
+        @changed.broadcast
+        first
+      end
+      log(:warn, "the queue of #{@queue_size} profiles is full: the oldest are dropped for now") if full
+    end
+
+    def start_thread
+      return if @thread&.alive?
+
+      RunningFlushers.add_sink(self)
+      # A local, because the thread would be sampled looking the constant up: that allocates a cache.
+      profiler = MemprofilerPprof
+      @thread = Thread.new { profiler.without_profiling { work } }
+      @thread.name = "ruby_memprofiler_pprof uploader"
+      # Puma warns of threads that a fork would lose; this one comes back.
+      @thread.thread_variable_set(:fork_safe, true)
+    end
+
+    def work
+      while (job = next_job)
+        begin
+          outcome = send_job(job)
+        rescue StandardError, NoMemoryError, SystemStackError => e
+          outcome = :failed
+          log(:error, "a profile was not sent: #{e.class}: #{e.message}")
+        ensure
+          done(outcome)
+        end
+      end
+    end
+
+    def take_thread
+      @mutex.synchronize do
+        @queue.clear
+        @changed.broadcast
+        @thread.tap { @thread = nil }
+      end
+    end
+
+    # @return [Job, nil] nil when the thread is to end
+    def next_job
+      @mutex.synchronize do
+        @changed.wait(@mutex) while @queue.empty? && @thread.equal?(Thread.current)
+        next unless @thread.equal?(Thread.current)
+
+        @sending = true
+        @queue.shift
+      end
+    end
+
+    def done(outcome)
+      @mutex.synchronize do
+        @counts[outcome] += 1 if outcome
+        @full = false if outcome == :sent
+        @sending = false
+        @changed.broadcast
+      end
+    end
+
+    # @return [Symbol] what became of it
+    def send_job(job)
+      bytes = job.profile.pprof_data
+      (0..@retries).each do |attempt|
+        answer = @client.post(job.name, job.profile, bytes)
+        return :sent if answer.accepted?
+
+        unless answer.passing? && attempt < @retries
+          log(:error, "a profile was not sent, after #{attempt + 1} attempts: #{answer}")
+          return :failed
+        end
+        sleep(wait(attempt, answer.retry_after))
+      end
+    end
+
+    # Many processes whose server comes back must not all ask at the same moment.
+    def wait(attempt, retry_after)
+      seconds = [@retry_wait * (2**attempt), LONGEST_WAIT].min * (0.5 + rand)
+      retry_after ? [seconds, [retry_after, LONGEST_WAIT].min].max : seconds
+    end
+
+    def warn_of_names
+      return if @warned
+
+      @warned = true
+      log(:warn, "Pyroscope knows Go's names only: give the flusher, or the collector, sample_type_names: :go")
+    end
+
+    def log(severity, message)
+      @logger.public_send(severity, "#{self.class}: #{message}")
+      nil
+    rescue StandardError
+      nil
+    end
+
+    def number(name, value)
+      raise TypeError, "#{name} must be a number of seconds above 0, got #{value.inspect}" unless value.is_a?(Numeric)
+      return value if value.real? && value.positive? && value.to_f.finite?
+
+      raise ArgumentError, "#{name} must be a finite number of seconds above 0, got #{value.inspect}"
+    end
+
+    def integer(name, value, least)
+      raise TypeError, "#{name} must be an Integer from #{least}, got #{value.inspect}" unless value.is_a?(Integer)
+      raise ArgumentError, "#{name} must be an Integer from #{least}, got #{value}" if value < least
+
+      value
+    end
+
+    def now
+      Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+  end
+end

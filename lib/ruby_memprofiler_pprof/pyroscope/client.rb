@@ -1,0 +1,123 @@
+# frozen_string_literal: true
+
+require "net/http"
+require "uri"
+
+module MemprofilerPprof
+  class Pyroscope
+    # Makes one attempt to send one profile.
+    # @api private
+    class Client
+      # What came of an attempt: the answer's status or nil, what it says, and after how many seconds to ask again.
+      Answer = Struct.new(:status, :message, :retry_after) do
+        # @return [Boolean]
+        def accepted?
+          (200..299).cover?(status)
+        end
+
+        # @return [Boolean] whether another attempt may fare better
+        def passing?
+          status.nil? || status == 408 || status == 429 || status >= 500
+        end
+
+        # @return [String]
+        def to_s
+          status ? "status #{status}: #{message}" : message
+        end
+      end
+
+      # How much of an error's text is kept.
+      MESSAGE_BYTES = 300
+      private_constant :MESSAGE_BYTES
+
+      # @param url [String]
+      # @param timeout [Numeric]
+      # @raise [ArgumentError, TypeError]
+      def initialize(url, timeout:, auth_token:, basic_auth:, tenant_id:)
+        @uri = ingest(url)
+        @timeout = timeout
+        raise ArgumentError, "auth_token and basic_auth exclude each other" if auth_token && basic_auth
+
+        @basic_auth = pair(basic_auth)
+        @headers = { "Content-Type" => "application/octet-stream", "User-Agent" => "ruby_memprofiler_pprof/#{VERSION}",
+                     "Authorization" => auth_token && "Bearer #{text(:auth_token, auth_token)}",
+                     "X-Scope-OrgID" => tenant_id && text(:tenant_id, tenant_id) }.compact.freeze
+      end
+
+      # @param name [String] of the series
+      # @param profile [ProfileData] for its times
+      # @param bytes [String] the profile
+      # @return [Answer]
+      def post(name, profile, bytes)
+        request = Net::HTTP::Post.new(target(name, profile), @headers)
+        request.basic_auth(*@basic_auth) if @basic_auth
+        request.body = bytes
+        connection.start { |http| http.request(request) { |response| return answer(response) } }
+      rescue StandardError => e
+        # Whatever fails when there is no server, none that answers, or one that talks nonsense.
+        Answer.new(nil, "#{e.class}: #{e.message}")
+      end
+
+      private
+
+      def ingest(url)
+        uri = URI.parse(url.to_s)
+        raise ArgumentError, wrong_url(url) unless uri.is_a?(URI::HTTP) && !uri.host.to_s.empty?
+
+        uri.path = "#{uri.path.delete_suffix("/")}/ingest"
+        uri
+      rescue URI::InvalidURIError
+        raise ArgumentError, wrong_url(url)
+      end
+
+      def wrong_url(url)
+        "url must begin with http:// or https:// and name a host, got #{url.inspect}"
+      end
+
+      def pair(basic_auth)
+        return if basic_auth.nil?
+        return basic_auth if basic_auth.is_a?(Array) && basic_auth.size == 2 && basic_auth.all?(String)
+
+        # Not the value, which may be half right.
+        raise TypeError, "basic_auth must be nil or an Array of user and password"
+      end
+
+      def text(name, value)
+        return value if value.is_a?(String) && value.match?(/\A[[:graph:]]+\z/)
+
+        raise ArgumentError, "#{name} must be a String without blanks"
+      end
+
+      # Without a spyName of Pyroscope's own, for some of which it rewrites the names of functions. The raw profile is
+      # the body, since for this format the server does not look for a form.
+      def target(name, profile)
+        till = profile.time_nanos
+        from = till - profile.duration_nanos
+        query = URI.encode_www_form(name: name, from: from / 1_000_000_000, until: -(-till / 1_000_000_000),
+                                    format: "pprof", spyName: "ruby_memprofiler_pprof")
+        "#{@uri.path}?#{[@uri.query, query].compact.join("&")}"
+      end
+
+      def connection
+        Net::HTTP.new(@uri.hostname, @uri.port).tap do |http|
+          http.use_ssl = @uri.is_a?(URI::HTTPS)
+          http.open_timeout = http.read_timeout = http.write_timeout = http.ssl_timeout = @timeout
+          http.max_retries = 0
+        end
+      end
+
+      # Reads no more of the body than is worth logging. Leaving the request early closes the connection.
+      def answer(response)
+        message = +""
+        catch(:enough) do
+          response.read_body do |chunk|
+            message << chunk
+            throw :enough if message.bytesize > MESSAGE_BYTES
+          end
+        end
+        Answer.new(response.code.to_i, "#{response.message} #{message.byteslice(0, MESSAGE_BYTES).scrub}".strip,
+                   Float(response["Retry-After"], exception: false))
+      end
+    end
+  end
+end

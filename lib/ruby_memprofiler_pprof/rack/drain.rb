@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Rack
+    # Stands in for the server: takes a response as a client would, and throws it away.
+    # @api private
+    module Drain
+      # What a streaming body writes to. When time is up it is as if the client had gone.
+      class Sink
+        # @return [Integer]
+        attr_reader :bytes
+
+        def initialize(deadline)
+          @deadline = deadline
+          @bytes = 0
+          @closed = false
+        end
+
+        def write(*chunks)
+          raise Errno::EPIPE, "the profile's time is up" if Drain.overdue?(@deadline)
+          raise IOError, "closed stream" if @closed
+
+          chunks.sum { |chunk| chunk.to_s.bytesize }.tap { |size| @bytes += size }
+        end
+
+        def <<(chunk)
+          write(chunk)
+          self
+        end
+
+        def read(*)
+          nil
+        end
+
+        def flush
+          self
+        end
+
+        def close(*)
+          @closed = true
+          nil
+        end
+        alias close_write close
+        alias close_read close
+
+        def closed?
+          @closed
+        end
+      end
+
+      class << self
+        # @param headers [Hash] of the response
+        # @param body [#each, #call] of the response; is closed in any case
+        # @param seconds [Numeric] when to leave off
+        # @return [Integer] the bytes of the body
+        def call(headers, body, seconds)
+          deadline = now + seconds
+          hijacker = headers["rack.hijack"]
+          if hijacker || !body.respond_to?(:each)
+            stream(hijacker || body, deadline)
+          else
+            iterate(body, deadline)
+          end
+        ensure
+          body.close if body.respond_to?(:close)
+        end
+
+        # @return [Boolean]
+        def overdue?(deadline)
+          now > deadline
+        end
+
+        private
+
+        def stream(body, deadline)
+          sink = Sink.new(deadline)
+          body.call(sink)
+          sink.bytes
+        rescue Errno::EPIPE
+          raise unless overdue?(deadline)
+
+          sink.bytes
+        end
+
+        def iterate(body, deadline)
+          bytes = 0
+          body.each do |chunk|
+            bytes += chunk.bytesize
+            break if overdue?(deadline)
+          end
+          bytes
+        end
+
+        def now
+          Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        end
+      end
+    end
+  end
+end

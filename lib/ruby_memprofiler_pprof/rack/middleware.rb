@@ -1,0 +1,150 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/rack/access"
+require "ruby_memprofiler_pprof/rack/drain"
+require "ruby_memprofiler_pprof/rack/gate"
+require "ruby_memprofiler_pprof/rack/query"
+require "ruby_memprofiler_pprof/rack/request_summary"
+require "ruby_memprofiler_pprof/rack/response"
+require "ruby_memprofiler_pprof/rack/summary_page"
+require "ruby_memprofiler_pprof/rack/summary_text"
+
+module MemprofilerPprof
+  module Rack
+    # Profiles single requests that ask for it, and answers with what they allocated and retained in place of the
+    # program's own answer: `/users?memprofiler` or the header `X-Memprofiler`. All other requests pass.
+    #
+    # The value says in which form: `html`, `text`, `pprof` (to download), or nothing for a page in browsers and text
+    # elsewhere. Whoever is not permitted gets the program's answer, as if the parameter meant nothing.
+    #
+    # Only what the request's own thread allocates is counted, whatever other threads do (with a fiber scheduler, as
+    # under Falcon, what its own fiber does). The body is read to its end and closed, as a server would. An exception
+    # passes through, without a profile. Retained is what is alive after a garbage collection at the end: the first
+    # request of a kind fills caches, so ask twice.
+    #
+    # @example config.ru
+    #   use MemprofilerPprof::Rack::Middleware, authorize: ->(env) { Rack::Request.new(env).session[:admin] }
+    class Middleware
+      # What the collector of a request is made with, unless the user says otherwise: everything, in bounded memory.
+      COLLECTOR_OPTIONS = { sample_rate: 1.0, max_heap_samples: 500_000 }.freeze
+      # The forms of an answer.
+      FORMATS = %w[html text pprof].freeze
+
+      # The GC takes whatever lies on the machine's stack for references. What the program's calls have left there is
+      # overwritten by calls that leave nothing of the program's.
+      OVERWRITE_STACK = lambda do |depth|
+        [depth - 1].each { |less| [less].map { OVERWRITE_STACK.call(less) } } if depth.positive?
+      end
+      private_constant :OVERWRITE_STACK
+
+      # @param app [#call] what is behind
+      # @param authorize [#call, nil] as for {Endpoint#initialize}
+      # @param parameter [String, nil] the query parameter that asks for a profile; nil is none
+      # @param header [String, nil] the request header that does; nil is none
+      # @param max_concurrent [Integer] how many requests may be profiled at a time
+      # @param max_seconds [Numeric] after how long to leave off reading a body that does not end
+      # @param top [Integer] how many lines each table of the summary has
+      # @param collector_options [Hash] as for {Collector#initialize}; by default {COLLECTOR_OPTIONS}
+      # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
+      def initialize(app, authorize: nil, parameter: "memprofiler", header: "X-Memprofiler", max_concurrent: 1,
+                     max_seconds: 30, top: 25, **collector_options)
+        @app = app
+        @access = Access.new(authorize)
+        @gate = Gate.new(max_concurrent)
+        expect(:parameter, parameter, "nil or a String") { parameter.nil? || parameter.is_a?(String) }
+        expect(:header, header, "nil or a String") { header.nil? || header.is_a?(String) }
+        expect(:max_seconds, max_seconds, "a number above 0") { max_seconds.is_a?(Numeric) && max_seconds.positive? }
+        expect(:top, top, "an Integer above 0") { top.is_a?(Integer) && top.positive? }
+        @parameter = parameter
+        @header = header && "HTTP_#{header.upcase.tr("-", "_")}"
+        @max_seconds = max_seconds
+        @top = top
+        @collector_options = { **COLLECTOR_OPTIONS, **collector_options }.freeze
+        # Tells now what is wrong with them.
+        Collector.new(**@collector_options)
+      end
+
+      # @param env [Hash] a Rack environment
+      # @return [Array] status, headers and body
+      def call(env)
+        wanted = MemprofilerPprof.without_profiling { asked(env) }
+        return @app.call(env) if wanted.nil? || !@access.permit?(env)
+
+        format = format_of(wanted, env)
+        return not_a_format(wanted) unless format
+
+        @gate.enter { answer(env, format) } || Response.too_many
+      end
+
+      private
+
+      # @return [String, nil] nil if no profile is
+      def asked(env)
+        value = env[@header] if @header
+        return value if value || @parameter.nil?
+
+        query = env["QUERY_STRING"].to_s
+        Query.decode(query)&.fetch(@parameter, nil) if query.include?(@parameter)
+      end
+
+      def format_of(wanted, env)
+        return wanted if FORMATS.include?(wanted)
+        return unless ["", "1", "true"].include?(wanted)
+
+        env["HTTP_ACCEPT"].to_s.include?("text/html") ? "html" : "text"
+      end
+
+      def answer(env, format)
+        collector = Collector.new(**@collector_options)
+        outcome = run(collector, env)
+        OVERWRITE_STACK.call(50)
+        profile = collector.flush(gc: true)
+        MemprofilerPprof.without_profiling do
+          next Response.profile("request", profile.pprof_data) if format == "pprof"
+
+          summary = RequestSummary.new(profile, env, outcome, @top)
+          format == "html" ? Response.html(SummaryPage.new(summary).to_s) : Response.text(SummaryText.new(summary).to_s)
+        end
+      rescue MemprofilerPprof::Error => e
+        # It is the program's own if the collector has started.
+        raise if collector&.only
+
+        Response.error(503, "#{e.message} (#{e.class})")
+      end
+
+      def not_a_format(wanted)
+        name = @parameter || "the header"
+        Response.error(400, "#{name} must be one of #{FORMATS.join(", ")} or nothing, got #{wanted.inspect}.")
+      end
+
+      # @return [RequestSummary::Outcome]
+      def run(collector, env)
+        # What the program adds to the environment is to go with the request.
+        env = env.dup.tap { |copy| copy.delete("rack.hijack") }
+        env["rack.hijack?"] = false if env.key?("rack.hijack?")
+        began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        collector.start(only: Fiber.current_scheduler ? :fiber : :thread)
+        status, headers, body = @app.call(env)
+        bytes = Drain.call(headers, body, @max_seconds)
+        collector.stop
+        outcome = RequestSummary::Outcome.new(status, bytes, Process.clock_gettime(Process::CLOCK_MONOTONIC) - began)
+      ensure
+        # An exception, a throw to outside, the end of the thread.
+        discard(collector) unless outcome
+      end
+
+      # Takes the last hook off.
+      def discard(collector)
+        collector.stop
+        collector.flush
+      rescue MemprofilerPprof::Error
+        # It could not be started.
+        nil
+      end
+
+      def expect(name, value, allowed)
+        raise ArgumentError, "#{name} must be #{allowed}, got #{value.inspect}" unless yield
+      end
+    end
+  end
+end

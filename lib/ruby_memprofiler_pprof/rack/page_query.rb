@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/flamegraph"
+require "ruby_memprofiler_pprof/rack/query"
+require "ruby_memprofiler_pprof/report"
+
+module MemprofilerPprof
+  module Rack
+    # The parameters of a page of {Endpoint}, which are called as the options of the command line are.
+    # @api private
+    class PageQuery < Query
+      # The most sites that a page may have.
+      MAX_LIMIT = 1000
+      # Over how many seconds `diff` looks unless told otherwise.
+      SECONDS = 10
+
+      # @return [Symbol, nil] what a site is
+      attr_reader :by
+      # @return [Symbol, nil] one of Profile::Aggregation::ORDERS
+      attr_reader :sort
+      # @return [Integer, nil] the most sites
+      attr_reader :limit
+      # @return [Boolean] whether to show the calls
+      attr_reader :tree
+      # @return [Boolean] whether what libraries allocate counts for the program's lines
+      attr_reader :app
+
+      # @param page [String] its name
+      # @param text [String, nil] the request's QUERY_STRING
+      # @param max_seconds [Integer]
+      # @raise [Invalid]
+      def initialize(page, text, max_seconds)
+        super(text, max_seconds)
+        @by = choice("by", (page == "flamegraph" ? Flamegraph : Profile::Aggregation)::GROUPINGS)
+        @sort = choice("sort", Profile::Aggregation::ORDERS)
+        @limit = number("limit", MAX_LIMIT)
+        @tree = flag("tree")
+        @app = flag("app")
+        @seconds ||= [SECONDS, max_seconds].min if page == "diff"
+      end
+
+      # @param profile [Profile] whose values there are
+      # @return [Symbol, nil] the one that is wanted
+      # @raise [Invalid]
+      def value(profile)
+        choice("value", profile.sample_types.map { |type| type.name.to_sym })
+      end
+
+      # @return [String] this query with other values; nil takes one away
+      def with(**changes)
+        URI.encode_www_form(@parameters.merge(changes.transform_keys(&:to_s)).compact)
+      end
+
+      private
+
+      def choice(name, allowed)
+        value = @parameters[name] or return
+        allowed.find { |each| each.name == value } || invalid(name, value, "one of #{allowed.join(", ")}")
+      end
+    end
+  end
+end

@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Rack
+    # Answers to requests. Names of headers are in lower case, as Rack 3 wants them.
+    # @api private
+    module Response
+      SAFE = { "x-content-type-options" => "nosniff", "cache-control" => "no-store" }.freeze
+      TEXT = "text/plain; charset=utf-8"
+      # No script, no image, nothing from elsewhere.
+      POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+      ESCAPES = { "&" => "&amp;", "<" => "&lt;", ">" => "&gt;", '"' => "&quot;", "'" => "&#39;" }.freeze
+      private_constant :SAFE, :TEXT, :POLICY, :ESCAPES
+
+      class << self
+        # An error in the form in which `go tool pprof` shows its text.
+        def error(status, message, **headers)
+          headers = headers.transform_keys { |key| key.to_s.tr("_", "-") }
+          build(status, TEXT, "#{message}\n", { "x-go-pprof" => "1", **headers })
+        end
+
+        def not_allowed
+          error(405, "Only GET and HEAD are allowed.", allow: "GET, HEAD")
+        end
+
+        def forbidden
+          error(403, "Not permitted. Say who is by authorize: ->(env) { … }. Without it only requests from this " \
+                     "machine itself are, in development (RAILS_ENV, RACK_ENV, APP_ENV).")
+        end
+
+        def too_many
+          error(429, "Too many profiles at a time: the limit is max_concurrent.", retry_after: "1")
+        end
+
+        def text(body)
+          build(200, TEXT, body)
+        end
+
+        # @param policy [String] what the page may do; nobody may show it within a page of their own
+        def html(body, policy: POLICY)
+          build(200, "text/html; charset=utf-8", body,
+                "content-security-policy" => "#{policy}; frame-ancestors 'none'")
+        end
+
+        def profile(name, bytes)
+          build(200, "application/octet-stream", bytes,
+                "content-disposition" => "attachment; filename=\"#{name}.pprof\"")
+        end
+
+        # For a request by HEAD.
+        def without_body((status, headers, _))
+          [status, headers, []]
+        end
+
+        # @return [String] as text or attribute in HTML
+        def escape(text)
+          text.to_s.scrub.gsub(/[&<>"']/, ESCAPES)
+        end
+
+        private
+
+        def build(status, type, body, headers = {})
+          [status, { "content-type" => type, "content-length" => body.bytesize.to_s, **SAFE, **headers }, [body]]
+        end
+      end
+    end
+  end
+end

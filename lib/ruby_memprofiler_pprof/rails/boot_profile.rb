@@ -1,0 +1,69 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "ruby_memprofiler_pprof/cli/profiled_environment"
+require "ruby_memprofiler_pprof/file_pattern"
+
+module MemprofilerPprof
+  module Rails
+    # What booting an app retains, by gem: boots it in a process of its own, in which every allocation is sampled, and
+    # adds up what is alive after a garbage collection. The code of a file belongs to the gem whose `require` loads it,
+    # which may be Zeitwerk's or Bootsnap's; it is with all calls that a gem tells what it brings along.
+    # @api private
+    class BootProfile
+      # What the other process does. Whatever Bundler and Rails need to know is in the environment.
+      PROGRAM = <<~RUBY
+        require "ruby_memprofiler_pprof/base"
+        MemprofilerPprof.profile(out: ARGV.first, max_heap_samples: 16_777_214, track_allocations: false) do
+          require File.join(Dir.pwd, "config/environment")
+          GC.start
+        end
+      RUBY
+      # The app may start the profiler, which would write profiles of its own.
+      NOTHING_ELSE = { "RUBY_MEMPROFILER_PPROF_START_PAUSED" => "true" }.freeze
+      PATTERN = "tmp/profiles/boot-%{pid}-%{isotime}.pprof"
+      ROW = "%9s %6s  %9s %6s  %s"
+      private_constant :PROGRAM, :NOTHING_ELSE, :PATTERN, :ROW
+
+      # @param root [String, Pathname] the app's directory
+      # @return [String] the profile's file
+      # @raise [RuntimeError] if the app does not boot
+      def self.take(root)
+        path = FilePattern.new(PATTERN, directory: root.to_s).expand
+        FileUtils.mkdir_p(File.dirname(path))
+        variables = CLI::ProfiledEnvironment.variables.slice("RUBYLIB").merge(NOTHING_ELSE)
+        return path if system(variables, RbConfig.ruby, "-e", PROGRAM, path, chdir: root.to_s)
+
+        raise "the app did not boot in a process of its own"
+      end
+
+      # @param profile [Profile]
+      def initialize(profile)
+        @profile = profile
+        @total = profile.total.value
+      end
+
+      # @param limit [Integer] how many gems
+      # @return [String] a table
+      def to_s(limit: 25)
+        sites = @profile.top(by: :gem, sort: :cumulative)
+        rows = sites.first(limit).map do |site|
+          format(ROW, *cells(site.cumulative.value), *cells(site.flat.value), site.name)
+        end
+        rest = sites.size - rows.size
+        rows << "and #{rest} more" if rest.positive?
+        ["#{megabytes(@total)} are retained", "", format(ROW, "all calls", "", "itself", "", "gem"), *rows].join("\n")
+      end
+
+      private
+
+      def cells(bytes)
+        [megabytes(bytes), format("%.1f%%", 100 * bytes.fdiv(@total))]
+      end
+
+      def megabytes(bytes)
+        format("%.2f MB", bytes.fdiv(1 << 20))
+      end
+    end
+  end
+end

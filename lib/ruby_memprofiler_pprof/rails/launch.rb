@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/rails/flusher"
+require "ruby_memprofiler_pprof/stderr_logger"
+
+module MemprofilerPprof
+  module Rails
+    # Brings the app's settings into force, and starts the profiler where it is wanted.
+    #
+    # What is wrong in the app's code has failed at its boot already (see {Options}). What is wrong in the environment
+    # of the process, or with this Ruby, is logged, and the app runs without a profile.
+    # @api private
+    class Launch
+      # @param options [Options]
+      def initialize(options)
+        @options = options
+        @logger = ::Rails.logger || StderrLogger
+      end
+
+      # @return [Boolean] whether the profiler was started, or was so before
+      def call
+        profiler = MemprofilerPprof.profiler
+        profiler.integrate(flusher_class: Flusher, logger: @logger)
+        profiler.configure(:framework) do |config|
+          @options.settings.each { |keyword, value| config.public_send(:"#{keyword}=", value) }
+        end
+        profiler.boot if wanted?
+        wanted?
+      rescue StandardError => e
+        @logger.error("MemprofilerPprof: not profiling: #{e.message} (#{e.class})")
+        false
+      end
+
+      private
+
+      def wanted?
+        @options.enabled == :always || (@options.enabled && !tool?)
+      end
+
+      # A server can be recognised in so many ways that it is easier to tell what is none.
+      def tool?
+        spring? || rake? || command?
+      end
+
+      # All that Spring preloads the app for: tests, consoles, generators and tasks.
+      def spring?
+        defined?(::Spring::Application) ? true : false
+      end
+
+      # Rake may be loaded in a server, too, but has nothing to do there.
+      def rake?
+        defined?(::Rake.application) && ::Rake.application.top_level_tasks.any?
+      end
+
+      # A command of bin/rails. Loading that of the server defines Rails::Server.
+      def command?
+        File.basename($PROGRAM_NAME) == "rails" && !defined?(::Rails::Server)
+      end
+    end
+  end
+end

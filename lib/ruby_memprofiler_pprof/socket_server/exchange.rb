@@ -1,0 +1,121 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  class SocketServer
+    # One request and its answer, in the little of HTTP that this takes: `GET /heap` and `GET /heap?seconds=N`, which
+    # mean what they do at {Rack::Endpoint}. That one is not used since its library, uri, is a default gem.
+    # @api private
+    class Exchange
+      # Seconds that a client may take to send its request, and to receive an answer.
+      PATIENCE = 5
+      # The most that a request may have, in bytes.
+      LONGEST_REQUEST = 8192
+      # The most that `seconds` may be.
+      MAX_SECONDS = 60
+      REASONS = { 200 => "OK", 400 => "Bad Request", 404 => "Not Found", 405 => "Method Not Allowed",
+                  503 => "Service Unavailable" }.freeze
+      TARGET = %r{\A(?:http://[^/]*)?/heap(?:\?seconds=(?<seconds>[^&]*))?\z}
+      private_constant :PATIENCE, :LONGEST_REQUEST, :MAX_SECONDS, :REASONS, :TARGET
+
+      # Ends an exchange with an error; the client's fault if the status is below 500.
+      class Refusal < StandardError
+        attr_reader :status
+
+        def initialize(status, message)
+          super(message)
+          @status = status
+        end
+      end
+
+      # The client has gone, or is too slow.
+      class Gone < StandardError; end
+
+      # @param client [IO]
+      def initialize(client)
+        @client = client
+      end
+
+      # Answers with what the block makes.
+      # @yieldparam seconds [Integer, nil] of which the allocations are wanted
+      # @yieldparam wait [Proc] waits for so many seconds, while the client is there
+      # @yieldreturn [String] a profile
+      # @return [void]
+      def call
+        seconds = parse(receive)
+        deliver(200, "application/octet-stream", yield(seconds, method(:wait)))
+      rescue Refusal => e
+        refuse(e.status, e.message)
+      rescue Error => e
+        refuse(503, "#{e.message} (#{e.class})")
+      rescue Gone, SystemCallError, IOError
+        nil
+      end
+
+      # @param status [Integer]
+      # @return [void]
+      def refuse(status, message)
+        deliver(status, "text/plain; charset=utf-8", "#{message}\n")
+      rescue Gone, SystemCallError, IOError
+        nil
+      end
+
+      private
+
+      def receive
+        deadline = now + PATIENCE
+        request = "".b
+        until request.match?(/\r?\n\r?\n/)
+          raise Refusal.new(400, "The request is too long.") if request.bytesize > LONGEST_REQUEST
+
+          chunk = @client.read_nonblock(LONGEST_REQUEST, exception: false)
+          raise Gone if chunk.nil?
+
+          chunk == :wait_readable ? await(deadline, reading: true) : request << chunk
+        end
+        request
+      end
+
+      # @return [Integer, nil]
+      def parse(request)
+        verb, target = request.split(" ", 3)
+        raise Refusal.new(405, "Only GET is allowed.") unless verb == "GET"
+
+        match = TARGET.match(target.to_s) or raise Refusal.new(404, "There is only /heap here, and /heap?seconds=N.")
+        text = match[:seconds] or return
+        seconds = Integer(text, 10, exception: false)
+        return seconds if seconds&.between?(1, MAX_SECONDS)
+
+        raise Refusal.new(400, "seconds must be a whole number from 1 to #{MAX_SECONDS}, got #{text.inspect}.")
+      end
+
+      # Who has asked has nothing more to say, so that there is something to read only when they leave.
+      def wait(seconds)
+        raise Gone if ready?(seconds, reading: true)
+      end
+
+      def deliver(status, type, body)
+        bytes = "HTTP/1.0 #{status} #{REASONS.fetch(status)}\r\nContent-Type: #{type}\r\n" \
+                "Content-Length: #{body.bytesize}\r\nConnection: close\r\n\r\n".b << body.b
+        deadline = now + PATIENCE
+        until bytes.empty?
+          written = @client.write_nonblock(bytes, exception: false)
+          written == :wait_writable ? await(deadline, reading: false) : bytes = bytes.byteslice(written..)
+        end
+      end
+
+      def await(deadline, reading:)
+        raise Gone unless ready?([deadline - now, 0].max, reading: reading)
+      end
+
+      # IO#wait_readable and its like take io/wait on Ruby 3.1, a default gem.
+      def ready?(seconds, reading:)
+        ios = [@client]
+        reading ? IO.select(ios, nil, nil, seconds) : IO.select(nil, ios, nil, seconds)
+      end
+
+      def now
+        Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      end
+    end
+  end
+end
