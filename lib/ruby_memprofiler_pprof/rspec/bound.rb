@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module RSpec
+    # What {AtMost} and {Joint} have in common: they judge one measurement.
+    # @api private
+    class Bound
+      include ::RSpec::Matchers::Composable
+
+      # @param block [Proc]
+      # @return [Boolean]
+      # @raise [Error] if not everything could be counted
+      def matches?(block)
+        unless block.is_a?(Proc)
+          raise ArgumentError, "#{description.inspect} needs a block: write expect { … }, not expect(…)"
+        end
+
+        @measurement = Testing::Measurement.take(warm_up: warm_up_calls, &block)
+        met?(@measurement)
+      end
+
+      # @raise [NotImplementedError]
+      def does_not_match?(_block)
+        raise NotImplementedError, "`expect { … }.not_to #{description}` would pass if the block needed more. " \
+                                   "Write what is allowed: `expect { … }.to retain_at_most(n).objects`, " \
+                                   "or `expect { … }.to leak_objects` of code that is to leak"
+      end
+
+      # @return [String]
+      def failure_message
+        @failure_message ||= "expected the block to #{description}, but #{explain(@measurement)}"
+      end
+
+      # @return [true]
+      def supports_block_expectations?
+        true
+      end
+
+      # @return [false]
+      def supports_value_expectations?
+        false
+      end
+
+      # @param other [Object] a matcher. With another of this gem, both judge the same call of the block
+      # @return [Object] a matcher
+      def and(other)
+        other.is_a?(Bound) ? Joint.new(self, other, :and) : super
+      end
+      alias & and
+
+      # @param other [Object] as for {#and}
+      # @return [Object] a matcher
+      def or(other)
+        other.is_a?(Bound) ? Joint.new(self, other, :or) : super
+      end
+      alias | or
+    end
+
+    # Two bounds on the same call.
+    # @api private
+    class Joint < Bound
+      def initialize(one, other, operator)
+        super()
+        @bounds = [one, other]
+        @operator = operator
+      end
+
+      # @return [Boolean]
+      def met?(measurement)
+        @bounds.public_send(@operator == :and ? :all? : :any?) { |bound| bound.met?(measurement) }
+      end
+
+      # @return [String]
+      def explain(measurement)
+        @bounds.reject { |bound| bound.met?(measurement) }.map { |bound| bound.explain(measurement) }.join("\n\nand ")
+      end
+
+      # @return [String]
+      def description
+        @bounds.map(&:description).join(" #{@operator} ")
+      end
+
+      # @return [Integer]
+      def warm_up_calls
+        @bounds.map(&:warm_up_calls).max
+      end
+    end
+  end
+end

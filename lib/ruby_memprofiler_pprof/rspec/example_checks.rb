@@ -1,0 +1,127 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module RSpec
+    # What an example's metadata asks for, and what the ranking needs. What is measured is a run of the example with its
+    # hooks. Before it is counted what has stayed, instance variables and the values of `let` are forgotten.
+    # @api private
+    class ExampleChecks
+      # What tells the examples to measure from others.
+      KEY = :memprofiler_pprof_checks
+      # Metadata with limits, and what each limits.
+      LIMITS = { retains_at_most: :retain, allocates_at_most: :allocate }.freeze
+      # What a limit or `leaks` may have.
+      LIMIT_KEYS = %i[objects bytes of].freeze
+      LEAK_KEYS = %i[warm_up iterations tolerating of].freeze
+      private_constant :LIMITS, :LIMIT_KEYS, :LEAK_KEYS
+
+      class << self
+        # @return [Ranking, nil]
+        attr_accessor :ranking
+
+        # @param metadata [Hash] of an example or group
+        # @return [Boolean] whether it asks for anything
+        def wanted?(metadata)
+          [:leaks, :memprofiler, *LIMITS.keys].any? { |key| metadata.key?(key) }
+        end
+      end
+
+      # @param example [RSpec::Core::Example::Procsy]
+      # @param group [Object] the example group's instance
+      def initialize(example, group)
+        @example = example
+        @group = group
+        @metadata = example.metadata
+        @variables = group.instance_variables
+      end
+
+      # Runs the example.
+      # @raise [RSpec::Expectations::ExpectationNotMetError]
+      # @raise [ArgumentError, TypeError] naming what is wrong with the metadata
+      def run
+        leak_check = leak_check_wanted
+        measure(limits_wanted)
+        check_leaks(leak_check) if leak_check && passed?
+      end
+
+      private
+
+      def measure(limits)
+        measurement = Testing::Measurement.take(cleanup: method(:forget)) { @example.run }
+        self.class.ranking&.add(@example, measurement)
+        tell(measurement) if @metadata[:memprofiler]
+        check(limits, measurement) if passed?
+      end
+
+      def check(limits, measurement)
+        failures = limits.reject { |limit| limit.met?(measurement) }.map do |limit|
+          "expected the example to #{limit}, but #{limit.explain(measurement)}"
+        end
+        disappoint(failures.join("\n\n")) if failures.any?
+      end
+
+      def check_leaks(leak_check)
+        leaks = leak_check.leak? do
+          forget
+          @example.run
+          # The failure of a later run is the example's.
+          return unless passed?
+        end
+        disappoint("expected the example not to #{leak_check}, but #{leak_check.explain}") if leaks
+      end
+
+      def passed?
+        @example.exception.nil? && !@example.pending?
+      end
+
+      def disappoint(message)
+        # Any other line would be the framework's or this gem's.
+        line = "#{@metadata[:absolute_file_path]}:#{@metadata[:line_number]}"
+        raise ::RSpec::Expectations::ExpectationNotMetError, message, [line]
+      end
+
+      def forget
+        (@group.instance_variables - @variables).each { |name| @group.remove_instance_variable(name) }
+        # The values of `let`. They are taken out of the object that holds them, not dropped with it: frames that go on
+        # around this one may still seem to refer to that.
+        memoized = @group.instance_variable_get(:@__memoized)
+        memoized.instance_variables.each do |name|
+          value = memoized.instance_variable_get(name)
+          value.clear if value.is_a?(Hash)
+        end
+      end
+
+      def tell(measurement)
+        saved = Testing::Report.saved(measurement.profile(:allocate), :retained_size)
+        name = "#{@example.location_rerun_argument} #{@example.full_description}"
+        ::RSpec.configuration.reporter.message("\n#{name}\n#{saved}")
+      end
+
+      def limits_wanted
+        LIMITS.flat_map do |key, verb|
+          wanted = @metadata[key]
+          next [] if wanted.nil?
+
+          options = wanted.is_a?(Hash) ? known(key, wanted, LIMIT_KEYS) : { objects: wanted }
+          options.slice(:objects, :bytes).map do |unit, most|
+            Testing::Limit.new(verb, most, unit, of: options[:of])
+          end
+        end
+      end
+
+      def leak_check_wanted
+        wanted = @metadata.fetch(:leaks, true)
+        return unless wanted == false || wanted.is_a?(Hash)
+
+        Testing::LeakCheck.new(**(wanted ? known(:leaks, wanted, LEAK_KEYS) : {}))
+      end
+
+      def known(key, options, allowed)
+        unknown = options.keys - allowed
+        return options if unknown.empty?
+
+        raise ArgumentError, "#{key} has the unknown key #{unknown.first.inspect}, allowed are #{allowed.join(", ")}"
+      end
+    end
+  end
+end

@@ -1,0 +1,103 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Testing
+    # Text for people.
+    # @api private
+    module Report
+      # How many places, and how many frames of each, are told.
+      SITES = 5
+      FRAMES = 4
+      # Directories of code that is not the project's own, though it may lie below it.
+      FOREIGN = %r{/(?:gems|vendor|rubylibs?|\.bundle)/}
+      UNITS = %w[KB MB GB TB].freeze
+      private_constant :SITES, :FRAMES, :FOREIGN, :UNITS
+
+      class << self
+        # The places that most comes from, with the call paths that lead there.
+        #
+        # @param samples [Array<Sample>]
+        # @param values [Hash{Symbol => Symbol}] the names of the values that are the :objects and the :bytes
+        # @param by [Symbol] the name of the value that counts
+        # @param calls [Integer, nil] tells how much it is per call
+        # @return [String]
+        def sites(samples, values, by:, calls: nil)
+          sites = samples.group_by { |sample| [sample.class_name, sample.frames] }
+                         .map { |(class_name, frames), group| site(class_name, frames, group, values, by) }
+                         .reject { |site| site[:by].zero? }.sort_by { |site| -site[:by] }
+          lines = sites.first(SITES).map { |site| "#{heading(site, calls)}\n#{path(site[:frames])}" }
+          lines << rest(sites.drop(SITES)) if sites.size > SITES
+          lines.join("\n")
+        end
+
+        # Saves a profile.
+        #
+        # @param profile [ProfileData]
+        # @param value [Symbol] the value to look at
+        # @return [String] where it is now
+        def saved(profile, value)
+          path = Testing.save(profile)
+          return "profile: #{path}" unless File.file?(path)
+
+          path = path.delete_prefix("#{Dir.pwd}/")
+          "profile: #{path}\n         go tool pprof -sample_index=#{value} -traces #{path}"
+        end
+
+        # @return [String] such as "1,234 objects"
+        def objects(number, noun = "object")
+          number = number.round(2)
+          number = number.to_i if number.to_i == number
+          "#{grouped(number)} #{noun}#{"s" unless number == 1}"
+        end
+
+        # @return [String] such as "12.3 KB"; 1 KB is 1024 bytes, as in pprof
+        def bytes(number)
+          return objects(number, "byte") if number < 10_240
+
+          number = number.to_f
+          unit = UNITS.find { (number /= 1024) < 1024 } || UNITS.last
+          format("%.1f %s", number, unit)
+        end
+
+        private
+
+        def site(class_name, frames, group, values, by)
+          sum = ->(value) { group.sum { |sample| sample.values.fetch(value) } }
+          { class_name: class_name, frames: frames, by: sum[by], **values.transform_values(&sum) }
+        end
+
+        def heading(site, calls)
+          per_call = format(" (%.2f per call)", site[:objects].fdiv(calls)) if calls
+          "  #{objects(site[:objects])}#{per_call}, #{bytes(site[:bytes])}: #{site[:class_name]}"
+        end
+
+        def rest(sites)
+          "  and #{objects(sites.sum { |site| site[:objects] })}, #{bytes(sites.sum { |site| site[:bytes] })} " \
+            "from #{sites.size} more places"
+        end
+
+        # The project's own frames first; where the innermost is not among them, it comes last.
+        def path(frames)
+          own = frames.select { |frame| own?(frame.file) }
+          shown = own.empty? ? frames.first(FRAMES) : own.first(FRAMES)
+          lines = shown.map { |frame| "    #{position(frame)} in #{frame.name}" }
+          innermost = frames.first
+          lines << "    allocated in #{innermost.name} at #{position(innermost)}" unless shown.include?(innermost)
+          lines.join("\n")
+        end
+
+        def own?(file)
+          file.start_with?("#{Dir.pwd}/") && !FOREIGN.match?(file.delete_prefix(Dir.pwd))
+        end
+
+        def position(frame)
+          "#{frame.file.delete_prefix("#{Dir.pwd}/")}:#{frame.line}"
+        end
+
+        def grouped(number)
+          number.to_s.sub(/\d+/) { |digits| digits.gsub(/(?<=\d)(?=(?:\d{3})+\z)/, ",") }
+        end
+      end
+    end
+  end
+end
