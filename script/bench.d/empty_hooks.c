@@ -36,6 +36,13 @@ raw_newobj(VALUE self)
 }
 
 static VALUE
+raw_off(VALUE self)
+{
+    rb_remove_event_hook((rb_event_hook_func_t)empty_raw_hook);
+    return Qnil;
+}
+
+static VALUE
 raw_pair(VALUE self)
 {
     add_raw_hook(RUBY_INTERNAL_EVENT_NEWOBJ);
@@ -57,6 +64,7 @@ Init_empty_hooks(void)
     VALUE module = rb_define_module("EmptyHooks");
 
     rb_define_singleton_method(module, "raw_newobj", raw_newobj, 0);
+    rb_define_singleton_method(module, "raw_off", raw_off, 0);
     rb_define_singleton_method(module, "raw_pair", raw_pair, 0);
     rb_define_singleton_method(module, "tracepoints", tracepoints, 0);
 }

@@ -81,7 +81,7 @@ module Bench
       @name = "flush"
       @title = "Flush: rate 1.0, D=50, no GC meanwhile; the first names the frames, the next has the names"
       @header = ["live", "sites", "liveness", "first ms (min–max)", "its CPU ms", "next ms", "its CPU ms",
-                 "longest hold ms", "profile bytes", "target"]
+                 "longest hold: CPU ms", "by the clock", "profile bytes", "target"]
     end
 
     def jobs
@@ -93,14 +93,15 @@ module Bench
     def row(job, results, _)
       figures = results[job.name]
       [Bench.number(job.spec[:live]), Bench.number(job.spec[:sites]), job.spec[:liveness],
-       *%i[first again].product(%i[nsecs cpu_nsecs]).map { |keys| milliseconds(figures, *keys) }, longest_hold(figures),
+       *%i[first again].product(%i[nsecs cpu_nsecs]).map { |keys| milliseconds(figures, *keys) },
+       longest_hold(figures, :hold_cpu_nsecs), longest_hold(figures, :hold_nsecs),
        Bench.number(Bench.median(figures.map { |figure| figure[:first][:bytes] })), target(job.spec)]
     end
 
     private
 
-    def longest_hold(figures)
-      holds = figures.map { |figure| figure.values_at(:first, :again).map { |flush| flush[:hold_nsecs] }.max }
+    def longest_hold(figures, clock)
+      holds = figures.map { |figure| figure.values_at(:first, :again).map { |flush| flush[clock] }.max }
       Bench.spread(holds.map { |nsecs| nsecs / 1e6 }, 2)
     end
 
@@ -108,6 +109,33 @@ module Bench
       return "flush <= 25 ms" if spec[:live] == 100_000 && spec[:sites] == 1
 
       "hold <= 1 ms" if spec[:live] == 1_000_000
+    end
+  end
+
+  # A flush beside a thread that never waits: Ruby gives such a thread a tenth of a second each time.
+  class ContentionSection < HeapSection
+    LIVE = [100_000, 1_000_000].freeze
+
+    def initialize(quick:)
+      super()
+      @live = quick ? LIVE.first(1) : LIVE
+      @name = "contention"
+      @title = "Flush beside a thread that never waits: rate 1.0, D=50, mark_bits, a flush that has the names"
+      @header = ["live", "sites", "flush ms (min–max)", "GVL given up", "longest hold: CPU ms", "by the clock",
+                 "longest wait of the other ms"]
+    end
+
+    def jobs
+      @live.product([1, 10_000]).map do |live, sites|
+        job("live=#{live} sites=#{sites}", liveness: "mark_bits", live: live, sites: sites)
+      end
+    end
+
+    def row(job, results, _)
+      figures = results[job.name]
+      [*job.spec.values_at(:live, :sites).map { |count| Bench.number(count) }, milliseconds(figures, :nsecs),
+       Bench.spread(figures.map { |figure| figure[:yields] }, 0),
+       *%i[hold_cpu_nsecs hold_nsecs waited_nsecs].map { |key| milliseconds(figures, key) }]
     end
   end
 

@@ -1,42 +1,50 @@
 # frozen_string_literal: true
 
 require "English"
-require "etc"
 require "fileutils"
+require "json"
+require "socket"
 require_relative "report"
 
 module Bench
-  # The demo app under Puma, with or without the profiler, which the gem's wrapper brings in.
+  # The demo app under Puma, in which the profiler can be switched on and off.
   class ShopServer
     SHOP = File.join(ROOT, "spec/apps/shop")
-    WRAPPER = File.join(ROOT, "exe/ruby_memprofiler_pprof_profile")
+    SWITCH = File.join(__dir__, "switch.rb")
     PATIENCE = 60
 
-    def initialize(directory)
+    # What the app needs to know.
+    def self.environment(directory)
+      { "RAILS_ENV" => "production", "PORT" => "0", "DATABASE_URL" => "sqlite3:#{directory}/shop.sqlite3" }
+    end
+
+    # @param hooks [String] where {EmptyHooks} are
+    def initialize(directory, hooks)
       @directory = directory
-      @environment = {
-        "RAILS_ENV" => "production", "PORT" => "0", "DATABASE_URL" => "sqlite3:#{directory}/shop.sqlite3",
-        "RUBY_MEMPROFILER_PPROF_SAMPLE_RATE" => "0.01", "RUBY_MEMPROFILER_PPROF_INTERVAL" => "30",
-        "RUBY_MEMPROFILER_PPROF_FILE_PATTERN" => "#{directory}/mem-%{pid}-%{isotime}.pprof"
-      }
+      @hooks = hooks
+      @socket = File.join(directory, "switch")
     end
 
     # Makes the database.
     def prepare
-      spawn("bin/setup")
+      spawn({}, "bin/setup")
       wait_for("the database") { exited? }
       raise "bin/setup failed; #{excerpt}" unless $CHILD_STATUS.success?
     end
 
     # Serves while the block runs.
-    def serve(profiled:)
-      FileUtils.rm_f(log)
-      spawn(*(WRAPPER if profiled), "puma")
+    def serve
+      FileUtils.rm_f([log, @socket])
+      options = { "RUBYOPT" => "-I#{File.join(ROOT, "lib")} -I#{@hooks} -r#{SWITCH}", "SWITCH_SOCKET" => @socket,
+                  "SWITCH_FOLDER" => @directory }
+      spawn(options, "puma")
       wait_for("Puma") { exited? || port }
       raise "Puma has exited; #{excerpt}" unless @pid
 
+      @connection = UNIXSocket.new(@socket)
       yield self
     ensure
+      @connection&.close
       stop
     end
 
@@ -44,21 +52,10 @@ module Bench
       File.read(log)[%r{Listening on http://127\.0\.0\.1:(\d+)}, 1]
     end
 
-    # User and system time so far, of all threads.
-    def cpu_seconds
-      # What follows the name, which is in brackets, begins with the state, field 3; the times are fields 14 and 15.
-      fields = File.read("/proc/#{@pid}/stat").rpartition(")").last.split
-      fields.values_at(11, 12).sum(&:to_i) / TICKS
-    end
-
-    TICKS = Etc.sysconf(Etc::SC_CLK_TCK).to_f
-
-    def resident_megabytes
-      File.read("/proc/#{@pid}/status")[/^VmRSS:\s*(\d+)/, 1].to_i / 1024
-    end
-
-    def profiles
-      Dir["#{@directory}/*.pprof"].size
+    # Has {Switch} do something.
+    def tell(command)
+      @connection.puts(command)
+      JSON.parse(@connection.gets || raise("the server has not answered; #{excerpt}"), symbolize_names: true)
     end
 
     private
@@ -67,8 +64,9 @@ module Bench
       File.join(@directory, "puma.log")
     end
 
-    def spawn(*command)
-      @pid = Process.spawn(@environment, *command, chdir: SHOP, in: File::NULL, out: [log, "a"], err: %i[child out])
+    def spawn(options, *command)
+      environment = self.class.environment(@directory).merge(options)
+      @pid = Process.spawn(environment, *command, chdir: SHOP, in: File::NULL, out: [log, "a"], err: %i[child out])
     end
 
     # TERM tells Puma to finish its requests and exit.

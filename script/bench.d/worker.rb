@@ -46,6 +46,39 @@ class Subject
   end
 end
 
+# A thread that never waits of its own accord, and notes for how long it had to.
+class Rival
+  def initialize
+    @running = true
+    @thread = Thread.new { run }
+    Thread.pass until @began
+  end
+
+  # @return [Integer] the longest wait in nanoseconds
+  def finish
+    @running = false
+    @thread.value
+  end
+
+  private
+
+  def run
+    longest = 0
+    @began = true
+    last = clock
+    while @running
+      now = clock
+      longest = now - last if now - last > longest
+      last = now
+    end
+    longest
+  end
+
+  def clock
+    Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+  end
+end
+
 # One method for each kind of measurement.
 module Measurements
   # Objects and sites that are new at each collection of garbage.
@@ -88,6 +121,17 @@ module Measurements
       { kept: kept.size, **figures }
     end
 
+    # A flush while another thread wants the CPU for itself, as seen from both.
+    def contention(spec)
+      kept = Workload.keep_under(spec[:depth], spec[:live], spec[:sites])
+      SUBJECT.collector.flush
+      GC.start
+      GC.disable
+      rival = Rival.new
+      figures = flush_figures
+      { kept: kept.size, waited_nsecs: rival.finish, **figures }
+    end
+
     def gc(spec)
       kept = Workload.keep_under(spec[:depth], spec[:live], spec[:sites])
       # What is old and what young has settled after a few.
@@ -101,6 +145,7 @@ module Measurements
       profile = nil
       cpu = cpu_nsecs { profile = SUBJECT.collector.flush }
       { nsecs: profile.flush_duration_nsecs, cpu_nsecs: cpu, hold_nsecs: profile.longest_gvl_hold_nsecs,
+        hold_cpu_nsecs: profile.longest_gvl_hold_cpu_nsecs, yields: profile.gvl_proactive_yield_count,
         samples: profile.heap_samples_count, bytes: profile.pprof_data.bytesize }
     end
 

@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+# A program for script/bench_leaks: `leaky_program.rb SEED leak|none`. Prints what `leaks` says of it: "first" if the
+# leak is the first line called growing, else "nothing" or the names of what is; then how many other lines are.
+
+require "ruby_memprofiler_pprof/report"
+
+# Lines that allocate, each in a method of its own with a line of its own. What they do differs in kind and by chance.
+class BusyLines
+  SITES = 200
+  KINDS = %i[garbage steady queue lru warm slow_warm batches sawtooth].freeze
+  ROUNDS = 40
+  # Objects that the leak keeps in a round, of which one in ten is sampled.
+  LEAKED = 40
+  FILE = "/app/lines.rb"
+
+  def initialize(seed, leak:)
+    @random = Random.new(seed)
+    @kinds = Array.new(SITES) { KINDS.sample(random: @random) }
+    @sizes = Array.new(SITES) { @random.rand(20..300) }
+    @held = Array.new(SITES) { [] }
+    @leak = leak
+    @leaked = []
+    (SITES + 1).times { |site| define_line(site) }
+  end
+
+  # The name of the line that leaks.
+  def leak
+    "#{FILE}:#{SITES + 1}" if @leak
+  end
+
+  def round(number)
+    SITES.times { |site| send(@kinds[site], site, @held[site], @sizes[site], number) }
+    leak_some if @leak
+  end
+
+  private
+
+  # What is kept and as much again that is not.
+  def leak_some
+    @leaked.concat(allocate(SITES, LEAKED))
+    allocate(SITES, @random.rand(2 * LEAKED))
+  end
+
+  def define_line(site)
+    # def line7(count) = Array.new(count) { String.new("some text that is no literal") }
+    code = "def line#{site}(count) = Array.new(count) { String.new('some text that is no literal') }"
+    BusyLines.class_eval(code, FILE, site + 1)
+  end
+
+  def allocate(site, count)
+    public_send(:"line#{site}", count)
+  end
+
+  def garbage(site, _held, size, _round)
+    allocate(site, @random.rand(size * 2))
+  end
+
+  # Objects that come and live for a time of their own.
+  def steady(site, held, size, round)
+    held.reject! { |_, death| death <= round }
+    count = @random.rand((size / 2)..size) / 5
+    held.concat(allocate(site, count).map { |object| [object, round - (5 * Math.log(1 - @random.rand))] })
+  end
+
+  # As long as chance will have it.
+  def queue(site, held, size, _round)
+    held.concat(allocate(site, @random.rand(size)))
+    held.shift(@random.rand((held.size / 2)..held.size))
+  end
+
+  # Full from the first round on.
+  def lru(site, held, size, round)
+    held.concat(allocate(site, round.zero? ? size * 3 : @random.rand(size / 4)))
+    held.shift([held.size - (size * 3), 0].max)
+  end
+
+  # Fills within a few rounds.
+  def warm(site, held, size, round)
+    held.concat(allocate(site, size)) if round < 3 + (site % 5)
+  end
+
+  # The fuller it is, the less is missing.
+  def slow_warm(site, held, size, _round)
+    missing = (size * 5) - held.size
+    held.concat(allocate(site, (missing * 0.3 * @random.rand).round))
+  end
+
+  # Now and then many at once, for a while.
+  def batches(site, held, size, round)
+    held.reject! { |_, death| death <= round }
+    return unless @random.rand(4).zero?
+
+    death = round + @random.rand(1..3)
+    held.concat(allocate(site, size).map { |object| [object, death] })
+  end
+
+  # Gathers, and lets go of all of it.
+  def sawtooth(site, held, size, round)
+    held.clear if (round % (3 + (site % 7))).zero?
+    held.concat(allocate(site, size / 2))
+  end
+end
+
+seed = Integer(ARGV.fetch(0))
+# Collections come by round, not by what the machine is at.
+GC.disable
+program = BusyLines.new(seed, leak: ARGV.fetch(1) == "leak")
+collector = MemprofilerPprof::Collector.new(sample_rate: 0.1, seed: seed).start
+snapshots = Array.new(BusyLines::ROUNDS) do |round|
+  program.round(round)
+  GC.start(full_mark: (round % 6).zero?, immediate_sweep: true) if (round % 2).zero?
+  data = collector.flush
+  MemprofilerPprof.without_profiling { MemprofilerPprof::Report::Snapshot.new(data.profile, time: round) }
+end
+growing = MemprofilerPprof::Report::Leaks.new(snapshots).growing.map { |finding| finding.growth.site.name }
+others = growing - [program.leak]
+puts(growing.any? && growing.first == program.leak ? "first" : growing.first || "nothing")
+puts others.size

@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+# Serves requests to the shop in this process, for callgrind to count: prints "ready" when it has warmed up, waits for a
+# line, serves VISITS visits of ten requests, prints "served", and waits again.
+#
+#   ruby shop_requests.rb off|hook|on VISITS    # with nothing on, a hook that does nothing, the profiler at 1 %
+
+require_relative "../../spec/apps/shop/config/environment"
+require_relative "../../spec/apps/shop/visitors"
+require "rack/mock"
+
+# Takes the place of the connection to a server.
+class InProcess
+  # What a visitor wants to know of an answer.
+  Response = Struct.new(:code, :headers, :body) do
+    def [](name)
+      headers[name]
+    end
+  end
+
+  def start
+    yield
+  end
+
+  def request(request)
+    environment = { method: request.method, "HTTP_COOKIE" => request["Cookie"], input: request.body.to_s,
+                    "CONTENT_TYPE" => request["Content-Type"], "HTTP_HOST" => "127.0.0.1" }
+    status, headers, body = Rails.application.call(Rack::MockRequest.env_for(request.path, environment.compact))
+    text = +""
+    body.each { |part| text << part }
+    body.close if body.respond_to?(:close)
+    Response.new(status, headers, text)
+  end
+end
+
+# A visitor without a network.
+class LocalVisitor < Visitor
+  def initialize(random)
+    super(0, random) { nil }
+    @http = InProcess.new
+  end
+end
+
+kind, visits = ARGV
+case kind
+when "on"
+  require "ruby_memprofiler_pprof"
+  COLLECTOR = MemprofilerPprof::Collector.new(sample_rate: 0.01, seed: 1).start
+when "hook"
+  require "empty_hooks"
+  EmptyHooks.raw_newobj
+end
+visitor = LocalVisitor.new(Random.new(1))
+3.times { visitor.visit }
+GC.start
+# What the app has logged may be in the buffer.
+puts "ready"
+$stdout.flush
+$stdin.gets
+Integer(visits).times { visitor.visit }
+puts "served"
+$stdout.flush
+$stdin.gets
+exit!(true)
