@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "rbconfig"
+require_relative "zig"
+
+# The extension as a precompiled gem has it: for one minor version of Ruby, and for machines other than this.
+module NativeLibrary
+  NAME = "ruby_memprofiler_pprof.#{RbConfig::CONFIG["DLEXT"]}".freeze
+  CRATE = "ext/ruby_memprofiler_pprof"
+  TARGET = "tmp/native/target"
+  # The oldest that Rust's standard library works with: Debian 8, Ubuntu 14.04, RHEL 7.
+  GLIBC = "2.17"
+
+  module_function
+
+  # @return [String] what RubyGems calls this platform; older ones than 3.3.22 do not tell which libc it has
+  def platform
+    local = Gem::Platform.local
+    libc = glibc? ? "gnu" : "musl" if local.os == "linux"
+    [local.cpu, local.os, libc].compact.join("-")
+  end
+
+  def glibc?
+    RbConfig::CONFIG["host_os"].then { |os| os.include?("linux") && !os.include?("musl") }
+  end
+
+  # @return [String] as in "3.4"
+  def minor
+    RUBY_VERSION[/\A\d+\.\d+/]
+  end
+
+  def path(minor)
+    "pkg/native/#{platform}/#{minor}/#{NAME}"
+  end
+
+  # @return [Hash{String => String}] paths by minor; a platform may be another than this one
+  def built(platform)
+    Dir["pkg/native/#{platform}/*/ruby_memprofiler_pprof.*"]
+      .to_h { |file| [File.basename(File.dirname(file)), file] }
+      .sort_by { |minor, _| Gem::Version.new(minor) }.to_h
+  end
+
+  # @return [String] where the library for the Ruby that runs this is now
+  def build
+    # Not in the root of the checkout: zig tells where its headers are relative to where it runs if they are below
+    # that, and they are then looked for from elsewhere.
+    system(environment, *command, chdir: CRATE, exception: true)
+    # Cargo names it as Rust does, and puts it into a directory of the target's name if one is asked for.
+    library = Dir["#{TARGET}/{,*/}release/libruby_memprofiler_pprof.{so,dylib}"].max_by { |file| File.mtime(file) }
+    write(path(minor), File.binread(library)).tap { |file| check_glibc(file) if glibc? }
+  end
+
+  def write(file, content)
+    FileUtils.mkdir_p(File.dirname(file))
+    # A process that has the old one mapped keeps it.
+    FileUtils.rm_f(file)
+    File.binwrite(file, content, perm: 0o755)
+    file
+  end
+
+  def command
+    cargo, *target = glibc? ? [Zig.cargo, "--target", "#{host}.#{GLIBC}"] : ["cargo"]
+    [cargo, "rustc", "--locked", "--lib", "--crate-type", "cdylib", "--profile", "release",
+     "--target-dir", File.expand_path(TARGET), *target]
+  end
+
+  # Names of functions stay, for Ruby's crash reports.
+  def environment
+    variables = { "RUBY" => RbConfig.ruby, "CARGO_PROFILE_RELEASE_STRIP" => "debuginfo" }
+    return variables.merge(Zig.environment) if glibc?
+    return variables unless platform.end_with?("musl")
+
+    # Rust links statically for musl: no libraries come of it, nor build scripts that can load libclang.
+    variables.merge("RUSTFLAGS" => "#{ENV.fetch("RUSTFLAGS", nil)} -C target-feature=-crt-static".strip)
+  end
+
+  def host
+    `rustc -vV`[/^host: (.*)/, 1] || abort("script/native: rustc does not tell its host")
+  end
+
+  # The linker has written the versions of glibc that have the needed symbols as strings.
+  def check_glibc(file)
+    newest = File.binread(file).scan(/GLIBC_(\d+(?:\.\d+)+)/).flatten.map { |version| Gem::Version.new(version) }.max
+    return if newest && newest <= Gem::Version.new(GLIBC)
+
+    abort "script/native: #{file} needs glibc #{newest.inspect}, newer than #{GLIBC}"
+  end
+end

@@ -1,0 +1,103 @@
+# frozen_string_literal: true
+
+module Torture
+  # Holds what the witnesses tell against what ObjectSpace and the herds know. Everything else must stand still.
+  class Audit
+    def initialize(scene, populations: scene.populations, witnesses: scene.witnesses)
+      @scene = scene
+      @populations = populations
+      @witnesses = witnesses
+    end
+
+    # @raise [Wrong]
+    def call
+      GC.start
+      @witnesses.each { |witness| check(witness) }
+      check_muted
+    end
+
+    private
+
+    def check(witness)
+      living = flush_while_still(witness)
+      aside = witness.newly_aside.positive?
+      check_missed(witness) unless aside
+      check_health(witness)
+      compare(witness, "retained", living, witness.retained, fewer: aside || witness.newly_missed.positive?)
+      return unless witness.ledger?
+
+      allocated = @populations.map(&:allocated).reduce(:merge)
+      compare(witness, "allocated", allocated, witness.allocated, fewer: aside)
+    end
+
+    def check_missed(witness)
+      missed = witness.newly_missed
+      return if missed.zero? || @scene.collections_hidden?
+
+      raise Wrong, "#{witness.name} missed #{missed} collections though nothing ran that hides them"
+    end
+
+    # Flushes at a moment at which nothing dies or comes to life, finalizers and what is late included.
+    def flush_while_still(witness)
+      20.times do
+        before = living
+        GC.disable
+        witness.flush
+        after = living
+        return after if after == before
+      ensure
+        GC.enable
+      end
+      raise Wrong, "the number of objects never came to rest"
+    end
+
+    def living
+      counts = Counted.living
+      @populations.map { |population| population.living(counts) }.reduce(:merge)
+    end
+
+    def check_health(witness)
+      stats = witness.collector.stats
+      wrong = stats.slice(:failure, :disarmed, :walker_failure).compact
+      wrong[:thinned_samples] = stats[:thinned_samples] if stats[:thinned_samples].positive?
+      wrong[:missed_deaths] = stats[:missed_deaths] if stats[:missed_deaths].positive? && witness.newly_missed.zero?
+      raise Wrong, "#{witness.name} is not well: #{wrong}" if wrong.any?
+    end
+
+    # @param fewer [Boolean] whether the collector has said that it tells of fewer
+    def compare(witness, what, truth, told, fewer:)
+      wrong = truth.filter_map do |name, count|
+        next if told[name] == count || (fewer && told[name] < count)
+
+        "#{name} #{told[name]}, in truth #{count}"
+      end
+      return if wrong.empty?
+
+      raise Wrong, "#{witness.name} (#{witness.collector.stats[:liveness]}) tells wrong #{what} counts: " \
+                   "#{wrong.join("; ")}\n#{witness.collector.stats}\n#{second_opinions}"
+    end
+
+    # Whether it was that flush, that collector, or all of them that did not see some objects: at birth, or later.
+    def second_opinions
+      alive = living
+      born = @populations.map(&:allocated).reduce(:merge)
+      @witnesses.map do |witness|
+        witness.flush
+        others = witness.retained.except(*alive.keys).max_by(5) { |_, count| count }
+        "asked again, #{witness.name} lacks #{missing(alive, witness.retained)} of the living, " \
+          "#{missing(born, witness.allocated)} of those ever born, and tells of #{others}"
+      end.join("\n")
+    end
+
+    def missing(truth, told)
+      truth.to_h { |name, count| [name, count - told[name]] }.reject { |_, less| less.zero? }
+    end
+
+    def check_muted
+      @witnesses.each do |witness|
+        told = witness.allocated.find { |name, count| name.end_with?("::Muted") && count.positive? }
+        raise Wrong, "#{witness.name} tells of what was allocated without profiling: #{told}" if told
+      end
+    end
+  end
+end

@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+require "tmpdir"
+
+module Torture
+  # Starts the processes that are tortured, watches over them and tells what became of them.
+  class Supervisor
+    WORKER = File.expand_path("worker.rb", __dir__)
+    FATES = { 0 => "all is well", 1 => "WRONG", 2 => "CRASHED", 3 => "HANGS" }.freeze
+    # Of the log, to show of a crash.
+    HEAD = 80
+
+    # One process.
+    Victim = Struct.new(:pid, :seed, :log, :heartbeat, :status)
+
+    # @return [Array<String>] the names of the kinds of trouble
+    def self.kinds
+      Dir[File.join(__dir__, "kinds", "*.rb")].map { |path| File.basename(path, ".rb") }.sort
+    end
+
+    def initialize(options)
+      @options = options
+      @options[:seed] ||= Random.new_seed % 1_000_000
+    end
+
+    # @return [Integer] the exit status
+    def run
+      Dir.mktmpdir("torture") do |folder|
+        puts "#{RUBY_DESCRIPTION}\nseed #{@options[:seed]}"
+        $stdout.flush
+        victims = Array.new(@options[:processes]) { |number| start(folder, @options[:seed] + number) }
+        victims.map { |victim| Thread.new { watch(victim) } }.each(&:join)
+        victims.each { |victim| tell(victim) }
+        victims.map(&:status).max
+      ensure
+        victims&.each { |victim| kill(victim) }
+      end
+    end
+
+    private
+
+    def start(folder, seed)
+      log = File.join(folder, "log#{seed}")
+      heartbeat = File.join(folder, "heartbeat#{seed}")
+      File.write(heartbeat, "the start\n")
+      arguments = %i[seconds slice liveness only].filter_map do |name|
+        ["--#{name}", Array(@options[name]).join(",")] if @options[name]
+      end
+      pid = spawn(RbConfig.ruby, WORKER, "--seed", seed.to_s, "--heartbeat", heartbeat, *arguments.flatten,
+                  err: log, in: File::NULL, pgroup: true)
+      Victim.new(pid, seed, log, heartbeat)
+    end
+
+    def watch(victim)
+      loop do
+        _, status = Process.wait2(victim.pid, Process::WNOHANG)
+        return victim.status = status_of(status) if status
+        break if Time.now - File.mtime(victim.heartbeat) > @options[:hang]
+
+        sleep 0.1
+      end
+      backtraces(victim)
+      kill(victim)
+      Process.wait(victim.pid)
+      victim.status = 3
+    end
+
+    def status_of(status)
+      status.exited? && FATES.key?(status.exitstatus) && status.exitstatus != 2 ? status.exitstatus : 2
+    end
+
+    # Ruby's, if it still answers, then the machine's.
+    def backtraces(victim)
+      Process.kill(:QUIT, victim.pid)
+      sleep 2
+      File.open(victim.log, "a") do |log|
+        system("gdb", "-p", victim.pid.to_s, "-batch", "-ex", "thread apply all bt 40", out: log, err: File::NULL)
+      end
+    end
+
+    # With all that it has forked.
+    def kill(victim)
+      Process.kill(:KILL, -victim.pid)
+    rescue Errno::ESRCH
+      nil
+    end
+
+    def tell(victim)
+      puts "seed #{victim.seed}: #{FATES.fetch(victim.status)}"
+      return if victim.status.zero?
+
+      puts "in #{File.read(victim.heartbeat)}again: script/torture --seed #{victim.seed} --slice N"
+      lines = File.readlines(victim.log, encoding: "BINARY").map(&:scrub)
+      from = lines.index { |line| line.match?(/\[BUG\]|\AIn a forked child|\ATorture::/) } || 0
+      puts lines[[from - 5, 0].max, HEAD]
+      puts "… #{lines.size} lines in all" if lines.size > HEAD
+    end
+  end
+end
