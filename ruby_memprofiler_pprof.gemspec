@@ -26,7 +26,7 @@ Gem::Specification.new do |spec|
 
   # Cargo needs the whole workspace: its manifest, its lock file and what the manifests of all members name.
   spec.files = Dir.glob(
-    ["lib/**/*.rb", "exe/*", "sig/*.rbs", "proto/*.proto", "Cargo.{toml,lock}",
+    ["lib/**/*.{rb,html,css,js}", "exe/*", "sig/*.rbs", "proto/*.proto", "Cargo.{toml,lock}",
      "ext/*/{Cargo.toml,build.rs,extconf.rb,src/**/*.rs}",
      "README.md", "IMPLEMENTATION.md", "CHANGELOG.md", "LICENSE", ".yardopts"],
     base: __dir__

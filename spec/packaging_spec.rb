@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require "ripper"
 require "tmpdir"
 
 # What the gem consists of. `script/package` builds and installs it.
@@ -19,10 +20,10 @@ RSpec.describe "The gem" do
   it "has exactly the files that it should have" do
     expect(files).to match_array(
       %w[.yardopts CHANGELOG.md Cargo.lock Cargo.toml IMPLEMENTATION.md LICENSE README.md
-         exe/ruby_memprofiler_pprof_profile ext/memprofiler_core/Cargo.toml
+         exe/ruby_memprofiler_pprof exe/ruby_memprofiler_pprof_profile ext/memprofiler_core/Cargo.toml
          ext/ruby_memprofiler_pprof/Cargo.toml ext/ruby_memprofiler_pprof/build.rs
          ext/ruby_memprofiler_pprof/extconf.rb proto/pprof.proto] +
-      below("lib", extension: "rb") + below("sig", extension: "rbs") +
+      below("lib", extension: "{rb,html,css,js}") + below("sig", extension: "rbs") +
       below("ext/memprofiler_core/src", "ext/ruby_memprofiler_pprof/src", extension: "rs")
     )
   end
@@ -31,6 +32,22 @@ RSpec.describe "The gem" do
     expect(files.grep(%r{\A(spec|script|rakelib|tmp|target|pkg)/|/(target|tests|benches|fuzz)/|\.(so|bundle|o|gem)\z}))
       .to eq([])
     expect(files.grep(/(Gemfile|Rakefile|\.lock)\z/)).to eq(["Cargo.lock"])
+  end
+
+  # Whether a method hands its `&` or `...` on in a block, in a tree of Ripper's. Ruby 3.1 knows no others.
+  def forwards_in_block?(node, in_block: false)
+    return false unless node.is_a?(Array)
+
+    type, _, block = node
+    return true if in_block && (type == :args_forward || (type == :args_add_block && block.nil?))
+
+    in_block = type != :def && (in_block || %i[brace_block do_block lambda].include?(type))
+    node.any? { |child| forwards_in_block?(child, in_block: in_block) }
+  end
+
+  it "can be read by Ruby 3.3.0, to which anonymous arguments in blocks are ambiguous" do
+    ruby = files.grep(%r{\A(lib/.*\.rb|exe/.*)\z})
+    expect(ruby.select { |file| forwards_in_block?(Ripper.sexp_raw(File.read(File.join(root, file)))) }).to eq([])
   end
 
   it "has files of which only the commands can be executed" do
@@ -71,7 +88,8 @@ RSpec.describe "The gem" do
     expect(gem_spec).to have_attributes(
       name: "ruby_memprofiler_pprof", version: Gem::Version.new(MemprofilerPprof::VERSION), licenses: ["Apache-2.0"],
       required_ruby_version: Gem::Requirement.new(">= 3.1"), require_paths: include("lib"),
-      executables: ["ruby_memprofiler_pprof_profile"], extensions: ["ext/ruby_memprofiler_pprof/extconf.rb"],
+      executables: %w[ruby_memprofiler_pprof ruby_memprofiler_pprof_profile],
+      extensions: ["ext/ruby_memprofiler_pprof/extconf.rb"],
       homepage: start_with("https://"), summary: be_a(String), description: be_a(String), authors: [be_a(String)]
     )
     expect(gem_spec.metadata).to match(
@@ -112,8 +130,8 @@ RSpec.describe "The README" do
   let(:text) { File.read(File.expand_path("../README.md", __dir__)) }
 
   # What stands below a heading, up to the next.
-  def section(heading)
-    text[/^### #{Regexp.escape(heading)}\n(.*?)(?=^##)/m, 1] || raise("there is no section #{heading}")
+  def section(heading, level: 3)
+    text[/^#{"#" * level} #{Regexp.escape(heading)}\n(.*?)(?=^##)/m, 1] || raise("there is no section #{heading}")
   end
 
   # The names and defaults in the first two columns of a table.
@@ -124,7 +142,7 @@ RSpec.describe "The README" do
 
   # The names in the first column of a table.
   def names_in(heading)
-    section(heading).scan(/^\| (`.*?) \|/).flat_map { |cell,| cell.scan(/`(\w+)[^`]*`/).flatten }.map(&:to_sym)
+    section(heading).scan(/^\| (`.*?) \|/).flat_map { |cell,| cell.scan(/`(\w+\??)[^`]*`/).flatten }.map(&:to_sym)
   end
 
   it "has the options of a collector" do
@@ -146,15 +164,35 @@ RSpec.describe "The README" do
     expect(names_in("FileFlusher.new, BlockFlusher.new")).to match_array(keywords.uniq)
   end
 
-  it "has the variables in the environment" do
-    cells = section("In the environment").scan(/\| `?([^`|]*?)`? (?=\|)/).flatten
-    found = cells.each_slice(2).reject { |name, _| name == "variable" || name.start_with?("--") }.to_h
-    expect(found).to eq(MemprofilerPprof::Configuration.settings.to_h { |setting| [setting.name, setting.default] })
+  it "has every setting, in the environment, in Ruby and on the command line" do
+    rows = section("In the environment", level: 4).scan(/^\| `(.*) \|$/).map { |row,| row.delete("`").split(" | ") }
+    expect(rows).to eq(MemprofilerPprof::Configuration.settings.map do |setting|
+      [setting.name, setting.keyword.to_s, setting.option, setting.default, setting.purpose]
+    end)
+  end
+
+  it "has the functions of the module" do
+    internal_or_elsewhere = %i[profiler forget_threads yield_deep collectors without_profiling with_labels labels]
+    expect(names_in("Module API")).to match_array(MemprofilerPprof.singleton_methods(false) - internal_or_elsewhere)
+  end
+
+  it "has the commands" do
+    list = run_ruby('require "ruby_memprofiler_pprof/cli"; print MemprofilerPprof::CLI::COMMANDS.join(" ")').stdout
+    expect(names_in("Command line")).to eq(list.split.map(&:to_sym))
   end
 
   it "has the methods of a profile" do
     methods = MemprofilerPprof::ProfileData.public_instance_methods(false) - %i[to_s inspect]
     expect(names_in("ProfileData")).to match_array(methods)
+  end
+
+  it "has the methods of what reads profiles" do
+    section = text[/^## Reading profiles in Ruby\n(.*?)(?=^## )/m, 1]
+    type = MemprofilerPprof::Profile
+    methods = type.included_modules.select { |mixin| mixin.name.start_with?(type.name) }.push(type)
+                  .flat_map { |owner| owner.public_instance_methods(false) } + type.singleton_methods(false)
+    missing = (methods - %i[to_s inspect]).reject { |method| section.match?(/[` .]#{Regexp.escape(method)}[`(]/) }
+    expect(missing).to eq([])
   end
 
   it "has the figures in stats" do
@@ -166,11 +204,28 @@ RSpec.describe "The notes on the implementation" do
   let(:root) { File.expand_path("..", __dir__) }
   let(:text) { File.read(File.join(root, "IMPLEMENTATION.md")) }
 
+  def spec_file(name)
+    "spec/ruby_memprofiler_pprof/#{name}.rb"
+  end
+
   it "name files that exist" do
     prefixes = { "core:" => "ext/memprofiler_core/src/", "lib/" => "lib/", "" => "ext/ruby_memprofiler_pprof/src/" }
-    files = text.scan(%r{`((core:|lib/|)[\w/]+\.(?:rs|rb))`}).map { |name, prefix| name.sub(prefix, prefixes[prefix]) }
-    files += text.scan(/\b(\w+_spec)\b/).map { |name,| "spec/ruby_memprofiler_pprof/#{name}.rb" }
+    files = text.scan(%r{`((core:|lib/|)(?!spec/)[\w/]+\.(?:rs|rb))`}).map do |name, prefix|
+      name.sub(prefix, prefixes[prefix])
+    end
+    files += text.scan(%r{\bspec/[\w/]+\.rb}) + text.scan(%r{(?<![\w/])(\w+_spec)\b}).map { |name,| spec_file(name) }
     expect(files.uniq.reject { |file| File.exist?(File.join(root, file)) }).to eq([])
     expect(files.size).to be > 20
+  end
+
+  it "name examples that exist" do
+    named = text.scan(/\b(\w+_spec): ("[^"|]+"(?:, "[^"|]+")*)/).flat_map do |name, examples|
+      examples.scan(/"([^"]+)"/).map { |(example)| [spec_file(name), example] }
+    end
+    missing = named.reject do |file, example|
+      File.read(File.join(root, file)).match?(/^ +it "[^\n]*#{Regexp.escape(example)}/)
+    end
+    expect(missing).to eq([])
+    expect(named.size).to be > 20
   end
 end

@@ -8,6 +8,24 @@ RSpec.describe MemprofilerPprof do
     expect(RubyMemprofilerPprof).to be(described_class)
   end
 
+  it "can be started whatever the program's variables are called" do
+    code = "new = plain = indexed = build = object = list = nil; p new_collector.start.stats[:walker_failure]"
+    expect(run_ruby(code)).to have_attributes(stdout: "nil\n", stderr: "")
+  end
+
+  # To look one up is a method call, in which threads may be switched: within a lock that would be for good.
+  it "knows its classes before it makes their objects" do
+    outcome = run_ruby(<<~RUBY)
+      looked_up = []
+      Object.define_singleton_method(:const_get) { |name, *rest| looked_up << name && super(name, *rest) }
+      profile = new_collector.start.flush.profile
+      MemprofilerPprof::Profile.merge([profile, profile, profile])
+      MemprofilerPprof.without_profiling { nil }
+      print looked_up.grep(/Memprofiler/)
+    RUBY
+    expect(outcome).to have_attributes(stdout: "[]", stderr: "")
+  end
+
   describe "the extension" do
     around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
@@ -35,7 +53,26 @@ RSpec.describe MemprofilerPprof do
 
     it "is not replaced by another when it cannot be loaded" do
       write("#{precompiled}.#{RbConfig::CONFIG["DLEXT"]}", "no library")
-      expect(require_gem).to have_attributes(stdout: "", stderr: /#{precompiled}.* \(LoadError\)/)
+      expect(require_gem).to have_attributes(stdout: "", stderr: /#{precompiled}.* \(LoadError\).*--platform ruby/m)
+    end
+
+    # Requires a copy of the Ruby files, beside which no library is.
+    def require_copy
+      FileUtils.cp_r(Dir["#{SubprocessHelpers::LIB}/*.rb"], ".")
+      Dir["#{SubprocessHelpers::LIB}/ruby_memprofiler_pprof/*.rb"].each do |file|
+        write("ruby_memprofiler_pprof/#{File.basename(file)}", File.read(file))
+      end
+      run_command(RbConfig.ruby, "-I.", "-e", "require 'ruby_memprofiler_pprof'")
+    end
+
+    it "is missed by naming the Rubies that a precompiled gem is for, and the way out" do
+      %w[2.10 2.9].each { |minor| FileUtils.mkdir_p("ruby_memprofiler_pprof/#{minor}") }
+      expect(require_copy.stderr)
+        .to include("is for Ruby 2.9, 2.10, and this is Ruby #{RUBY_VERSION}; `gem install ruby_memprofiler_pprof --pl")
+    end
+
+    it "is missed in a checkout by naming what makes it" do
+      expect(require_copy.stderr).to include("`rake compile`").and include("(LoadError)")
     end
   end
 end

@@ -1,7 +1,16 @@
 # frozen_string_literal: true
 
-begin
-  require "rbs"
+require "ruby_memprofiler_pprof/flamegraph"
+require "ruby_memprofiler_pprof/pyroscope"
+require "ruby_memprofiler_pprof/rack"
+require "ruby_memprofiler_pprof/rails/options"
+require "ruby_memprofiler_pprof/rake_task"
+require "ruby_memprofiler_pprof/report"
+require "ruby_memprofiler_pprof/rspec"
+require "ruby_memprofiler_pprof/sidekiq"
+
+%w[rbs ruby_memprofiler_pprof/minitest].each do |feature|
+  require feature
 rescue LoadError
   # The examples say so.
   nil
@@ -67,14 +76,24 @@ end
 module RealMethods
   # Of what could be called, that which only other parts of the gem call.
   INTERNAL = {
+    "MemprofilerPprof" => %i[forget_threads profiler yield_deep],
     "MemprofilerPprof::Atfork" => %i[around install remove],
     "MemprofilerPprof::Atfork::Handler" => %i[initialize],
     "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
-    "MemprofilerPprof::Collector" => %i[after_fork before_ractor],
-    "MemprofilerPprof::Configuration" => %i[initialize]
+    "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options],
+    "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without],
+    "MemprofilerPprof::Flamegraph" => %i[policy],
+    "MemprofilerPprof::Profile::Estimate" => %i[of],
+    "MemprofilerPprof::Pyroscope" => %i[after_fork finish],
+    "MemprofilerPprof::RSpec" => %i[install],
+    "MemprofilerPprof::RSpec::AtMost" => %i[explain met? warm_up_calls],
+    "MemprofilerPprof::Testing" => %i[save],
+    "MemprofilerPprof::Report" => %i[type],
+    "MemprofilerPprof::Report::Growth" => %i[initialize trend testable? grows? late? proven? settled? slowing?],
+    "MemprofilerPprof::Report::Style" => %i[paint]
   }.freeze
   # Module functions are private instance methods, too.
-  MODULE_FUNCTIONS = { "MemprofilerPprof" => %i[collectors without_profiling] }.freeze
+  MODULE_FUNCTIONS = { "MemprofilerPprof" => %i[collectors labels with_labels without_profiling] }.freeze
 
   module_function
 
@@ -113,10 +132,28 @@ module RealMethods
 end
 
 RSpec.describe "The signatures" do
-  before { skip "the gem rbs is not installed" unless defined?(RBS) }
+  before do
+    skip "the gem rbs is not installed" unless defined?(RBS)
+    skip "the gem minitest cannot be loaded" unless defined?(MemprofilerPprof::Minitest)
+  end
+
+  # Parsed before any example runs: rbs's parser remembers where its classes lie, and some examples compact the heap.
+  Signatures.environment if defined?(RBS)
 
   # Have no signatures: see `@api private` in the code.
-  internal = %w[AtomicFile Atfork::Hooks PeriodicThread RactorGuard RunningFlushers]
+  rack = %w[Access Drain Drain::Sink FlamegraphPage Gate IndexPage PageQuery Query Query::Invalid ReportPage
+            RequestSummary RequestSummary::Outcome RequestSummary::Path RequestSummary::Table Response StackText
+            SummaryPage SummaryText]
+         .map { |name| "Rack::#{name}" }
+  pyroscope = %w[Client Client::Answer Series].map { |name| "Pyroscope::#{name}" }
+  testing = %w[RSpec::ExampleChecks RSpec::Joint RSpec::Ranking Testing::Argument Testing::Growth Testing::LeakCheck
+               Testing::Limit Testing::Measurement Testing::Report Testing::Sample Testing::Selection]
+  report = %w[Counts LeaksText Newborn Paths SiteText Statistics Table Table::Column Trend Units]
+           .map { |name| "Report::#{name}" }
+  socket = %w[Exchange Exchange::Gone Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
+  internal = (%w[AtomicFile Atfork::Hooks Configuration::Settable Configuration::Types DefaultProfiler OwnLabels
+                 PeriodicThread Profile::Source RactorGuard RunningFlushers SignalActions SocketServer] +
+              rack + pyroscope + report + socket + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process looks at it.
   autostart = "MemprofilerPprof::Autostart"

@@ -93,10 +93,11 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
       expect(thread_of(new_flusher.start!).thread_variable_get(:fork_safe)).to be(true)
     end
 
-    it "passes on how to hold the GVL" do
-      new_flusher(yield_gvl: false).start!
+    it "passes on how to flush" do
+      options = { yield_gvl: false, gc: true, min_age: 2, max_hold: 0.001, max_duration: 1 }
+      new_flusher(**options).start!
       flushed_times(1)
-      expect(collector.flushes.first[:options]).to eq(yield_gvl: false, proactively_yield_gvl: true)
+      expect(collector.flushes.first[:options]).to eq(options)
     end
   end
 
@@ -228,6 +229,33 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
     end
   end
 
+  describe "#flush_soon" do
+    it "flushes at once, in the flusher's thread" do
+      flusher = new_flusher(interval: 1000).start!.flush_soon
+      flushed_times(1)
+      expect(collector.flushes.first[:thread]).to be(thread_of(flusher))
+    end
+
+    it "flushes once" do
+      new_flusher(interval: 1000).start!.flush_soon
+      flushed_times(1)
+      sleep 0.05
+      expect(collector.flushes.size).to eq(1)
+    end
+
+    it "flushes in a pause, too" do
+      new_flusher(interval: 1000).start!.pause.flush_soon
+      flushed_times(1)
+      expect(profiles.pop).to be_a(FakeCollector::Profile)
+    end
+
+    it "does nothing if the flusher does not run" do
+      new_flusher(interval: 1000).flush_soon.start!
+      sleep 0.05
+      expect(collector.flushes).to be_empty
+    end
+  end
+
   describe "errors" do
     it "goes on after a flush that failed" do
       collector.errors << MemprofilerPprof::Error.new("not now")
@@ -350,6 +378,20 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
       it "refuses #{name}: #{value.inspect}" do
         expect { new_flusher(name => value) }
           .to raise_error(TypeError, "#{name} must be #{allowed}, got #{value.inspect}")
+      end
+    end
+
+    {
+      { yield_gvl: 1 } => [TypeError, "yield_gvl must be true or false, got 1"],
+      { gc: nil } => [TypeError, "gc must be true or false, got nil"],
+      { min_age: -1 } => [ArgumentError, "min_age must be an Integer in 0..4294967295, got -1"],
+      { max_hold: 0 } => [ArgumentError, "max_hold must be a number of seconds above 0, at most 86400, got 0"],
+      { max_duration: "1" } =>
+        [TypeError, "max_duration must be a number of seconds above 0, at most 86400, got \"1\""],
+      { speed: 1 } => [ArgumentError, /\Akeyword must be one of yield_gvl, .*, got :speed\z/]
+    }.each do |option, (error, message)|
+      it "refuses #{option}" do
+        expect { new_flusher(**option) }.to raise_error(error, message)
       end
     end
 

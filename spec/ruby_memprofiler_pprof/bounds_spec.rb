@@ -51,11 +51,12 @@ RSpec.describe MemprofilerPprof::Collector, "bounds" do
     expect(Pprof.decode(collector.flush).by_class(:retained_objects)["Object"]).to eq(kept.size)
   end
 
-  # Each iteration defines a method of its own and allocates in it.
-  def run_generated_methods(count)
-    count.times do |_number|
+  # Each iteration defines a method of its own, in a file of its own, and allocates in it.
+  def run_generated_methods(count, code = "Object.new")
+    Array.new(count) do |number|
       holder = Module.new
-      holder.module_eval("def self.run = Object.new", __FILE__, __LINE__)
+      # def self.run = Object.new
+      holder.module_eval("def self.run = #{code}", "#{number}.rb") # rubocop:disable Style/EvalWithLocation
       holder.run
     end
   end
@@ -67,6 +68,31 @@ RSpec.describe MemprofilerPprof::Collector, "bounds" do
     expect(collector.stats[:stack_overflows]).to be > 0
     # Samples that wait to be swept may have been thinned: over seeds the standard deviation was about 1,100.
     expect(Pprof.decode(collector.flush).by_class(:allocations)["Object"]).to be_within(6 * 1100).of(40_000)
+  end
+
+  it "is thinned once, not to nothing, when a flush holds what it has named" do
+    stub_const("Marker", Class.new)
+    collector = new_collector(sample_rate: 1.0, max_stack_bytes: 1 << 20, max_heap_samples: 1_000_000, seed: 1).start
+    # With the frames that the flush names there are too many; others allocate while it rests.
+    kept = run_generated_methods(1500, "Marker.new")
+    thread = Thread.new { loop { Object.new && Thread.pass } }
+    data = collector.flush(max_hold: 0.0001, max_duration: 60)
+    thread.kill.join
+    expect(collector.stats[:halvings]).to be_between(1, 3)
+    # Those that were not visited yet stand for two each.
+    expect(Pprof.decode(data).by_class(:retained_objects)["Marker"]).to be_within(6 * 40).of(kept.size)
+  end
+
+  it "stays within max_stack_bytes with stacks that are read later" do
+    collector = new_collector(sample_rate: 1.0, max_stack_bytes: 1 << 20, bt_method: :backtrace_locations).start
+    # Nothing dies: how often the garbage collector runs must not decide how often samples are thinned.
+    GC.disable
+    run_generated_methods(20_000)
+    expect(collector.stats[:stack_bytes]).to be < 2 << 20
+    # What is left at 1/128 fits; where jobs are kept, their stacks are, and it is 13 at least.
+    expect(collector.stats[:halvings]).to be_between(6, 8)
+  ensure
+    GC.enable
   end
 
   # In a process of its own: what is left on this one's stack would be held by that.

@@ -12,6 +12,8 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
     max_stack_bytes: [64 << 20, 1 << 20],
     object_class: [true, false],
     object_age: [false, true],
+    labels: [true, false],
+    thread_names: [false, true],
     sample_type_names: %i[ruby go],
     pretty_backtraces: [true, false],
     seed: [nil, 42]
@@ -24,7 +26,8 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
     max_heap_samples: count, max_frames: count,
     max_stack_bytes: [/an Integer in 1048576\.\.\d+/, ["5", nil, 1.5], [0, -1, 1000, 2**70]],
     seed: [/an Integer in 0\.\.\d+/, ["x", 1.5], [-1, 2**64]],
-    track_allocations: boolean, object_class: boolean, object_age: boolean, pretty_backtraces: boolean,
+    track_allocations: boolean, object_class: boolean, object_age: boolean, labels: boolean, thread_names: boolean,
+    pretty_backtraces: boolean,
     bt_method: [/:cfp.*:profile_frames.*:backtrace_locations/, ["cfp", nil], [:psychic]],
     liveness: [/:auto.*:freeobj/, ["auto", nil], [:psychic]],
     sample_type_names: [/:ruby.*:go/, ["go", nil], [:python]]
@@ -90,6 +93,10 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
   end
 
   describe "sample_rate" do
+    it "is what the samples stand for from the beginning, whatever the default" do
+      expect(Pprof.decode(new_collector(sample_rate: 0.5).profile { nil }).comments).to include("greatest_weight=2")
+    end
+
     it "takes no sample at 0.0" do
       collector = new_collector(sample_rate: 0.0)
       profile = Pprof.decode(collector.profile { allocate(10_000) })
@@ -224,7 +231,9 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
   it "leave out classes with pretty_backtraces: false" do
     profile = profile_of(pretty_backtraces: false) { allocate(10) }
     sample = profile.samples.find { |found| found.labels["class"] == "Object" }
-    expect(sample.names.first(4)).to eq(["new", "block in allocate", "initialize", "new"])
+    # Array has a `new` of its own, which always has a frame.
+    expect(sample.names.take_while { |name| name != "allocate" })
+      .to eq([*ClassNew.frames("new"), "block in allocate", "initialize", "new"])
   end
 
   it "give the values Go's names with sample_type_names: :go" do

@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+require "delegate"
+require "pathname"
+
 RSpec.describe MemprofilerPprof::Configuration do
   def from(**variables)
     described_class.from_env(variables.transform_keys { |name| "RUBY_MEMPROFILER_PPROF_#{name}" })
@@ -9,6 +12,10 @@ RSpec.describe MemprofilerPprof::Configuration do
     expect(from).to have_attributes(collector_options: {}, flusher_options: {}, unknown: [])
   end
 
+  it "has neither signals nor a socket of itself" do
+    expect(from).to have_attributes(dump_on: nil, toggle_on: nil, socket: nil)
+  end
+
   it "takes an empty variable for one that is not set" do
     expect(from(SAMPLE_RATE: "", INTERVAL: " ")).to have_attributes(collector_options: {}, flusher_options: {})
   end
@@ -16,26 +23,28 @@ RSpec.describe MemprofilerPprof::Configuration do
   it "gives the collector's settings their types" do
     configuration = from(SAMPLE_RATE: "0.5", MAX_HEAP_SAMPLES: "50_000", TRACK_ALLOCATIONS: "false",
                          BT_METHOD: "profile_frames", LIVENESS: "freeobj", MAX_FRAMES: "9", OBJECT_CLASS: "yes",
-                         OBJECT_AGE: "1", SAMPLE_TYPE_NAMES: "go", PRETTY_BACKTRACES: "no", SEED: "3")
+                         OBJECT_AGE: "1", LABELS: "off", THREAD_NAMES: "on", SAMPLE_TYPE_NAMES: "go",
+                         PRETTY_BACKTRACES: "no", SEED: "3")
     expect(configuration.collector_options).to eq(
       sample_rate: 0.5, max_heap_samples: 50_000, track_allocations: false, bt_method: :profile_frames,
-      liveness: :freeobj, max_frames: 9, object_class: true, object_age: true, sample_type_names: :go,
-      pretty_backtraces: false, seed: 3
+      liveness: :freeobj, max_frames: 9, object_class: true, object_age: true, labels: false,
+      thread_names: true, sample_type_names: :go, pretty_backtraces: false, seed: 3
     )
   end
 
   it "gives the flusher's settings their types" do
     configuration = from(FILE_PATTERN: "a b/%{pid}", INTERVAL: "1.5", PRIORITY: "-2", YIELD_GVL: "off",
-                         PROACTIVELY_YIELD_GVL: "TRUE")
+                         PROACTIVELY_YIELD_GVL: "TRUE", MAX_HOLD: "0.001", MAX_DURATION: "5", GC: "yes", MIN_AGE: "3")
     expect(configuration.flusher_options).to eq(
-      pattern: "a b/%{pid}", interval: 1.5, priority: -2, yield_gvl: false, proactively_yield_gvl: true
+      pattern: "a b/%{pid}", interval: 1.5, priority: -2, yield_gvl: false, proactively_yield_gvl: true,
+      max_hold: 0.001, max_duration: 5.0, gc: true, min_age: 3
     )
   end
 
   it "reads decimal numbers only" do
-    configuration = from(MAX_FRAMES: "010", SEED: "010", PRIORITY: "010")
+    configuration = from(MAX_FRAMES: "010", SEED: "010", PRIORITY: "02")
     expect(configuration.collector_options.merge(configuration.flusher_options))
-      .to eq(max_frames: 10, seed: 10, priority: 10)
+      .to eq(max_frames: 10, seed: 10, priority: 2)
   end
 
   it "reads the process's environment by default" do
@@ -49,20 +58,133 @@ RSpec.describe MemprofilerPprof::Configuration do
 
   {
     SAMPLE_RATE: [%w[2 -0.1 nan x 1%], "a number from 0 to 1"],
-    MAX_HEAP_SAMPLES: [%w[0 -1 1.5 many], "an integer above 0"],
+    MAX_HEAP_SAMPLES: [%w[0 -1 1.5 many 16777215], "an integer from 1 to 16777214"],
+    MAX_FRAMES: [%w[0 100001], "an integer from 1 to 100000"],
+    MAX_STACK_BYTES: [%w[1048575 1099511627777], "an integer from 1048576 to 1099511627776"],
     TRACK_ALLOCATIONS: [%w[maybe 2], "true or false"],
     BT_METHOD: [%w[magic], "one of cfp, profile_frames, backtrace_locations"],
     LIVENESS: [%w[weakref], "one of auto, freeobj, mark_bits"],
     SAMPLE_TYPE_NAMES: [%w[rust], "one of ruby, go"],
-    SEED: [%w[0.5 -1 a], "an integer from 0"],
-    PRIORITY: [%w[low], "an integer"],
+    SEED: [%w[0.5 -1 a 18446744073709551616], "an integer from 0 to 18446744073709551615"],
+    PRIORITY: [%w[low -4 4], "an integer from -3 to 3"],
     INTERVAL: [%w[0 -1 1e999 soon], "a number of seconds above 0"],
-    FILE_PATTERN: [["%{foo}", "a/"], "a file name, in which %{pid} %{isotime} %{unixtime} %{index} are filled in"]
+    MAX_HOLD: [%w[0 86401 quick], "a number of seconds above 0, at most 86400"],
+    MIN_AGE: [%w[-1 old], "an integer from 0 to 4294967295"],
+    FILE_PATTERN: [["%{foo}", "a/"], "a file name, in which %{pid} %{isotime} %{unixtime} %{index} are filled in"],
+    START_PAUSED: [%w[maybe], "true or false"],
+    DUMP_ON: [%w[KILL EXIT VTALRM FOO 12], "a signal that can be handled, such as USR2"],
+    TOGGLE_ON: [%w[STOP], "a signal that can be handled, such as USR2"],
+    SOCKET: [["%{foo}", "a/"], "a file name, in which %{pid} %{isotime} %{unixtime} %{index} are filled in"]
   }.each do |name, (values, allowed)|
     values.each do |value|
       it "refuses #{name}=#{value}, saying what is allowed" do
         expect { from(name => value) }
           .to raise_error(ArgumentError, "RUBY_MEMPROFILER_PPROF_#{name} must be #{allowed}, got #{value.inspect}")
+      end
+    end
+  end
+
+  describe "the sources of a setting" do
+    # A configuration in which some sources say how many frames to keep.
+    def frames(environment: nil, **sources)
+      configuration = environment ? from(MAX_FRAMES: environment.to_s) : from
+      sources.reduce(configuration) { |result, (source, value)| result.merge(source, max_frames: value) }
+    end
+
+    it "are, in this order: argument, environment, configure, framework, default" do
+      all = { environment: 2, framework: 4, configure: 3, argument: 1 }
+      order = %i[argument environment configure framework]
+      values = (0..4).map { |first| frames(**all.slice(*order.drop(first))) }
+      expect(values.map(&:max_frames)).to eq([1, 2, 3, 4, 1000])
+      expect(values.map { |value| value.source(:max_frames) }).to eq([*order, :default])
+    end
+
+    it "can take back what they said" do
+      expect(frames(framework: 4, configure: 3).merge(:configure, max_frames: nil).max_frames).to eq(4)
+    end
+
+    it "make keywords, all but the default" do
+      configuration = from(SEED: "1").merge(:framework, interval: 5).merge(:configure, yield_gvl: false)
+      expect(configuration).to have_attributes(
+        collector_options: { seed: 1 }, flush_options: { yield_gvl: false },
+        flusher_options: { yield_gvl: false, interval: 5 }
+      )
+    end
+
+    it "leave the configuration that they change as it was" do
+      before = from
+      before.merge(:configure, max_frames: 3)
+      expect(before.max_frames).to eq(1000)
+    end
+  end
+
+  describe "a value from Ruby code" do
+    def check(**settings)
+      from.merge(:configure, settings).to_h.slice(*settings.keys)
+    end
+
+    it "may be of any form that means the same" do
+      expect(check(dump_on: :SIGUSR2, toggle_on: "TTIN", pattern: Pathname("a"), sample_rate: 1r, interval: 2))
+        .to eq(dump_on: "USR2", toggle_on: "TTIN", pattern: "a", sample_rate: 1r, interval: 2)
+    end
+
+    it "may say that it is a number, as ActiveSupport's durations do" do
+      duration = Class.new(SimpleDelegator) { def is_a?(type) = super || __getobj__.is_a?(type) }
+      expect(check(interval: duration.new(300))[:interval]).to eql(300.0)
+    end
+
+    {
+      sample_rate: [2, "0.5", Float::NAN, Complex(1, 1), false], max_heap_samples: [0, 1.0, "5"],
+      track_allocations: [1, "true"], bt_method: [:magic, "cfp"], seed: [-1, 1 << 64], interval: [0, Float::INFINITY],
+      pattern: ["%{foo}", "", 3], dump_on: ["KILL", 12]
+    }.each do |keyword, values|
+      values.each do |value|
+        it "is refused if it is #{value.inspect} for #{keyword}" do
+          allowed = described_class.find(keyword).type.allowed
+          expect { check(keyword => value) }
+            .to raise_error(ArgumentError, "#{keyword} must be #{allowed}, got #{value.inspect}")
+        end
+      end
+    end
+  end
+
+  describe "a setting that does not exist" do
+    [
+      ["read", ->(configuration) { configuration.max_frame }],
+      ["assigned", ->(configuration) { configuration.max_frame = 1 }],
+      ["asked for", ->(configuration) { configuration[:max_frame] }],
+      ["merged", ->(configuration) { configuration.merge(:configure, max_frame: 1) }]
+    ].each do |what, attempt|
+      it "is told with the nearest one, and all, when it is #{what}" do
+        expect { attempt.call(from) }
+          .to raise_error(ArgumentError, /\Athere is no setting max_frame \(did you mean max_frames\?\); settings are/)
+      end
+    end
+
+    it "may be a part of a name" do
+      expect { from.rate }.to raise_error(ArgumentError, /did you mean sample_rate\?/)
+    end
+
+    it "does not make a configuration other things" do
+      expect([[from], 1].flatten.size).to eq(2)
+    end
+  end
+
+  it "can only be assigned to in a copy" do
+    expect { from.max_frames = 1 }.to raise_error(FrozenError, /max_frames in a block of MemprofilerPprof.configure/)
+    copy = from.dup
+    copy.max_frames = 1
+    expect(copy).to have_attributes(max_frames: 1, assigned: { max_frames: 1 })
+  end
+
+  it "allows what the collector allows, and no more" do
+    described_class::COLLECTOR_SETTINGS.each do |setting|
+      first, last = setting.type.allowed.scan(/\d+/).map(&:to_i)
+      next unless last
+
+      [first, last].each { |value| new_collector(setting.keyword => value) }
+      [first - 1, last + 1].each do |value|
+        expect { new_collector(setting.keyword => value) }.to raise_error(ArgumentError, /#{setting.keyword}/)
       end
     end
   end
@@ -78,6 +200,14 @@ RSpec.describe MemprofilerPprof::Configuration do
   it "sets only what a file flusher takes" do
     taken = MemprofilerPprof::FileFlusher.instance_method(:initialize).parameters.map(&:last)
     expect(described_class::FLUSHER_SETTINGS.map(&:keyword) - taken).to be_empty
+  end
+
+  it "sets what flush takes, but for what tells one flush from another" do
+    expect { new_collector.start.flush(unknown: 1) }.to raise_error(ArgumentError) { |error|
+      keywords = error.message[/one of (.*), got/, 1].split(", ").map(&:to_sym)
+      keywords -= %i[reader sample_type_names default_sample_type]
+      expect(described_class::FLUSH_SETTINGS.map(&:keyword)).to match_array(keywords)
+    }
   end
 
   it "names the file flusher's own defaults" do

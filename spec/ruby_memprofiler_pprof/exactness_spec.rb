@@ -5,6 +5,9 @@ require "set"
 
 # At rate 1 a profile must equal the truth, which ObjectSpace tells: it follows allocations by other means.
 RSpec.describe MemprofilerPprof::Collector, "at rate 1" do
+  # Up to Ruby 3.2 the lines that ObjectSpace tells, the truth here, are wrong with YJIT.
+  lines_known = RUBY_VERSION >= "3.3" || !RubyVM.const_defined?(:YJIT) || !RubyVM::YJIT.enabled?
+
   # The lines of `allocate` below.
   let(:sites) { workload.instance_method(:allocate).source_location.last.then { |line| line..(line + 20) } }
 
@@ -114,7 +117,10 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1" do
   end
 
   # Both at one moment: nothing may be collected in between.
-  def expect_exact(collector)
+  define_method(:expect_exact) do |collector|
+    # Where objects move, ObjectSpace loses their lines.
+    next expect_exact_by_class(collector) if !lines_known || GC.auto_compact
+
     GC.start
     GC.disable
     # In this order: what the flush allocates is none of the workload's lines.
@@ -169,6 +175,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1" do
 
   it "does so with GC.auto_compact" do
     program = workload.new(8)
+    before = GC.auto_compact
     GC.auto_compact = true
     collector.start
     3.times do
@@ -176,7 +183,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1" do
       expect_exact_by_class(collector)
     end
   ensure
-    GC.auto_compact = false
+    GC.auto_compact = before
   end
 
   it "does so in a flush after stop" do
@@ -192,14 +199,15 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1" do
     program = workload.new(10)
     collector.start
     program.run(5000)
-    # Garbage on many pages, so that the sweep is not done at once.
-    20.times { Array.new(10_000) { Object.new } }
     program.kept.clear
-    10.times do
+    state = 20.times do
+      # Garbage on many pages, so that the sweep is not done at once. A compiler that allocates may still finish it.
+      Array.new(100_000) { Object.new }
       GC.start(full_mark: true, immediate_sweep: false)
-      break if GC.latest_gc_info(:state) == :sweeping
+      found = GC.latest_gc_info(:state)
+      break found if found == :sweeping
     end
-    expect(GC.latest_gc_info(:state)).to eq(:sweeping)
+    expect(state).to eq(:sweeping)
     told = told(Pprof.decode(collector.flush))
     expect(told.sum { |_, (objects, _)| objects }).to be < 100
   end

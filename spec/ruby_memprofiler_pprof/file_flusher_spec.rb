@@ -78,12 +78,34 @@ RSpec.describe MemprofilerPprof::FileFlusher do
     expect(flusher.pattern).to eq("a.pprof")
   end
 
-  it "takes no block" do
-    expect { new_flusher(on_flush: -> {}) }.to raise_error(ArgumentError, /on_flush/)
+  it "passes each profile on once it is written" do
+    seen = []
+    on_flush = ->(profile) { seen << [profile.pprof_data, Dir["a-*"]] }
+    new_flusher(pattern: "a-%{index}", interval: 1000, on_flush: on_flush).start!.stop!
+    expect(seen).to eq([["profile 1", ["a-0"]]])
+  end
+
+  it "keeps the file when what it is passed on to fails" do
+    new_flusher(pattern: "a", interval: 1000, on_flush: ->(_) { raise "no" }).start!.stop!
+    expect(File.read("a")).to eq("profile 1")
+    expect(logger[:error]).to match([/flushing failed: RuntimeError: no/])
+  end
+
+  it "flushes with the names it is given" do
+    new_flusher(interval: 1000, sample_type_names: :go).start!.stop!
+    expect(collector.flushes.first[:options]).to include(sample_type_names: :go)
+    expect { new_flusher(sample_type_names: "go") }
+      .to raise_error(TypeError, /sample_type_names must be :ruby or :go, got "go"/)
   end
 
   context "when it cannot write" do
     before { File.write("x", "in the way") }
+
+    it "passes the profile on nevertheless" do
+      seen = []
+      new_flusher(pattern: "x/a", interval: 1000, on_flush: ->(profile) { seen << profile.pprof_data }).start!.stop!
+      expect(seen).to eq(["profile 1"])
+    end
 
     it "logs what went wrong and what is lost" do
       new_flusher(pattern: "x/%{index}.pprof", interval: 1000).start!.stop!

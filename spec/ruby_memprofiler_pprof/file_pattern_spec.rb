@@ -49,6 +49,31 @@ RSpec.describe MemprofilerPprof::FilePattern do
     expect(Dir.chdir("/") { pattern.expand }).to eq(File.join(here, "x"))
   end
 
+  describe "in a directory that is gone" do
+    around do |example|
+      Dir.mktmpdir do |directory|
+        Dir.chdir(directory) do
+          Dir.rmdir(directory)
+          example.run
+        end
+        # What mktmpdir removes.
+        Dir.mkdir(directory)
+      end
+    end
+
+    it "takes an absolute name" do
+      expect(expand("/x/%{pid}", pid: 12)).to eq("/x/12")
+    end
+
+    it "takes a relative name if it is told from where" do
+      expect(described_class.new("x", directory: "/y").expand).to eq("/y/x")
+    end
+
+    it "refuses a relative name" do
+      expect { described_class.new("x") }.to raise_error(ArgumentError, /"x" cannot be expanded: No such file .*getcwd/)
+    end
+  end
+
   it "accepts a Pathname" do
     expect(expand(Pathname.new("/x/%{index}"))).to eq("/x/0")
   end

@@ -8,7 +8,11 @@ RSpec.describe MemprofilerPprof::Collector, "#flush" do
   let(:collector) { new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start }
 
   def allocated(*profiles)
-    profiles.sum { |profile| Pprof.decode(profile).by_class(:allocations).fetch("Marker", 0) }
+    profiles.sum { |profile| allocations(profile, "Marker") }
+  end
+
+  def allocations(profile, name)
+    Pprof.decode(profile).by_class(:allocations).fetch(name, 0)
   end
 
   def retained(profile)
@@ -107,11 +111,54 @@ RSpec.describe MemprofilerPprof::Collector, "#flush" do
     expect(allocated(*profiles)).to eq(30_000)
   end
 
+  it "tells of those that die before it comes to them" do
+    collector
+    kept = Array.new(200_000) { Marker.new }
+    begun = Thread::Queue.new
+    thread = Thread.new { begun.pop && kept.clear && GC.start }
+    begun << true
+    expect(allocated(collector.flush)).to eq(200_000)
+    thread.join
+  end
+
+  it "names classes that lived at the flush before and are gone" do
+    collector
+    made = 0
+    kept = Array.new(20_000) { Marker.new }
+    thread = Thread.new do
+      loop do
+        short_lived = Class.new(Marker)
+        made += Array.new(20_000) { short_lived.new }.size
+        break if kept.empty?
+      end
+    end
+    profiles = Array.new(4) do
+      GC.start
+      collector.flush(max_duration: 0.1)
+    end
+    kept.clear
+    thread.join
+    profiles << collector.flush
+    named = profiles.sum { |profile| Pprof.decode(profile).by_class(:allocations).fetch("(anonymous Marker)", 0) }
+    expect(named).to eq(made)
+  end
+
+  it "measures objects whose instance variables are in a table of the VM's" do
+    require "objspace"
+    collector
+    stub_const("Text", Class.new(String))
+    kept = Array.new(200) { |i| Text.new("x" * i).tap { |text| text.instance_variable_set(:@note, i) } }
+    size = Pprof.decode(collector.flush).by_class(:retained_size).fetch("Text")
+    expect(size).to eq(kept.sum { |text| ObjectSpace.memsize_of(text) })
+  end
+
   it "lets other threads run between slices" do
     collector
     kept = Array.new(200_000) { Marker.new }
     ticks = 0
     thread = Thread.new { loop { ticks += 1 } }
+    Thread.pass until ticks.positive?
+    ticks = 0
     data = collector.flush
     thread.kill.join
     expect(data.gvl_proactive_yield_count).to be > 0
@@ -137,12 +184,12 @@ RSpec.describe MemprofilerPprof::Collector, "#flush" do
 
   it "follows deaths after stop" do
     collector
-    kept = Array.new(1000) { Marker.new }
+    # Not on this machine stack, where the VM may take remains for references.
+    kept = Thread.new { Array.new(1000) { Marker.new } }.value
     collector.stop
     kept.clear
     GC.start
     profile = collector.flush
-    # The conservative stack scan may keep one alive.
     expect(retained(profile)).to be <= 1
     expect(allocated(profile)).to eq(1000)
   end
@@ -173,5 +220,44 @@ RSpec.describe MemprofilerPprof::Collector, "#flush" do
     RUBY
     expect(outcome.stdout).to eq("ThreadError")
     expect(outcome).to be_success
+  end
+
+  it "counts what signal handlers allocate meanwhile" do
+    collector
+    handled = 0
+    previous = trap("USR1") { handled += 1 if Marker.new }
+    flushes = lambda do |signals|
+      Array.new(50_000) { Marker.new }
+      thread = Thread.new { signals.times { Process.kill(:USR1, Process.pid) && sleep(0.001) } }
+      profiles = []
+      profiles << collector.flush while thread.alive?
+      profiles << collector.flush
+    end
+    expect(allocated(*flushes.call(200)) - handled).to eq(50_000)
+  ensure
+    trap("USR1", previous)
+  end
+
+  # Where it calls a method, the VM may run signal handlers, too.
+  { "a thread's name" => :name, "an argument's value" => :>= }.each do |what, method|
+    it "counts what Ruby code allocates while it asks for #{what}" do
+      collector = new_collector(sample_rate: 1.0, thread_names: true).start
+      asked = 0
+      watch = TracePoint.new(:c_call) { |call| asked += 1 if call.method_id == method && Marker.new }
+      profiles = [watch.enable { collector.flush(min_age: 0) }, collector.flush]
+      expect([allocated(*profiles), asked]).to match([asked, be > 0])
+    end
+  end
+
+  it "counts what finalizers allocate when it collects garbage" do
+    # A class of its own: what is found on the machine stack is finalized in another example.
+    epitaph = stub_const("Epitaph", Class.new)
+    finalized = 0
+    finalizer = proc { finalized += 1 if epitaph.new }
+    collector
+    Array.new(100) { ObjectSpace.define_finalizer(Object.new, finalizer) }.clear
+    profiles = [collector.flush(gc: true), collector.flush]
+    expect(profiles.sum { |profile| allocations(profile, "Epitaph") }).to eq(finalized)
+    expect(finalized).to be > 90
   end
 end

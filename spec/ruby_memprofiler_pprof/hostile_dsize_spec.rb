@@ -5,7 +5,7 @@ require "objspace"
 # The flush asks objects of extensions for their size, which runs those extensions' code.
 RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when asked for their size" do
   before do
-    reason = HostileExtension.missing
+    reason = CompiledExtension.missing
     skip reason if reason
   end
 
@@ -14,7 +14,7 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
 
   # What two flushes tell of 200 hostile objects among 2,000 ordinary ones, of which the second half comes between them.
   def flushes_of(kind, before: "", after: "")
-    outcome = run_ruby(<<~RUBY, args: [HostileExtension.library, kind])
+    outcome = run_ruby(<<~RUBY, args: [CompiledExtension.new("hostile").library, kind])
       require ARGV.first
       Marker = Class.new
       hostile = Hostile.const_get(ARGV.last)
@@ -90,6 +90,27 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
   it "adds huge sizes up to no less than one of them" do
     sizes = flushes_of("Huge").then { |result| result.profiles[1].by_class(:retained_size).fetch("Hostile::Huge") }
     expect(sizes).to be >= (2**63) / 3 * 2
+  end
+
+  # What another thread raises comes where this one switches.
+  { "an exception" => "raise(IOError)", "a kill" => "kill" }.each do |name, blow|
+    it "does not take #{name} from another thread for the extension's own" do
+      after = <<~RUBY
+        Thread.new { loop { nil } }
+        victims = Array.new(5) do
+          Thread.new { loop { collector.flush } }.tap do |victim|
+            victim.report_on_exception = false
+            sleep 0.02
+            victim.#{blow}
+            victim.join(10)
+          rescue IOError
+            nil
+          end
+        end
+        raise "survivors" if victims.any?(&:alive?)
+      RUBY
+      expect { flushes_of("Switching", after: after) }.not_to raise_error
+    end
   end
 
   it "uses the size of the slot for those that raise" do

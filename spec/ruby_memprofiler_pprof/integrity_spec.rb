@@ -72,6 +72,33 @@ RSpec.describe MemprofilerPprof::Collector, "integrity" do
     expect(missed).to eq(0)
   end
 
+  it "is not alarmed when a collection begins while the first collector of a process starts" do
+    outcome = run_ruby(<<~RUBY)
+      collector = new_collector(sample_rate: 1.0)
+      # What the block says in a child of this process: each begins with the same heap.
+      in_child = lambda do |&block|
+        IO.popen("-") { |io| io ? io.read : (print(block.call); $stdout.flush; exit!) }.to_i
+      end
+      allocated = -> { GC.stat(:total_allocated_objects) }
+      due = in_child.call do
+        before = GC.count
+        nil while Object.new && GC.count == before
+        allocated.call
+      end
+      # The collection begins ever later in what `start` does.
+      counts = Array.new(100) do |step|
+        in_child.call do
+          (due - allocated.call - (3 * step)).times { Object.new }
+          collector.start
+          collector.flush
+          collector.stats[:missed_collections]
+        end
+      end
+      print counts.sum
+    RUBY
+    expect(outcome.stdout).to eq("0"), outcome.to_s
+  end
+
   it "is not alarmed when started and flushed in the middle of a cycle" do
     counts = Array.new(30) do
       other = new_collector(sample_rate: 1.0)

@@ -4,7 +4,8 @@ require "tmpdir"
 
 # Where the innermost frame, the one that allocates, is said to be.
 RSpec.describe MemprofilerPprof::Collector, "lines" do
-  runs = defined?(RubyVM::YJIT.enabled?) && RubyVM::YJIT.enabled? ? 100 : 1
+  yjit = RubyVM.const_defined?(:YJIT) && RubyVM::YJIT.enabled?
+  runs = yjit ? 100 : 1
 
   # What the cases below use.
   setting = <<~RUBY
@@ -13,7 +14,7 @@ RSpec.describe MemprofilerPprof::Collector, "lines" do
     FROZEN = Writer.new.freeze
     STRUCT = Struct.new(:a).new(1).freeze
     def self.take(_, _ = 1) = nil
-    def self.rest(*) = nil
+    def self.rest(*list) = list.size
     def self.keywords(**options) = options.size
     def self.each_one = yield
   RUBY
@@ -61,17 +62,24 @@ RSpec.describe MemprofilerPprof::Collector, "lines" do
     Module.new { module_eval(code, "case.rb", line) }
   end
 
+  # What allocates in the interpreter without a frame, and may have one when it is called by compiled code.
+  operator = /\A(Array|String)#\W+\z/
+
   # How many objects of a class the code itself, no C function that it calls, allocated, by line.
-  def allocations(profile, class_name)
+  define_method(:allocations) do |profile, class_name|
     samples = profile.samples.select do |sample|
       leaf = sample.frames.first
-      sample.labels["class"] == class_name && leaf.file == "case.rb" && leaf.name.end_with?("run")
+      sample.labels["class"] == class_name && leaf.file == "case.rb" && leaf.name.match?(/run\z|#{operator}/)
     end
     samples.each_with_object(Hash.new(0)) { |sample, counts| counts[sample.frames.first.line] += sample[:allocations] }
   end
 
   cases.each do |description, (class_name, code)|
-    it "are those of #{description}" do
+    # Compiled at the first call; see the README on what differs.
+    inferred = yjit && RUBY_VERSION < "3.3" && ENV["RUBYOPT"].to_s.include?("call-threshold=1") &&
+               description == "an array literal in another"
+
+    it "are those of #{description}", skip: inferred && "this Ruby does not tell them apart" do
       program = program("def self.run\n#{code}\nend", line: 0)
       program.module_eval(setting, "setting.rb")
       profile = profile_of do
@@ -121,9 +129,15 @@ RSpec.describe MemprofilerPprof::Collector, "lines" do
       frames.map { |frame| [frame.file, frame.line] }
     end
 
+    # RubyGems' require and the VM's own, which it calls: Ruby 4.0 shows them as one.
+    def with_one_require(frames)
+      frames.chunk_while { |one, other| [one.name, other.name].uniq == ["Kernel#require"] }.map(&:first)
+    end
+
     it "are those of a required file" do
       File.write("required.rb", "\n\n#{mark}\n")
       found = frames { require "./required" }
+      found = with_one_require(found) if RUBY_VERSION >= "4.0"
       expect(found.first).to have_attributes(name: "<top (required)>", file: File.expand_path("required.rb"), line: 3)
       expect(places(found)).to eq(expected_places)
     end

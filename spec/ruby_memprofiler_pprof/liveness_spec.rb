@@ -2,7 +2,7 @@
 
 # The two ways to notice deaths mean the same.
 RSpec.describe MemprofilerPprof::Collector, "liveness" do
-  def collectors(**options)
+  def start_both(**options)
     %i[freeobj mark_bits].map do |liveness|
       MemprofilerPprof::Collector.new(liveness: liveness, max_heap_samples: 1_000_000, **options).start
     end
@@ -21,9 +21,17 @@ RSpec.describe MemprofilerPprof::Collector, "liveness" do
     end
   end
 
+  # What a collection finds on the machine stack may be gone when the next one looks: there is none in between.
+  def flush_after_gc(collectors)
+    GC.start
+    GC.disable
+    collectors.map(&:flush).map { |data| Pprof.decode(data) }
+  ensure
+    GC.enable
+  end
+
   # Retained objects and bytes per place and class, of what was allocated in this file.
-  def retained(collector)
-    profile = Pprof.decode(collector.flush)
+  def retained(profile)
     profile.samples.each_with_object({}) do |sample, sums|
       next unless sample.frame?(/run_at_random/) && sample[:retained_objects].positive?
 
@@ -32,7 +40,7 @@ RSpec.describe MemprofilerPprof::Collector, "liveness" do
   end
 
   it "is what was asked for, as stats tell" do
-    expect(collectors.map { |collector| collector.stats[:liveness] }).to eq(%i[freeobj mark_bits])
+    expect(start_both.map { |collector| collector.stats[:liveness] }).to eq(%i[freeobj mark_bits])
   end
 
   it "by default is mark_bits where this Ruby can be asked" do
@@ -42,13 +50,12 @@ RSpec.describe MemprofilerPprof::Collector, "liveness" do
   4.times do |seed|
     it "retains the same at rate 1 in both modes (seed #{seed})" do
       random = Random.new(seed)
-      both = collectors(sample_rate: 1.0)
+      both = start_both(sample_rate: 1.0)
       kept = []
       3.times do
         run_at_random(random, kept, 5000)
         GC.compact if seed == 3
-        GC.start
-        by_freeobj, by_mark_bits = both.map { |collector| retained(collector) }
+        by_freeobj, by_mark_bits = flush_after_gc(both).map { |profile| retained(profile) }
         expect(by_mark_bits).to eq(by_freeobj)
         expect(by_freeobj.values.sum(&:first)).to be > 100
       end
@@ -60,10 +67,9 @@ RSpec.describe MemprofilerPprof::Collector, "liveness" do
   it "retains statistically the same at lower rates" do
     sums = [0, 0]
     20.times do |seed|
-      both = collectors(sample_rate: 0.05, seed: seed)
+      both = start_both(sample_rate: 0.05, seed: seed)
       kept = Array.new(10_000) { Marker.new }
-      GC.start
-      profiles = both.map { |collector| Pprof.decode(collector.flush) }
+      profiles = flush_after_gc(both)
       profiles.each_with_index { |profile, index| sums[index] += profile.by_class(:retained_objects)["Marker"] }
       stop_collectors
       expect(kept.size).to eq(10_000)

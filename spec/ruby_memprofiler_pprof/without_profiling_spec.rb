@@ -44,4 +44,36 @@ RSpec.describe MemprofilerPprof, ".without_profiling" do
     end
     expect(count).to eq(3)
   end
+
+  it "ends with a fiber that is abandoned in the middle of it" do
+    count = markers do
+      60.times { Fiber.new { described_class.without_profiling { Fiber.yield } }.resume }
+      GC.start
+      # They come to lie where the others were.
+      Array.new(1000) { Fiber.new { Marker.new && Fiber.yield }.tap(&:resume) }
+    end
+    expect(count).to eq(1000)
+  end
+
+  {
+    "whose collector runs on" => ["collector.start", ""], "which starts its collector itself" => ["", "collector.start"]
+  }.each do |name, (before, after)|
+    it "leaves new threads of a forked child alone #{name}, whichever threads were muted in the parent" do
+      outcome = run_ruby(<<~RUBY, options: ["-r#{File.expand_path("../support/pprof", __dir__)}"])
+        Marker = Class.new
+        collector = new_collector(sample_rate: 1.0)
+        #{before}
+        20.times { Thread.new { MemprofilerPprof.without_profiling { sleep } } }
+        Thread.pass until Thread.list.drop(1).all?(&:stop?)
+        pid = fork do
+          #{after}
+          GC.start
+          Array.new(20) { Thread.new { Marker.new; sleep } }.each { |thread| Thread.pass until thread.stop? }
+          exit!(Pprof.decode(collector.flush).by_class(:allocations).fetch("Marker", 0))
+        end
+        print Process.wait2(pid).last.exitstatus
+      RUBY
+      expect(outcome.stdout).to eq("20"), outcome.to_s
+    end
+  end
 end

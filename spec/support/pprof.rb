@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "pprof/go_pprof"
+require_relative "pprof/maker"
 require_relative "pprof/plain_decoder"
 require_relative "pprof/profile"
 require_relative "pprof/protobuf_decoder"

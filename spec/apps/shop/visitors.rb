@@ -2,8 +2,12 @@
 
 require "net/http"
 
-# Visits the shop as a few browsers at a time would.
+# Visits the shop as a few browsers at a time would, at a steady pace as far as the shop keeps up with it:
+#
+#     ruby visitors.rb 3000 60    # 60 visitors, at port 3000
 class Visitors
+  PER_SECOND = 1.5
+
   # How many have left again, and the requests they made.
   attr_reader :gone, :requests
 
@@ -15,6 +19,7 @@ class Visitors
     @queue = Queue.new
     count.times { |number| @queue << number }
     @queue.close
+    @opened = now
     @browsers = Array.new(at_a_time) { Thread.new { browse } }
     @browsers.each { |browser| browser.report_on_exception = false }
   end
@@ -28,9 +33,14 @@ class Visitors
 
   def browse
     while (number = @queue.pop)
+      sleep([@opened + (number / PER_SECOND) - now, 0].max)
       Visitor.new(@port, Random.new(number)) { @lock.synchronize { @requests += 1 } }.visit
       @lock.synchronize { @gone += 1 }
     end
+  end
+
+  def now
+    Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 end
 
@@ -80,4 +90,10 @@ class Visitor
     @after_request.call
     response.body
   end
+end
+
+if $PROGRAM_NAME == __FILE__
+  visitors = Visitors.new(*ARGV.map { |argument| Integer(argument) })
+  nil until visitors.done?
+  puts "#{visitors.gone} visitors, #{visitors.requests} requests"
 end

@@ -57,9 +57,27 @@ huge_size(const void *data)
     return (size_t)INT64_MAX / 3 * 2;
 }
 
-#define HOSTILE(name, function) \
+/* Marks whatever happens to lie on the C stack. */
+static void
+marks_anything(void *data)
+{
+    volatile VALUE words[64];
+    for (int i = 0; i < 64; i++) {
+        rb_gc_mark_maybe(words[i]);
+    }
+}
+
+static size_t
+plain_size(const void *data)
+{
+    return 1000;
+}
+
+#define HOSTILE(name, function) HOSTILE_TYPE(name, function, NULL, RUBY_TYPED_FREE_IMMEDIATELY)
+
+#define HOSTILE_TYPE(name, function, mark, flags) \
     static const rb_data_type_t name##_type = { \
-        "hostile/" #name, { NULL, RUBY_DEFAULT_FREE, function }, NULL, NULL, RUBY_TYPED_FREE_IMMEDIATELY \
+        "hostile/" #name, { mark, RUBY_DEFAULT_FREE, function }, NULL, NULL, flags \
     }; \
     static VALUE \
     name##_allocate(VALUE klass) \
@@ -74,6 +92,9 @@ HOSTILE(switching, switching_size)
 HOSTILE(collecting, collecting_size)
 HOSTILE(flushing, flushing_size)
 HOSTILE(huge, huge_size)
+HOSTILE_TYPE(marking, plain_size, marks_anything, RUBY_TYPED_FREE_IMMEDIATELY)
+/* Is a zombie for a while after its death. */
+HOSTILE_TYPE(deferred, plain_size, NULL, 0)
 
 /* Hostile.calls */
 static VALUE
@@ -93,4 +114,6 @@ Init_hostile(void)
     rb_define_alloc_func(rb_define_class_under(module, "Collecting", rb_cObject), collecting_allocate);
     rb_define_alloc_func(rb_define_class_under(module, "Flushing", rb_cObject), flushing_allocate);
     rb_define_alloc_func(rb_define_class_under(module, "Huge", rb_cObject), huge_allocate);
+    rb_define_alloc_func(rb_define_class_under(module, "Marking", rb_cObject), marking_allocate);
+    rb_define_alloc_func(rb_define_class_under(module, "Deferred", rb_cObject), deferred_allocate);
 }

@@ -26,13 +26,26 @@ module Pprof
     # @param base [String, #pprof_data, nil] what to subtract, as -diff_base
     # @return [Result]
     def run(profile, *flags, base: nil)
-      Dir.mktmpdir("gopprof") do |directory|
+      in_directory do |directory|
         flags += ["-diff_base=#{file(directory, "base", base)}"] if base
+        [*flags, file(directory, "profile", profile)]
+      end
+    end
+
+    # @param url [String] where the profile is
+    # @param flags [Array<String>] such as "-top"
+    # @return [Result]
+    def fetch(url, *flags)
+      in_directory { [*flags, url] }
+    end
+
+    # Runs it with the arguments that the block makes.
+    def in_directory
+      Dir.mktmpdir("gopprof") do |directory|
         # A home and a temporary directory of its own: otherwise it tells where it saves profiles, or of missing ones.
         environment = { "HOME" => directory, "PPROF_TMPDIR" => directory, "TMPDIR" => directory, "GOFLAGS" => nil,
                         "GOCACHE" => File.join(Dir.tmpdir, "memprofiler-go-cache") }
-        Result.new(*Open3.capture3(environment, "go", "tool", "pprof", *flags, file(directory, "profile", profile),
-                                   chdir: directory))
+        Result.new(*Open3.capture3(environment, "go", "tool", "pprof", *yield(directory), chdir: directory))
       end
     end
 

@@ -1,0 +1,11 @@
+# frozen_string_literal: true
+
+module Api
+  class JarsController < ActionController::API
+    before_action { Jar.fill }
+
+    def index
+      head :ok
+    end
+  end
+end

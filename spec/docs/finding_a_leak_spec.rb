@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+require "socket"
+
+# Runs docs/finding-a-leak.md, whose figures are others each time. `rake spec:docs`; script/pictures writes it anew.
+RSpec.describe "docs/finding-a-leak.md" do
+  before(:all) do
+    skip "rake spec:docs runs it" unless ENV["SPEC_DOCS"]
+
+    port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+    walkthrough = Walkthrough.new("finding-a-leak.md", port: port)
+    @printed = walkthrough.printed
+    @actual = Dir.mktmpdir { |directory| walkthrough.run(directory) }
+  end
+
+  # Those that begin with a heading in capitals.
+  def tables(outputs)
+    outputs.grep(/^ *[A-Z]+ +95% INTERVAL|^VERDICT/)
+  end
+
+  # The first heading, and the place in the first row.
+  def gist(table)
+    heading, row = table[/^ *[A-Z]{2}.*\n.*/].lines
+    [heading[/\S+/], row[/\S+:\d+/] || row[/\S+$/]]
+  end
+
+  it "finds the line that leaks, and no other" do
+    [@printed, @actual].each do |outputs|
+      expect(outputs[1].scan(/^growing .*$/)).to match([%r{ app/services/product_card_cache\.rb:11}])
+    end
+  end
+
+  it "prints tables as the page has them" do
+    # What is shown of the mended app is for another example.
+    page, now = [@printed, @actual].map { |outputs| tables(outputs)[0..-2].map { |table| gist(table) } }
+    expect(now).to eq(page)
+    expect(now.size).to eq(4)
+  end
+
+  it "shows the app's source as it is" do
+    expect(@actual.grep(/def fetch/)).to eq(@printed.grep(/def fetch/))
+    expect(@actual.grep(/def fetch/).size).to eq(1)
+  end
+
+  it "no longer has the line growing when it is mended" do
+    [@printed, @actual].each do |outputs|
+      expect(outputs.last).not_to match(/^(growing|perhaps) .*product_card_cache\.rb/)
+      expect(outputs.last).to match(/^VERDICT/)
+    end
+  end
+end
+
+RSpec.describe "The pictures in docs/" do
+  let(:directory) { File.expand_path("../../docs", __dir__) }
+
+  it "are those that the pages have, and small" do
+    pages = Dir.glob("#{directory}/*.md").map { |page| File.read(page) }
+    expect(pages.join.scan(/\]\((\w+\.png)\)/).flatten).to match_array(Dir.children(directory).grep(/\.png\z/))
+    expect(Dir.glob("#{directory}/*.png").map { |picture| File.size(picture) }).to all(be < 150_000)
+  end
+end

@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+# Where profiles cannot be written: the program goes on, and the log says what was lost and why.
+RSpec.describe MemprofilerPprof::FileFlusher do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  # What is logged by a program that has a flusher while its disk is as `before` makes it, and then as `after` does.
+  # @return [Array<String>] lines
+  def log_of(before: "", after: "", pattern: "profiles/%{index}.pprof")
+    outcome = run_ruby(<<~RUBY)
+      collector = new_collector(sample_rate: 1.0).start
+      log = []
+      logger = Object.new
+      %i[info warn error].each { |name| logger.define_singleton_method(name) { |line| log << "\#{name} \#{line}" } }
+      flusher = MemprofilerPprof::FileFlusher.new(collector, pattern: #{pattern.inspect}, interval: 0.05, logger: logger)
+      #{before}
+      flusher.start!
+      kept = []
+      wait = lambda do |count|
+        deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 20
+        until log.size >= count || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+          kept << Object.new
+          sleep 0.01
+        end
+      end
+      wait.call(2)
+      #{after}
+      wait.call(log.size + 2)
+      flusher.stop!
+      puts log, "running \#{collector.running?}", "went on \#{kept.size > 1}"
+    RUBY
+    raise outcome.to_s unless outcome.success?
+
+    outcome.stdout.lines(chomp: true)
+  end
+
+  let(:went_on) { ["running true", "went on true"] }
+
+  # A limit on the size of files fails in the middle of a write, as a full disk does.
+  it "says what is lost while the disk is full, leaves no part of a file, and writes again when it is not" do
+    lines = log_of(before: 'trap("XFSZ", "IGNORE"); Process.setrlimit(:FSIZE, 100, Process::RLIM_INFINITY)',
+                   after: "Process.setrlimit(:FSIZE, Process::RLIM_INFINITY)")
+    expect([lines.first, lines[-3], lines.last(2), Dir.glob("profiles/.*tmp")])
+      .to match([/\Aerror .*cannot write .*File too large.*since the last flush are lost \(\d+ samples\)/,
+                 /\Ainfo .*wrote /, went_on, []])
+  end
+
+  it "says so where there is no directory to be made" do
+    File.write("profiles", "")
+    expect(log_of).to include(/\Aerror .*cannot write .*File exists/, *went_on)
+  end
+
+  it "says so on a file system that is read-only" do
+    # What the kernel itself provides takes no files from anybody, not even root.
+    skip "there is no /proc" unless File.directory?("/proc/self")
+    expect(log_of(pattern: "/proc/self/profiles/%{index}.pprof"))
+      .to include(%r{\Aerror .*cannot write /proc/self/profiles/0.pprof}, *went_on)
+  end
+
+  it "lets the program run on while the disk is slow" do
+    lines = log_of(before: "File.prepend(Module.new { def write(*) = sleep(0.3) && super })")
+    expect(lines).to include(/\Ainfo .*wrote /, *went_on)
+  end
+
+  it "writes files of other names while the clock goes backwards" do
+    lines = log_of(pattern: "%{unixtime}.pprof", before: <<~RUBY)
+      seconds = 100
+      Time.define_singleton_method(:now) { at(seconds = [seconds - 1, 98].max) }
+    RUBY
+    written = lines.grep(/wrote/).map { |line| line[/\S+\z/] }
+    expect([written.uniq, written.size, lines.last(2)]).to match([written, be > 2, went_on])
+  end
+
+  it "raises what the system says where a profile is written to a full device" do
+    skip "there is no /dev/full" unless File.exist?("/dev/full")
+    expect { new_collector(sample_rate: 1.0).profile { Object.new }.write("/dev/full") }.to raise_error(Errno::ENOSPC)
+  end
+end

@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+# A bug of the extension's own that panics: the program goes on, the collector is off and says where it was.
+RSpec.describe "a panic", :faults do
+  { "NEWOBJ" => :auto, "GC_END_MARK" => :auto, "FREEOBJ" => :freeobj }.each do |hook, liveness|
+    context "when in the hook #{hook}" do
+      def lines(hook, liveness)
+        printed_by(<<~RUBY)
+          collector = MemprofilerPprof::Collector.new(sample_rate: 1.0, liveness: :#{liveness}).start
+          faults.inject("#{hook}", :panic)
+          1000.times { Object.new }
+          GC.start
+          puts collector.running?, collector.stats[:failure]
+          2.times do
+            begin
+              collector.flush
+            rescue MemprofilerPprof::InternalError => e
+              puts e.message
+            end
+          end
+          GC.start
+          puts Array.new(1000) { Object.new }.size, MemprofilerPprof.collectors.size
+        RUBY
+      end
+
+      it "switches the collector off, which says so, and nothing else" do
+        message = "the collector has switched itself off after a panic in its #{hook}; please report it"
+        expect(lines(hook, liveness)).to eq(["false", hook, message, message, "1000", "0"])
+      end
+    end
+  end
+
+  ["allocations", "live samples", "visit", "extract", "encode", "commit"].each do |phase|
+    [true, false].each do |yield_gvl|
+      it "switches the collector off when in a flush's phase '#{phase}' with yield_gvl: #{yield_gvl}" do
+        lines = printed_by(<<~RUBY)
+          collector = new_collector(sample_rate: 1.0).start
+          kept = Array.new(1000) { Object.new }
+          faults.inject("flush: #{phase}", :panic)
+          begin
+            collector.flush(yield_gvl: #{yield_gvl})
+          rescue MemprofilerPprof::InternalError => e
+            puts e.message
+          end
+          GC.start
+          puts collector.running?, collector.stats[:failure], MemprofilerPprof.collectors.size
+          puts new_collector(sample_rate: 1.0).profile { kept << Object.new }.heap_samples_count > 0
+        RUBY
+        expect(lines).to match([/after a panic in its flush/, "false", "flush", "0", "true"])
+      end
+    end
+  end
+
+  # Ruby code runs in the middle of a flush, and other threads do: what the hook has left behind must not be read.
+  { "GC_END_MARK" => :auto, "FREEOBJ" => :freeobj }.each do |hook, liveness|
+    it "ends a flush during which the hook #{hook} has panicked" do
+      lines = printed_by(<<~RUBY)
+        collector = MemprofilerPprof::Collector.new(sample_rate: 1.0, liveness: :#{liveness}).start
+        kept = Array.new(1000) { Object.new }
+        faults.inject("flush: live samples") do
+          faults.inject("#{hook}", :panic)
+          kept.clear
+          2.times { GC.start }
+        end
+        begin
+          puts collector.flush.heap_samples_count
+        rescue MemprofilerPprof::InternalError => e
+          puts e.message[/panic in its .*;/]
+        end
+        puts MemprofilerPprof.collectors.size
+      RUBY
+      expect(lines).to eq(["panic in its #{hook};", "0"])
+    end
+  end
+
+  it "is told by a flusher's log" do
+    lines = printed_by(<<~RUBY)
+      logger = Struct.new(:lines) { %i[info warn error].each { |name| define_method(name) { |line| lines << line } } }.new([])
+      collector = new_collector(sample_rate: 1.0).start
+      faults.inject("flush: extract", :panic)
+      MemprofilerPprof::BlockFlusher.new(collector, interval: 0.05, logger: logger).run { sleep 0.5 }
+      puts logger.lines.first
+    RUBY
+    expect(lines.first).to match(/flushing failed: MemprofilerPprof::InternalError: .*a panic in its flush/)
+  end
+end

@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+# What a hook must not do ends the process, when it does it; and a whole run of the profiler ends nothing.
+RSpec.describe "a hook", :faults do
+  # Allocates, and has a hook that does something bad.
+  def code(hook, deed)
+    <<~RUBY
+      faults.arm_traps
+      collector = new_collector(sample_rate: 1.0, liveness: :#{hook == "FREEOBJ" ? "freeobj" : "auto"}).start
+      faults.inject("#{hook}", :#{deed})
+      100.times { Object.new }
+      GC.start
+      puts "not trapped"
+    RUBY
+  end
+
+  { allocate: "allocated 1 objects", interrupts: "let the VM run other code",
+    lock: "waited for the lock of the collectors", panic: "panicked" }.each do |deed, report|
+    it "is trapped when it does this: #{deed}" do
+      outcome = run_faulty(code("NEWOBJ", deed))
+      expect([outcome.stderr, outcome.status.termsig]).to match([/trap: the hook NEWOBJ #{report}/, 6])
+    end
+  end
+
+  %w[GC_END_MARK FREEOBJ].each do |hook|
+    it "is trapped when it waits for a lock in #{hook}" do
+      expect(run_faulty(code(hook, :lock)).stderr).to include("trap: the hook #{hook} waited for the lock")
+    end
+
+    it "is trapped when it panics in #{hook}" do
+      expect(run_faulty(code(hook, :panic)).stderr).to match(/trap: the hook #{hook} panicked/)
+    end
+  end
+
+  %i[mark_bits freeobj].each do |liveness|
+    it "does nothing bad while everything else happens, with #{liveness}" do
+      hooks, postponed = printed_by(<<~RUBY, timeout: 120)
+        faults.arm_traps
+        collector = MemprofilerPprof::Collector.new(sample_rate: 0.5, liveness: :#{liveness}, max_heap_samples: 3000)
+        collector.start
+        kept = []
+        threads = Array.new(4) do |number|
+          Thread.new do
+            MemprofilerPprof.with_labels(number: number) do
+              20.times do |round|
+                kept << Array.new(200) { [Object.new, "string" * 10, { round => number }] }
+                kept.shift if kept.size > 20
+                eval("def self.method_\#{round} = [1].each { Object.new }; method_\#{round}")
+                Thread.pass
+              end
+            end
+          end
+        end
+        10.times do
+          collector.flush
+          GC.start
+          GC.compact if GC.respond_to?(:compact)
+        end
+        threads.each(&:join)
+        collector.flush(gc: true, yield_gvl: false)
+        collector.stop
+        raise "no samples" unless collector.flush.heap_samples_count > 0
+        puts faults.trap_counts
+      RUBY
+      expect([hooks.to_i, postponed.to_i]).to match([be > 1000, be > 10])
+    end
+  end
+end

@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+# What the README's sections on Rack and Pyroscope say to write.
+RSpec.describe "README" do
+  def example_of(section)
+    readme = File.read(File.expand_path("../README.md", __dir__))
+    readme[/^### #{section}\n.*?^```ruby\n(.*?)^```/m, 1]
+  end
+
+  # Runs a config.ru, and prints what it answers to requests by path, without the token and with it.
+  def answers(section, *paths, token: "x")
+    skip "Rack is not installed" unless HttpServer.available?
+
+    outcome = run_ruby(<<~'RUBY', env: { "PPROF_TOKEN" => token }, args: [example_of(section), *paths])
+      require "rack"
+      config, *paths = ARGV
+      app = Rack::Builder.new { instance_eval(config); run ->(_) { [200, {}, ["shop"]] } }
+      request = Rack::MockRequest.new(app)
+      paths.each do |path|
+        [{}, { "HTTP_X_TOKEN" => ENV["PPROF_TOKEN"].to_s }].each do |env|
+          response = request.get(path, env)
+          puts "#{response.status} #{response.body[/.*/]}"
+        end
+      end
+    RUBY
+    expect(outcome).to be_success, outcome.to_s
+    outcome.stdout.lines.map(&:chomp)
+  end
+
+  it "mounts the endpoint" do
+    expect(answers("Rack endpoint", "/debug/pprof/heap?debug=1"))
+      .to match([/\A403 Not permitted/, /\A200 heap profile: /])
+  end
+
+  it "uses the middleware" do
+    expect(answers("Rack middleware", "/", "/a?memprofiler"))
+      .to match(["200 shop", "200 shop", "200 shop", %r{\A200 GET /a: status 200, 4 bytes}])
+  end
+
+  it "lets nobody in without a token" do
+    ["", nil].each do |token|
+      expect(answers("Rack endpoint", "/debug/pprof/cmdline", token: token)).to all(start_with("403"))
+      expect(answers("Rack middleware", "/?memprofiler", token: token)).to eq(["200 shop"] * 2)
+    end
+  end
+
+  it "sends profiles to Pyroscope" do
+    FakeHttpServer.run(200) do |server|
+      outcome = run_ruby(example_of("Pyroscope").sub("http://127.0.0.1:4040", server.url))
+      expect([outcome.stderr, outcome.status.exitstatus]).to eq(["", 0])
+      expect(server.requests.map { |request| request.query["name"] }).to eq(["shop{env=production}"])
+    end
+  end
+end

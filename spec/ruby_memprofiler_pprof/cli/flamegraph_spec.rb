@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+require "json"
+require "tmpdir"
+
+RSpec.describe "ruby_memprofiler_pprof flamegraph" do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  let(:program) { File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof") }
+
+  def flamegraph(*arguments)
+    run_command(RbConfig.ruby, program, "flamegraph", *arguments)
+  end
+
+  def profile(name, *calls, time: 1, types: Pprof::Maker::TYPES)
+    maker = Pprof::Maker.new(time: time, types: types)
+    calls.each { |stack, value, class_name| maker.sample(stack, [value] * types.size, class_name) }
+    File.binwrite(name, maker.to_s)
+  end
+
+  def data(page)
+    JSON.parse(page[%r{<script id="data" type="application/json">(.*?)</script>}m, 1])
+  end
+
+  before do
+    profile("a.pprof", [["work /a.rb:1"], 2, "String"], [["rest /b.rb:1"], 3, "Array"])
+    profile("b.pb.gz", [["work /a.rb:1"], 5, "String"], time: 2)
+  end
+
+  def strings(*options)
+    data(flamegraph("a.pprof", *options, "-o", "-").stdout)["tree"]["strings"]
+  end
+
+  it "writes a file beside nothing else, for its owner" do
+    outcome = flamegraph("a.pprof")
+    expect([outcome.stdout, outcome.stderr, outcome.status.exitstatus]).to eq(["a.html\n", "", 0])
+    expect(Dir.children(".").sort).to eq(%w[a.html a.pprof b.pb.gz])
+    expect(File.stat("a.html").mode & 0o777).to eq(0o600)
+  end
+
+  it "has options before and after the files" do
+    outcome = flamegraph("--title", "<T>", "b.pb.gz", "--output", "x.html", "--value", "allocations")
+    expect(outcome.stdout).to eq("x.html\n")
+    page = File.read("x.html")
+    expect(page[%r{<title>(.*)</title>}, 1]).to eq("&lt;T&gt;")
+    expect(data(page).slice("title", "type")).to eq("title" => "<T>", "type" => 0)
+  end
+
+  it "makes a series of several, or of those in a directory" do
+    flamegraph(".")
+    flamegraph("b.pb.gz", "a.pprof")
+    %w[a.html b.html].each do |file|
+      expect(data(File.read(file))["profiles"].map { |profile| profile["name"] }).to eq(%w[a.pprof b.pb.gz])
+    end
+  end
+
+  it "adds them up with --merge" do
+    merged = data(flamegraph("a.pprof", "b.pb.gz", "--merge", "-o", "-").stdout)
+    expect(merged["tree"]["values"].map { |columns| columns[0]["value"].sum }).to eq([10])
+  end
+
+  it "compares with --base" do
+    compared = data(flamegraph("b.pb.gz", "--base", "a.pprof", "-o", "-").stdout)
+    expect(compared).to include("base" => true, "title" => "b.pb.gz compared with a.pprof")
+    expect(compared["profiles"].map { |profile| profile["name"] }).to eq(%w[a.pprof b.pb.gz])
+  end
+
+  it "filters" do
+    expect(strings).to include("work", "rest")
+    expect(strings("--focus", "^wo")).not_to include("rest")
+    expect(strings("--ignore", "^wo")).not_to include("work")
+    expect(strings("--tag", "class=String")).not_to include("Array")
+    expect(strings("--tag", "class=/ray/")).not_to include("String")
+  end
+
+  it "groups by lines or files" do
+    expect(strings("--by", "line")).to include("/a.rb:1")
+    expect(strings("--by", "file")).not_to include("work")
+  end
+
+  it "puts small boxes together" do
+    expect(strings("--min", "50")).not_to include("work")
+    expect(strings("--min", "30")).to include("work")
+  end
+
+  it "counts what gems allocate for the line that calls them with --app" do
+    profile("a.pprof", [["work /a.rb:1", "Gem#call /gems/gem-1.0/a.rb:1"], 1])
+    expect(strings).to include("Gem#call")
+    expect(strings("--app")).not_to include("Gem#call")
+  end
+
+  it "names what it cannot read" do
+    File.write("bad.pprof", "x")
+    profile("other.pprof", [["a"], 1], types: [%w[samples count]])
+    { ["none.pprof"] => [1, "none.pprof: No such file or directory"], ["bad.pprof"] => [1, "bad.pprof: "],
+      ["a.pprof", "other.pprof"] => [1, "other.pprof cannot be shown with a.pprof: its sample types are"],
+      ["a.pprof", "-o", "no/a.html"] => [1, "no/a.html: No such file or directory"],
+      ["a.pprof", "--base", "none.pprof"] => [1, "none.pprof: No such file"],
+      [] => [2, "no profile given"], ["a.pprof", "--value", "x"] => [2, "--value must be one of allocations"],
+      ["a.pprof", "--min", "101"] => [2, "invalid argument: --min 101.0, must be in 0..100"],
+      ["a.pprof", "--tag", "x"] => [2, "invalid argument: --tag x, must be KEY=VALUE"] }
+      .each do |arguments, (status, text)|
+      outcome = flamegraph(*arguments)
+      expect([outcome.status.exitstatus, outcome.stderr]).to match([status, /: #{Regexp.escape(text)}/])
+    end
+    expect(Dir.glob("*.html")).to eq([])
+  end
+end

@@ -1,0 +1,232 @@
+# frozen_string_literal: true
+
+require "io/console"
+require "json"
+require "pty"
+require "tmpdir"
+
+# `report`, `diff` and `leaks`, as a user calls them.
+RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  def cli(*arguments, env: {}, **keywords)
+    program = File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof")
+    run_command(RbConfig.ruby, program, *arguments, env: { "COLUMNS" => nil, "NO_COLOR" => nil }.merge(env), **keywords)
+  end
+
+  # What a terminal with so many columns gets.
+  def in_terminal(columns, *arguments, env: {})
+    program = File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof")
+    env = { "COLUMNS" => nil, "NO_COLOR" => nil, "TERM" => "xterm", "RUBYOPT" => nil }.merge(env)
+    PTY.open do |terminal, slave|
+      slave.winsize = [24, columns]
+      pid = Process.spawn(env, RbConfig.ruby, program, *arguments, in: slave, out: slave, err: slave)
+      slave.close
+      read_all(terminal).tap { Process.wait(pid) }
+    end
+  end
+
+  def read_all(terminal)
+    text = +""
+    loop { text << terminal.readpartial(4096) }
+  rescue EOFError, Errno::EIO
+    # The latter is how Linux says that nobody has the other side open any more.
+    text.gsub("\r\n", "\n")
+  end
+
+  def write(name, lines, **options)
+    File.binwrite(name, Pprof::Maker.lines(lines, **options).to_s)
+    name
+  end
+
+  def expect_failure(outcome, status, message)
+    expect(outcome).to have_attributes(status: have_attributes(exitstatus: status), stdout: "", stderr: message)
+  end
+
+  let(:totals) do
+    { pid: 7, started_at: 1.5, live_slots_at_start: 900, heap_live_slots: 3100, heap_bytes: 1_048_576,
+      rss_bytes: 10_485_760, thinned_samples: 3 }
+  end
+  let(:file) do
+    write("a.pprof", { "/srv/shop/a.rb:1" => [0, 2000], "/srv/shop/lib/b.rb:2" => [0, 50],
+                       "/x/gems/rack-2.2.4/lib/rack.rb:3" => [0, 40] }, comments: totals)
+  end
+
+  describe "report" do
+    def rows(*arguments, **keywords)
+      cli("report", *arguments, **keywords).stdout.split("\n\n").last.lines.drop(1).map(&:chomp)
+    end
+
+    it "shows each figure with its interval" do
+      expect(rows(file).first.split(/  +/))
+        .to include("195 KiB", "170 KiB..221 KiB", "96%").and end_with("a.rb:1", "a#line1")
+    end
+
+    it "says low confidence below ten samples" do
+      expect(rows(file).map { |row| row.include?("low confidence") }).to eq([false, true, true])
+    end
+
+    it "tells what the profile explains, and what it does not" do
+      expect(cli("report", file).stdout).to include(
+        "Explains 204 KiB (178 KiB..230 KiB) of 10.0 MiB resident memory, " \
+        "of which 1.00 MiB are the pages of Ruby's heap.",
+        "Sees 2,090 of 3,100 objects; 900 were there before it began.", "Lost: thinned samples 3."
+      )
+    end
+
+    it "adds profiles up" do
+      write("b.pprof", { "/srv/shop/a.rb:1" => [0, 2000] })
+      json = JSON.parse(cli("report", "--value", "retained_objects", file, "b.pprof", "--json").stdout)
+      expect(json.dig("report", "sites", 0, "flat", "value")).to eq(4000)
+    end
+
+    it "takes the profiles of a directory" do
+      file
+      expect(cli("report", ".").stdout).to start_with("./a.pprof, 2001-09-09")
+    end
+
+    it "takes no names of files and directories for patterns" do
+      Dir.mkdir("[a]")
+      File.rename(file, "[a]/heap[1].pprof")
+      write("heap1.pprof", { "/srv/shop/a.rb:1" => [0, 2000] })
+      File.symlink("[a]/heap[1].pprof", "heap[1].pprof")
+      expect(%w[[a] heap[1].pprof].map { |name| cli("report", name).stdout[/\A[^,]*/] })
+        .to eq(%w([a]/heap[1].pprof heap[1].pprof))
+    end
+
+    %w[method line file gem class].each do |by|
+      it "adds up by #{by}" do
+        expect(JSON.parse(cli("report", "--by", by, "--json", file).stdout).dig("report", "by")).to eq(by)
+      end
+    end
+
+    it "filters, sorts and limits" do
+      expect(rows("--focus", "rack", file).size).to eq(1)
+      expect(rows("--ignore", "rack", file).size).to eq(2)
+      expect(rows("--limit", "1", "--sort", "cumulative", file).size).to eq(1)
+    end
+
+    it "filters by label" do
+      write("old.pprof", { "/a.rb:1" => [0, 500] }, age: 8)
+      expect(rows("--tag", "gc_age=8", "old.pprof").size).to eq(1)
+      expect(rows("--tag", "gc_age=/^[1-7]/", "old.pprof")).to eq([])
+    end
+
+    it "shows a tree" do
+      expect(rows("--tree", file).first).to match(/100% +total/)
+    end
+
+    it "prints JSON with whole names and numbers" do
+      json = JSON.parse(cli("report", "--json", file).stdout)
+      expect(json["report"]["sites"].first)
+        .to include("name" => "/srv/shop/a.rb:1", "line" => 1, "file" => "/srv/shop/a.rb")
+      expect(json["report"]["sites"].first["flat"]).to include("value" => 200_000, "low_confidence" => false)
+      expect(json["totals"].first).to include("rss_bytes" => 10_485_760, "unseen_objects" => 1010)
+    end
+
+    it "fits into a narrow terminal" do
+      text = in_terminal(60, "report", file)
+      table = text.split("\n\n").last.gsub(/\e\[\d+m/, "").lines.map(&:chomp)
+      expect(table.map(&:size).max).to be <= 60
+      expect(table[1]).to match(/195 KiB +170 KiB\.\.221 KiB +a\.rb:1/)
+    end
+
+    it "goes by COLUMNS" do
+      expect(rows(file, env: { "COLUMNS" => "60" }).map(&:size).max).to be <= 60
+    end
+
+    it "colours in a terminal, unless told not to" do
+      expect(in_terminal(100, "report", file)).to include("\e[1m")
+      expect(in_terminal(100, "report", file, env: { "NO_COLOR" => "1" })).not_to include("\e[")
+      expect(in_terminal(100, "report", file, env: { "TERM" => "dumb" })).not_to include("\e[")
+      expect(cli("report", file).stdout).not_to include("\e[")
+    end
+
+    it "names a file that is not there" do
+      expect_failure(cli("report", "none.pprof"), 1, "ruby_memprofiler_pprof: none.pprof: No such file or directory\n")
+    end
+
+    it "names a file that is broken" do
+      File.binwrite("broken.pprof", File.binread(file)[0...-7])
+      expect_failure(cli("report", file, "broken.pprof"), 1, /: broken\.pprof: not a valid pprof profile: byte/)
+    end
+
+    it "refuses what makes no sense" do
+      expect_failure(cli("report"), 2, /no profile given, see ruby_memprofiler_pprof report --help/)
+      expect_failure(cli("report", "--by", "foo", file), 2, /--by foo/)
+      expect_failure(cli("report", "--value", "foo", file), 2, /--value must be one of allocations, .*, got "foo"/)
+      expect_failure(cli("report", "--tag", "foo", file), 2, /foo, must be KEY=VALUE/)
+    end
+  end
+
+  describe "diff" do
+    let(:grown) do
+      write("b.pprof", { "/srv/shop/a.rb:1" => [0, 2900], "/srv/shop/lib/b.rb:2" => [0, 50] }, time: 1_000_000_900)
+    end
+
+    it "shows what has changed, how sure that is, and what the new profile explains" do
+      outcome = cli("diff", file, grown, "--limit", "1")
+      expect(outcome.stdout).to start_with("a.pprof -> b.pprof, 900 s later\n")
+      expect(outcome.stdout.lines.last.split(/  +/)).to include("+87.9 KiB", ">99.9%", "195 KiB", "283 KiB")
+    end
+
+    it "says so if the processes differ" do
+      expect(cli("diff", file, grown).stdout).to include("These are of different processes")
+      expect(cli("diff", file, file).stdout).not_to include("different processes")
+    end
+
+    it "prints JSON" do
+      sites = JSON.parse(cli("diff", "--json", file, grown).stdout)["diff"]["sites"]
+      expect(sites.map { |site| site.dig("change", "value") }).to eq([90_000, -4000])
+      expect(sites.first["probability"]).to be > 0.999
+    end
+
+    it "needs two profiles" do
+      expect_failure(cli("diff", file), 2, /two profiles are needed, got 1/)
+    end
+  end
+
+  describe "leaks" do
+    before do
+      20.times do |index|
+        comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: index }
+        write("mem-7-#{index}.pprof", { "/srv/shop/leak.rb:1" => [0, 400 + (100 * index)],
+                                        "/srv/shop/cache.rb:2" => [0, [index * 500, 2500].min] },
+              time: 1_000_000_000 + (index * 60), comments: comments)
+      end
+    end
+
+    it "names the leak first and what has settled behind it" do
+      lines = cli("leaks", ".").stdout.split("\n\n")[1].lines.drop(1)
+      expect(lines).to match([/^growing  >99\.9% .* leak\.rb:1  /, /^settled .* cache\.rb:2  /])
+    end
+
+    it "exits with 1 if something grows and it was asked to" do
+      expect(cli("leaks", ".")).to be_success
+      expect(cli("leaks", "--exit-code", ".").status.exitstatus).to eq(1)
+      expect(cli("leaks", "--exit-code", "--focus", "cache", ".")).to be_success
+    end
+
+    it "takes files in any order, and patterns that no shell has expanded" do
+      expected = cli("leaks", ".").stdout
+      expect(cli("leaks", *Dir["*.pprof"].shuffle(random: Random.new(1))).stdout).to eq(expected)
+      expect(cli("leaks", "mem-*.pprof").stdout).to eq(expected)
+    end
+
+    it "looks at each process by itself" do
+      write("mem-8-0.pprof", { "/srv/shop/leak.rb:1" => [0, 9] }, comments: { pid: 8 })
+      json = JSON.parse(cli("leaks", "--json", ".").stdout)
+      expect(json.map { |process| process["pid"] }).to eq([7])
+      expect(cli("leaks", ".").stdout).to include("Processes of which there is but one profile: 1")
+    end
+
+    it "needs a series" do
+      expect_failure(cli("leaks", "mem-7-1.pprof"), 2, /two profiles of one process are needed/)
+    end
+
+    it "names a file that is broken, or no profile of live objects" do
+      File.binwrite("mem-7-x.pprof", "nonsense")
+      expect_failure(cli("leaks", "."), 1, %r{: \./mem-7-x\.pprof: not a valid pprof profile})
+    end
+  end
+end

@@ -1,0 +1,207 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "tmpdir"
+
+RSpec.describe "ruby_memprofiler_pprof run" do
+  around { |example| Dir.mktmpdir("with space") { |directory| Dir.chdir(directory) { example.run } } }
+
+  let(:program) { File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof") }
+
+  def run(*arguments, **keywords)
+    run_command(RbConfig.ruby, program, "run", *arguments, **keywords)
+  end
+
+  # Runs Ruby code, with options of `run`.
+  def run_code(code, *options, **keywords)
+    run(*options, "--", RbConfig.ruby, "-e", code, **keywords)
+  end
+
+  # Profiles with their names.
+  def profiles
+    Dir.glob("**/*.pprof").to_h { |name| [name, Pprof.decode(File.binread(name))] }
+  end
+
+  def kept(class_name)
+    profiles.values.sum { |profile| profile.by_class[class_name].to_i }
+  end
+
+  describe "a command" do
+    it "is profiled though it ends before the interval does" do
+      run_code("class Kept; end; KEPT = Array.new(20) { Kept.new }", "--rate", "1", "--interval", "1000")
+      expect(kept("Kept")).to eq(20)
+    end
+
+    it "takes the place of the wrapper: there is no further process" do
+      reader, writer = IO.pipe
+      pid = spawn(RbConfig.ruby, program, "run", RbConfig.ruby, "-e", "print Process.pid", out: writer)
+      writer.close
+      Process.wait(pid)
+      expect(reader.read).to eq(pid.to_s)
+    end
+
+    it "begins at the first argument that is no option" do
+      expect(run("--rate", "1", "echo", "--rate", "2").stdout).to eq("--rate 2\n")
+    end
+
+    it "passes its exit status on" do
+      expect(run_code("exit 3").status.exitstatus).to eq(3)
+    end
+
+    it "is told of signals, which end it as they would" do
+      outcome = run_code("Process.kill(:TERM, Process.pid); sleep")
+      expect(outcome.status.termsig).to eq(Signal.list["TERM"])
+      expect(profiles.size).to eq(1)
+    end
+
+    it "is ended at once by a signal that cannot be handled" do
+      expect(run_code("Process.kill(:KILL, Process.pid); sleep").status.termsig).to eq(Signal.list["KILL"])
+    end
+
+    it "exits with 127 if it is not found" do
+      expect(run("no-such-command"))
+        .to have_attributes(status: have_attributes(exitstatus: 127), stderr: /: command not found - no-such-command/)
+    end
+
+    it "exits with 126 if it cannot be run" do
+      File.write("file", "")
+      expect(run("./file")).to have_attributes(status: have_attributes(exitstatus: 126), stderr: /Permission denied/)
+    end
+
+    it "exits with 2 if it is missing" do
+      expect(run("--rate", "1"))
+        .to have_attributes(status: have_attributes(exitstatus: 2), stderr: /no command given, see .* run --help/)
+    end
+
+    it "may be a binstub" do
+      File.write("stub", "#!#{RbConfig.ruby}\nclass Kept; end; KEPT = Kept.new\n", perm: 0o755)
+      run("--rate", "1", "./stub")
+      expect(kept("Kept")).to eq(1)
+    end
+
+    it "may be bundle exec, with a Gemfile that does not name the gem" do
+      skip "bundler is not installed" unless Gem::Specification.find_all_by_name("bundler").any?
+
+      File.write("Gemfile", "")
+      File.write("program.rb", <<~RUBY)
+        class Kept; end
+        KEPT = Kept.new
+        print defined?(Bundler).inspect, Gem.loaded_specs.key?("ruby_memprofiler_pprof"), ENV["BUNDLE_GEMFILE"]
+      RUBY
+      outcome = run("--rate", "1", "bundle", "exec", "ruby", "program.rb", env: { "BUNDLE_GEMFILE" => nil })
+      expect(outcome.stdout).to eq(%("constant"false#{File.realpath("Gemfile")})), outcome.to_s
+      expect(kept("Kept")).to eq(1)
+    end
+
+    it "is profiled once if the program starts the profiler, too" do
+      code = <<~RUBY
+        require "ruby_memprofiler_pprof"
+        MemprofilerPprof.configure { |config| config.sample_rate = 0.5 }
+        MemprofilerPprof.start
+        print MemprofilerPprof.collectors.size, MemprofilerPprof.collector.sample_rate
+      RUBY
+      expect(run_code(code, "--rate", "0.25").stdout).to eq("10.25")
+    end
+
+    it "keeps what is in RUBYOPT" do
+      expect(run_code("print $VERBOSE", env: { "RUBYOPT" => "-w" }).stdout).to eq("true")
+    end
+  end
+
+  describe "options" do
+    it "exist for every setting, and reach the program" do
+      # Each allows one of these.
+      values = %w[cfp auto ruby URG 1 1048576 a/%{index}]
+      options = MemprofilerPprof::Configuration.settings.flat_map do |setting|
+        next setting.option.sub("--", "--no-") if setting.type.boolean?
+
+        [setting.option, values.find { |value| setting.type.parse(value) }]
+      end
+      outcome = run_code('print ENV.to_h.select { |name, _| name.start_with?("RUBY_MEMPROFILER") }', *options)
+      expect(outcome.stdout.scan(/RUBY_MEMPROFILER_PPROF_\w+/))
+        .to match_array(MemprofilerPprof::Configuration.settings.map(&:variable))
+    end
+
+    it "go before the environment" do
+      outcome = run_code("print MemprofilerPprof.config.max_frames", "--max-frames", "7",
+                         env: { "RUBY_MEMPROFILER_PPROF_MAX_FRAMES" => "9" })
+      expect(outcome.stdout).to eq("7")
+    end
+
+    {
+      ["--rate", "2"] => '--sample-rate must be a number from 0 to 1, got "2"',
+      ["--dump-on", "KILL"] => "--dump-on must be a signal that can be handled, such as USR2",
+      ["--interval"] => "--interval needs a value, see ruby_memprofiler_pprof run --help",
+      ["--intervall", "1"] => "unknown option --intervall, did you mean --interval?"
+    }.each do |options, message|
+      it "are refused before anything runs if they are wrong: #{options.join(" ")}" do
+        outcome = run(*options)
+        expect(outcome.stderr).to start_with("ruby_memprofiler_pprof: #{message}")
+        expect([outcome.stdout, outcome.status.exitstatus]).to eq(["", 2])
+      end
+    end
+  end
+
+  describe "signals" do
+    # Starts a program that says that it is there, and yields its pid and a way to wait for files.
+    def with_program(*options, code: "")
+      reader, writer = IO.pipe
+      pid = spawn(RbConfig.ruby, program, "run", "--interval", "1000", "--rate", "1", *options, "--", RbConfig.ruby,
+                  "-e", "class Kept; end; KEPT = Kept.new; #{code}; $stdout.syswrite('.'); sleep", out: writer)
+      writer.close
+      reader.read(1)
+      yield pid
+    ensure
+      Process.kill(:TERM, pid)
+      Process.wait(pid)
+    end
+
+    def wait_for_files(count)
+      wait_until(what: "file #{count}") { profiles.size >= count }
+    end
+
+    it "write a profile at once" do
+      with_program("--dump-on", "URG") do |pid|
+        Process.kill(:URG, pid)
+        wait_for_files(1)
+        expect(kept("Kept")).to eq(1)
+        Process.kill(:URG, pid)
+        wait_for_files(2)
+      end
+      expect(profiles.size).to eq(3)
+    end
+
+    it "start a program's profiler that is paused, and stop it again" do
+      handler = "class After; end; trap(:USR1) { AFTER = After.new }"
+      with_program("--start-paused", "--toggle-on", "URG", code: handler) do |pid|
+        Process.kill(:URG, pid)
+        sleep 0.3
+        Process.kill(:USR1, pid)
+        sleep 0.1
+        expect(profiles).to be_empty
+        Process.kill(:URG, pid)
+        wait_for_files(1)
+        expect([kept("Kept"), kept("After")]).to eq([0, 1])
+      end
+      expect(profiles.size).to eq(1)
+    end
+
+    it "leave a paused program without a profile" do
+      expect(run_code("print MemprofilerPprof.running?", "--start-paused").stdout).to eq("false")
+      expect(profiles).to be_empty
+    end
+
+    it "work in a program that puts them into a chain" do
+      with_program("--dump-on", "USR2", code: "before = trap(:USR2) { before.call }") do |pid|
+        Process.kill(:USR2, pid)
+        wait_for_files(1)
+      end
+    end
+
+    it "warn when there is nothing to write" do
+      code = 'Process.kill(:URG, Process.pid); sleep 0.3; print "on"'
+      expect(run_code(code, "--start-paused", "--dump-on", "URG"))
+        .to have_attributes(stdout: "on", stderr: /no profile: the profiler is not running/)
+    end
+  end
+end

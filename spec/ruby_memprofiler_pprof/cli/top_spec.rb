@@ -1,0 +1,306 @@
+# frozen_string_literal: true
+
+require "json"
+require "ruby_memprofiler_pprof/rack"
+require "socket"
+require "tmpdir"
+
+RSpec.describe "ruby_memprofiler_pprof top" do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  after { programs.each { |pid| finish(pid) } }
+
+  let(:exe) { File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof") }
+  let(:programs) { [] }
+  # Keeps 100 of one class, and goes on allocating another.
+  let(:program) do
+    "class Kept; end; class Lost; end; KEPT = Array.new(100) { Kept.new }\n" \
+      "$stdout.syswrite('.'); loop { 50.times { Lost.new }; sleep 0.01 }"
+  end
+
+  def finish(pid)
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  rescue Errno::ESRCH, Errno::ECHILD
+    nil
+  end
+
+  # Starts a program that is profiled and serves it.
+  def start(code = program, socket: "a.sock")
+    reader, writer = IO.pipe
+    programs << spawn({ "RUBYOPT" => nil }, RbConfig.ruby, exe, "run", "--socket", socket, "--rate", "1", "--interval",
+                      "1000", "--", RbConfig.ruby, "-e", code, out: writer)
+    writer.close
+    reader.read(1)
+    programs.last
+  end
+
+  def top(*arguments, env: {})
+    run_command(RbConfig.ruby, exe, "top", *arguments, env: { "COLUMNS" => nil, "NO_COLOR" => nil }.merge(env))
+  end
+
+  describe "without a terminal" do
+    it "prints one table" do
+      pid = start
+      outcome = top("a.sock")
+      expect([outcome.stderr, outcome.status.exitstatus]).to eq(["", 0])
+      expect(outcome.stdout).to start_with("a.sock, pid #{pid}\nExplains ")
+        .and match(%r{^Allocates .* objects/s.*\nRetains   .* objects.*\n\n +\*ALLOC/S +95% INTERVAL .* CLASS\n})
+        .and match(/^ +[\d,]+ .* Lost$/).and match(/^ +- .* 100 .* Kept$/)
+    end
+
+    it "prints JSON" do
+      start
+      outcome = top("--json", "--by", "line", "--sort", "objects", "--limit", "3", "a.sock")
+      expect(JSON.parse(outcome.stdout)["top"])
+        .to include("by" => "line", "sort" => "objects", "sites" => have_attributes(size: 3))
+    end
+
+    it "filters" do
+      start
+      expect(top("--tag", "class=Kept", "a.sock").stdout.lines.drop(6)).to match([/ CLASS$/, / Kept$/])
+    end
+
+    it "counts over the interval" do
+      start
+      json = JSON.parse(top("--interval", "2", "--json", "a.sock").stdout)
+      expect(json.dig("top", "seconds")).to be_between(1.9, 4)
+    end
+
+    it "asks an endpoint, with headers" do
+      skip "Puma is not installed" unless HttpServer.available?
+
+      collector = new_collector(sample_rate: 1.0).start
+      authorize = ->(env) { env["HTTP_X_TOKEN"] == "7" }
+      endpoint = MemprofilerPprof::Rack::Endpoint.new(collector: collector, authorize: authorize)
+      app = Rack::Builder.app { map("/debug/pprof") { run endpoint } }
+      HttpServer.serve(app) do |url|
+        expect(top("--header", "X-Token: 7", "#{url}/debug/pprof/").stdout).to include("pid #{Process.pid}", " CLASS")
+        expect(top("#{url}/debug/pprof").stderr).to match(%r{/debug/pprof: Not permitted.* \(status 403\)\n})
+      end
+    end
+
+    def expect_failure(outcome, status, message)
+      expect(outcome).to have_attributes(status: have_attributes(exitstatus: status), stdout: "", stderr: message)
+    end
+
+    it "says that there is no process" do
+      expect_failure(top("none.sock"), 1, "ruby_memprofiler_pprof: none.sock: No such file or directory\n")
+      UNIXServer.new("a.sock").close
+      expect_failure(top("a.sock"), 1, "ruby_memprofiler_pprof: a.sock: Connection refused\n")
+      expect_failure(top("http://127.0.0.1:1"), 1, "ruby_memprofiler_pprof: http://127.0.0.1:1: Connection refused\n")
+    end
+
+    it "says that what answers is something else" do
+      server = UNIXServer.new("a.sock")
+      answers = ["", "hello", "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+                 "HTTP/1.0 500 Oh\r\nContent-Length: 4\r\n\r\n\e[2J"]
+      thread = Thread.new do
+        answers.each { |answer| server.accept.tap { |io| io.readpartial(99) && io.write(answer) }.close }
+      end
+      expect(answers.map { top("a.sock").stderr.chomp.delete_prefix("ruby_memprofiler_pprof: a.sock: ") })
+        .to match(["the process has hung up", "the process has hung up", /\Ano profile came: /,
+                   "(status 500)"])
+      thread.join
+    end
+
+    {
+      [] => "one socket or URL is needed, got 0", %w[a b] => "one socket or URL is needed, got 2",
+      %w[--interval 61 a] => "invalid argument: --interval 61, must be in 1..60",
+      %w[--header x a] => "invalid argument: --header x, must be NAME: VALUE",
+      %w[--sort name a] => "invalid argument: --sort name"
+    }.each do |arguments, message|
+      it "refuses #{arguments.join(" ").inspect}" do
+        expect_failure(top(*arguments), 2, start_with("ruby_memprofiler_pprof: #{message}"))
+      end
+    end
+  end
+
+  describe "in a terminal" do
+    around do |example|
+      skip "tmux is not installed" unless Tmux.available?
+      Tmux.open { |terminal| (@terminal = terminal) && example.run }
+    end
+
+    attr_reader :terminal
+
+    def wait_for(pattern)
+      wait_until(timeout: 20, what: "#{pattern.inspect} on the screen") { terminal.text.match?(pattern) }
+    end
+
+    def open_top(*options, socket: "a.sock")
+      wait_for(/^\$/)
+      @before = [terminal.state, terminal.modes]
+      terminal.run(RbConfig.ruby, exe, "top", *options, socket)
+      wait_for(/pid \d+  \d\d:\d\d:\d\d/)
+    end
+
+    def rows
+      terminal.text.lines.drop_while { |line| !line.include?("ALLOC/S") }.drop(1).map(&:strip).reject(&:empty?)[0...-1]
+    end
+
+    # Answers with a profile, at once, and returns the requests so far.
+    def serve(profile)
+      server = UNIXServer.new("a.sock")
+      [].tap do |requests|
+        servers << Thread.new do
+          loop do
+            client = server.accept
+            requests << client.readpartial(99)
+            client.write("HTTP/1.0 200 OK\r\nContent-Length: #{profile.bytesize}\r\n\r\n".b << profile)
+            client.close
+            sleep 0.2
+          end
+        end
+      end
+    end
+
+    let(:servers) { [] }
+
+    after { servers.each { |thread| thread.kill.join } }
+
+    it "shows classes, and new figures each second" do
+      start
+      open_top
+      expect(terminal.text).to match(/\A\$? ?a\.sock  every 1 s  pid/).and match(%r{^Allocates .* objects/s})
+        .and match(/^ +[\d,]+ .* Lost$/).and match(/ 100 .* Kept$/).and match(/^q quit/)
+      expect(terminal.state).to eq("1 0 0")
+      expect(terminal.styled_text).to match(/\e\[1m +\*ALLOC/)
+      times = Array.new(2) { terminal.text[/\d\d:\d\d:\d\d/].tap { |time| wait_for(/pid \d+  (?!#{time})/) } }
+      expect(times.uniq.size).to eq(2)
+    end
+
+    it "changes what it shows by keys" do
+      start
+      open_top
+      terminal.press("Tab")
+      wait_for(/by line/)
+      terminal.press("Right", "Right")
+      wait_for(/\*OBJECTS/)
+      terminal.press("Left")
+      wait_for(%r{\*BYTES/S})
+      terminal.press("BTab", "F5", "x", "Tab")
+      wait_for(/by method/)
+    end
+
+    it "pauses, and asks for nothing meanwhile" do
+      requests = serve(Pprof::Maker.lines({ "/a.rb:1" => [1, 1] }, comments: { pid: 7 }).to_s)
+      open_top
+      terminal.press("p")
+      wait_for(/PAUSED/)
+      sleep 0.3
+      expect { sleep 1.3 }.not_to(change { requests.size })
+      count = requests.size
+      terminal.press("p")
+      wait_until { requests.size > count && !terminal.text.include?("PAUSED") }
+    end
+
+    it "filters while one types" do
+      start
+      open_top
+      terminal.press("/")
+      terminal.type("kepq")
+      terminal.press("BSpace")
+      wait_for(/^Filter: kep_/)
+      expect(rows).to match([/ Kept$/])
+      terminal.press("Enter")
+      wait_for(/matching kep/)
+      terminal.press("/")
+      terminal.type("[")
+      wait_for(/0-0 of 0/)
+      terminal.press("Escape")
+      wait_for(/1-1 of 1 by class/)
+      terminal.press("Escape")
+      wait_for(/1-\d+ of (?!1 )\d+ by class/)
+    end
+
+    it "scrolls" do
+      start("60.times { |i| Object.const_set(\"K%02d\" % i, Class.new).new }\n#{program}")
+      open_top
+      wait_for(/1-\d+ of (\d+) by class/)
+      terminal.press("NPage")
+      wait_for(/1[0-9]-\d+ of/)
+      terminal.press("Up")
+      wait_for(/1[0-9]-\d+ of/)
+      terminal.press("Home", "Down")
+      wait_for(/^2-\d+ of/)
+    end
+
+    it "follows the terminal's size" do
+      start
+      open_top
+      # Nothing else makes it draw then.
+      terminal.press("p")
+      wait_for(/PAUSED/)
+      sleep 1.2
+      [[10, 60], [5, 40], [30, 150]].each do |lines, columns|
+        terminal.resize(lines, columns)
+        wait_until { terminal.text.lines.size == lines && terminal.text.lines.last.start_with?("q quit") }
+      end
+      wait_for(/95% INTERVAL .*95% INTERVAL .*95% INTERVAL/)
+    end
+
+    it "says when the process is gone, and goes on with the next one" do
+      pid = start
+      open_top
+      finish(pid)
+      wait_for(/a\.sock .* (Connection refused|has hung up)/)
+      pid = start
+      wait_for(/pid #{pid}  \d\d:\d\d:\d\d$/)
+    end
+
+    it "says at once that there is no process, on the screen that was there" do
+      terminal.run(RbConfig.ruby, exe, "top", "a.sock")
+      wait_for(/^ruby_memprofiler_pprof: a.sock: No such file/)
+      expect(terminal.state).to eq("0 1 1")
+    end
+
+    describe "is as it was" do
+      def leave(status)
+        yield
+        wait_for(/^(left )?\$ *$|^\[1\]\+/)
+        wait_until { terminal.state == @before.first && terminal.modes == @before.last }
+        terminal.type("echo status $?.")
+        terminal.press("Enter")
+        wait_for(/^status #{status}\./)
+      end
+
+      before do
+        start
+        open_top
+        expect([terminal.state, terminal.modes]).not_to eq(@before)
+      end
+
+      it "after Ctrl-C" do
+        leave(0) { terminal.press("C-c") }
+      end
+
+      { TERM: 143, HUP: 129 }.each do |signal, status|
+        it "after SIG#{signal}" do
+          leave(status) { Process.kill(signal, terminal.foreground) }
+        end
+      end
+
+      it "while it is stopped, and after q" do
+        leave(147) { terminal.press("C-z") }
+        terminal.run("fg")
+        wait_until { terminal.state == "1 0 0" }
+        leave(0) { terminal.press("q") }
+      end
+
+      it "while it is stopped by a signal" do
+        leave(147) { Process.kill(:TSTP, terminal.foreground) }
+        terminal.run("fg")
+        wait_for(/pid \d+  \d\d:\d\d:\d\d/)
+        leave(0) { terminal.press("q") }
+      end
+    end
+
+    it "is as it was after an exception" do
+      serve(Pprof::Maker.lines({ "/a.rb:1" => [1, 1] }, duration: 0).to_s)
+      terminal.run(RbConfig.ruby, exe, "top", "a.sock")
+      wait_for(/the profile does not tell of how many seconds it is/)
+      expect(terminal.state).to eq("0 1 1")
+    end
+  end
+end

@@ -1,0 +1,171 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "json"
+require "tmpdir"
+
+RSpec.describe "ruby_memprofiler_pprof" do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  # What the command line lists, in a process of its own: the gem does not load it.
+  let(:commands) { %w[run top report diff leaks flamegraph doctor version help] }
+
+  def cli(*arguments, exe: SubprocessHelpers::EXE, **keywords)
+    run_command(RbConfig.ruby, File.join(exe, "ruby_memprofiler_pprof"), *arguments, **keywords)
+  end
+
+  def expect_failure(outcome, status, message)
+    expect(outcome).to have_attributes(status: have_attributes(exitstatus: status), stdout: "", stderr: message)
+  end
+
+  describe "without a command" do
+    it "exits with 2" do
+      expect_failure(cli, 2, "ruby_memprofiler_pprof: no command given, see ruby_memprofiler_pprof --help\n")
+    end
+
+    %w[--help -h].each do |option|
+      it "lists all commands for #{option}" do
+        outcome = cli(option)
+        expect(outcome).to be_success
+        expect(outcome.stdout[/^Commands:\n((?:  .*\n)*)/, 1].scan(/^  (\w+)  +\S/).flatten).to eq(commands)
+      end
+    end
+
+    %w[--version -v].each do |option|
+      it "prints the version for #{option}" do
+        expect(cli(option).stdout).to eq("ruby_memprofiler_pprof #{MemprofilerPprof::VERSION}\n")
+      end
+    end
+  end
+
+  describe "an unknown command" do
+    { "rnu" => "run", "docter" => "doctor", "versoin" => "version" }.each do |wrong, right|
+      it "suggests #{right} for #{wrong}" do
+        expect_failure(cli(wrong), 2, "ruby_memprofiler_pprof: unknown command #{wrong}, did you mean #{right}?\n")
+      end
+    end
+
+    it "is told with all commands if none is near" do
+      expect_failure(cli("puma"), 2, /unknown command puma, there are run, .*; to profile a program: run -- puma\n/)
+    end
+
+    it "is told by help, too" do
+      expect_failure(cli("help", "rnu"), 2, /unknown command rnu, did you mean run\?/)
+    end
+  end
+
+  describe "help" do
+    it "is the same in all places" do
+      commands.each { |command| expect(cli("help", command).stdout).to eq(cli(command, "--help").stdout) }
+    end
+
+    it "has for each command what it is called with, what it does and an example" do
+      commands.each do |command|
+        me = "ruby_memprofiler_pprof #{command}"
+        expect(cli("help", command).stdout)
+          .to match(/\AUsage: #{me}.*\n\n\w.*^Options:\n|^Other:\n.*--help.*^Examples:\n  .*#{me}/m)
+      end
+    end
+
+    it "has every setting's option, default and variable in that of run" do
+      text = cli("help", "run").stdout.gsub(/\s+/, " ")
+      MemprofilerPprof::Configuration.settings.each do |setting|
+        option = setting.type.boolean? ? setting.option.sub("--", "--[no-]") : "#{setting.option} "
+        expect(text).to include(option, setting.purpose, "(default: #{setting.default}) $#{setting.variable}")
+      end
+    end
+
+    it "fits into 120 columns" do
+      lines = commands.flat_map { |command| cli("help", command).stdout.lines }
+      expect(lines.map { |line| line.chomp.size }.max).to be <= 120
+    end
+  end
+
+  describe "version" do
+    it "prints the gem's and Ruby's" do
+      expect(cli("version").stdout).to eq("ruby_memprofiler_pprof #{MemprofilerPprof::VERSION}\n#{RUBY_DESCRIPTION}\n")
+    end
+
+    it "takes no arguments" do
+      expect_failure(cli("version", "x"), 2, /unexpected argument x/)
+    end
+  end
+
+  describe "doctor" do
+    def doctor(*arguments, env: {}, **keywords)
+      env = env.transform_keys { |name| "RUBY_MEMPROFILER_PPROF_#{name}" }
+      cli("doctor", *arguments, env: env, **keywords)
+    end
+
+    # The checks' statuses by name.
+    def statuses(...)
+      JSON.parse(doctor("--json", ...).stdout)["checks"].to_h { |check| check.values_at("name", "status") }
+    end
+
+    it "finds this Ruby well" do
+      outcome = doctor
+      expect(outcome).to have_attributes(success?: true, stderr: ""), outcome.to_s
+      expect(outcome.stdout).to include("ruby_memprofiler_pprof #{MemprofilerPprof::VERSION}, #{RUBY_DESCRIPTION}\n",
+                                        "In all: ok\n")
+    end
+
+    it "says the same in JSON" do
+      outcome = doctor("--json", env: { "MAX_FRAMES" => "7" })
+      expect(outcome).to be_success
+      expect(JSON.parse(outcome.stdout)).to include(
+        "version" => MemprofilerPprof::VERSION, "status" => "ok",
+        "facts" => include("built_for" => RUBY_VERSION[/\d+\.\d+/], "walker_failure" => nil, "bt_method_used" => "cfp",
+                           "garbage_collector" => "default", "liveness" => %w[mark_bits freeobj],
+                           "liveness_used" => "mark_bits"),
+        "settings" => include("max_frames" => { "value" => 7, "source" => "environment" },
+                              "interval" => { "value" => 30.0, "source" => "default" })
+      )
+    end
+
+    it "knows this Ruby's bugs" do
+      quirks = statuses.select { |name, _| name.start_with?("quirk ractor_") }.values
+      expect(quirks).to contain_exactly("ok", MemprofilerPprof::RactorGuard.needed? ? "note" : "ok")
+    end
+
+    it "says what would be used, and why" do
+      expect(doctor.stdout).to include("bt_method cfp (the default)", "liveness mark_bits (the best that is available)")
+      expect(doctor(env: { "LIVENESS" => "freeobj" }).stdout)
+        .to match(/liveness freeobj \(as RUBY_MEMPROFILER_PPROF_LIVENESS says\).*^  liveness: freeobj$/m)
+    end
+
+    it "sees every object of its trial, however few are to be kept" do
+      expect(statuses(env: { "MAX_HEAP_SAMPLES" => "500" })).to include("trial" => "ok")
+    end
+
+    it "tells whether a JIT compiler is on" do
+      skip "this Ruby has no YJIT" unless RbConfig::CONFIG["YJIT_SUPPORT"].to_s.match?(/yes|dev|stats/)
+
+      expect(run_command(RbConfig.ruby, "--yjit", File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof"), "doctor")
+        .stdout).to match(/JIT +YJIT is on/)
+    end
+
+    it "exits with 1 if a setting is wrong" do
+      expect(doctor(env: { "SEED" => "x" })).to have_attributes(
+        status: have_attributes(exitstatus: 1), stdout: /^failing +settings +RUBY_MEMPROFILER_PPROF_SEED must be/
+      )
+    end
+
+    it "exits with 1 if a setting is unknown" do
+      expect(doctor(env: { "SED" => "x" })).to have_attributes(
+        status: have_attributes(exitstatus: 1), stdout: /^degraded +settings +unknown: RUBY_MEMPROFILER_PPROF_SED$/
+      )
+    end
+
+    it "exits with 1 if files cannot be written" do
+      File.write("tmp", "in the way")
+      expect(doctor).to have_attributes(status: have_attributes(exitstatus: 1), stdout: /^failing +files +cannot be/)
+    end
+
+    it "exits with 1 if the extension cannot be loaded" do
+      FileUtils.cp_r([SubprocessHelpers::EXE, SubprocessHelpers::LIB], ".")
+      Dir.glob("lib/**/*.{so,bundle}").each { |file| File.unlink(file) }
+      expect(doctor(exe: "exe"))
+        .to have_attributes(status: have_attributes(exitstatus: 1), stdout: /^failing +extension +.*is not compiled/)
+    end
+  end
+end

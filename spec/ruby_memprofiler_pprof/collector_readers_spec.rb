@@ -1,0 +1,245 @@
+# frozen_string_literal: true
+
+RSpec.describe MemprofilerPprof::Collector do
+  thing = Class.new
+  before { stub_const("Thing", thing) }
+
+  # Decoding allocates, too: far from any thinning.
+  let!(:collector) { new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start }
+
+  def allocate(count)
+    Array.new(count) { Thing.new }
+  end
+
+  def things(value, **options)
+    Pprof.decode(collector.flush(**options)).total(value) { |sample| sample.labels["class"] == "Thing" }
+  end
+
+  describe "#open_reader" do
+    it "begins with the allocations from now on" do
+      kept = allocate(3)
+      reader = collector.open_reader
+      kept += allocate(4)
+      expect(things("allocations", reader: reader)).to eq(4)
+      expect(kept.size).to eq(7)
+    end
+
+    it "lets each reader learn of each allocation once" do
+      readers = [0, collector.open_reader, collector.open_reader]
+      told = Hash.new(0)
+      30.times do |turn|
+        kept = allocate(turn)
+        allocate(10)
+        GC.start if (turn % 7).zero?
+        # The third is told seldom, and of living and dead at once.
+        readers.first(turn % 10 == 9 ? 3 : 1 + (turn % 2)).each do |reader|
+          told[reader] += things("allocations", reader: reader)
+        end
+        expect(kept.size).to eq(turn)
+      end
+      readers.each { |reader| told[reader] += things("allocations", reader: reader) }
+      expect(told).to eq(readers.to_h { |reader| [reader, 300 + 30.times.sum] })
+    end
+
+    it "tells nothing of what a reader was not told that was closed in mid-flush and had the same number" do
+      told = Array.new(20) do
+        reader = collector.open_reader
+        300.times { Thing.new.instance_eval("dup", __FILE__, __LINE__) }
+        GC.start
+        flush = Thread.new { collector.flush(max_hold: 1e-6) }
+        3.times { Thread.pass }
+        collector.close_reader(reader)
+        flush.join
+        reader = collector.open_reader
+        things("allocations", reader: reader).tap { collector.close_reader(reader) }
+      end
+      expect(told).to all(eq(0))
+    end
+
+    it "tells all readers of all that is retained" do
+      kept = allocate(5)
+      reader = collector.open_reader
+      expect(things("retained_objects", reader: reader, gc: true)).to eq(kept.size)
+      expect(things("retained_objects")).to eq(kept.size)
+    end
+
+    it "measures a reader's own interval" do
+      collector
+      sleep 0.05
+      reader = collector.open_reader
+      collector.flush(reader: reader)
+      of_reader = collector.flush(reader: reader).duration_nanos
+      of_all = collector.flush.duration_nanos
+      expect(of_reader).to be_between(1, of_all - 50_000_000)
+    end
+
+    it "does not keep alive the classes that seldom readers have not been told of" do
+      reader = collector.open_reader
+      classes = ObjectSpace::WeakMap.new
+      # Not on this machine stack, where the VM may take remains for references.
+      Thread.new { 50.times { Class.new.tap { |type| classes[type] = type.new.hash } } }.join
+      collector.flush(gc: true)
+      2.times { GC.start }
+      expect(classes.size).to be < 10
+      told = Pprof.decode(collector.flush(reader: reader)).by_class("allocations")
+      expect(told.fetch("(anonymous Object)")).to eq(50)
+    end
+
+    it "keeps what readers have not been told when a flush fails" do
+      reader = collector.open_reader
+      allocate(10)
+      GC.start
+      5.times do
+        thread = Thread.new do
+          Thread.handle_interrupt(RuntimeError => :on_blocking) do
+            Thread.current.raise("stop")
+            collector.flush(reader: reader)
+          end
+        end
+        thread.report_on_exception = false
+        expect { thread.join }.to raise_error("stop")
+      end
+      expect([things("allocations", reader: reader), things("allocations")]).to eq([10, 10])
+    end
+
+    it "fails when there are eight" do
+      expect(Array.new(7) { collector.open_reader }).to eq([*1..7])
+      expect { collector.open_reader }.to raise_error(MemprofilerPprof::Error, /8 readers: close one/)
+    end
+
+    it "goes on in a forked child, which tells its own allocations" do
+      outcome = run_ruby(<<~RUBY)
+        Thing = Class.new
+        collector = new_collector(sample_rate: 1.0).start
+        reader = collector.open_reader
+        KEPT = [Thing.new]
+        pid = fork do
+          KEPT.concat([Thing.new, Thing.new])
+          puts collector.flush(reader: reader).allocation_samples_count >= 2
+          puts collector.flush(reader: reader).duration_nanos < 10**9
+        end
+        Process.wait(pid)
+      RUBY
+      expect(outcome.stdout.split).to eq(%w[true true]), outcome.to_s
+    end
+  end
+
+  describe "#close_reader" do
+    it "lets its number be used anew" do
+      reader = collector.open_reader
+      kept = allocate(4)
+      allocate(3)
+      GC.start
+      expect(collector.close_reader(reader)).to be_nil
+      expect(collector.open_reader).to eq(reader)
+      expect(things("allocations", reader: reader)).to eq(0)
+      expect(things("allocations")).to eq(7)
+      expect(kept.size).to eq(4)
+    end
+
+    it "refuses what is not open" do
+      expect { collector.close_reader(3) }.to raise_error(ArgumentError, "reader must be 0, or what open_reader " \
+                                                                         "returned, got 3")
+      expect { collector.close_reader(0) }.to raise_error(ArgumentError, /one that open_reader returned, got 0/)
+      expect { collector.flush(reader: 1) }.to raise_error(ArgumentError, /reader must be .* got 1/)
+      expect { collector.flush(reader: "1") }.to raise_error(TypeError, /reader must be .* got "1"/)
+    end
+  end
+
+  describe "#flush(reader: nil)" do
+    it "leaves everything to be told again" do
+      kept = allocate(2)
+      allocate(3)
+      3.times { expect(things("allocations", reader: nil, gc: true)).to eq(5) }
+      expect(things("allocations")).to eq(5)
+      expect(things("allocations")).to eq(0)
+      expect(kept.size).to eq(2)
+    end
+
+    it "has no duration" do
+      expect(collector.flush(reader: nil).duration_nanos).to eq(0)
+      expect(Pprof.decode(collector.flush(reader: nil)).duration_nanos).to eq(0)
+    end
+
+    it "leaves a stopped collector to its last flush" do
+      allocate(2)
+      collector.stop
+      2.times { expect(things("allocations", reader: nil)).to eq(2) }
+      expect(things("allocations")).to eq(2)
+      expect(MemprofilerPprof.collectors).not_to include(collector)
+    end
+  end
+
+  describe "#flush(sample_type_names:)" do
+    it "has the names for this profile" do
+      profile = collector.flush(sample_type_names: :go)
+      expect(profile.sample_type_names).to eq(:go)
+      expect(Pprof.decode(profile).type_names).to eq(%w[alloc_objects alloc_space inuse_objects inuse_space])
+      expect(collector.flush.sample_type_names).to eq(:ruby)
+      expect { collector.flush(sample_type_names: :perl) }.to raise_error(ArgumentError, /:ruby or :go, got :perl/)
+    end
+  end
+
+  describe "#flush(default_sample_type:)" do
+    it "is what a viewer shows first" do
+      profile = collector.flush(sample_type_names: :go, default_sample_type: :allocations_size)
+      expect(Pprof.decode(profile).default_sample_type).to eq("alloc_space")
+      expect(Pprof.decode(collector.flush).default_sample_type).to eq("retained_size")
+      expect { collector.flush(default_sample_type: :alloc_space) }.to raise_error(ArgumentError, /got :alloc_space/)
+    end
+  end
+
+  describe "#flush" do
+    it "tells when it was" do
+      before = Time.now
+      profile = collector.flush
+      expect(Time.at(0, profile.time_nanos, :nsec)).to be_between(before, Time.now)
+      expect(Pprof.decode(profile).time_nanos).to eq(profile.time_nanos)
+    end
+  end
+
+  describe "#start(only:)" do
+    let!(:collector) { new_collector(sample_rate: 1.0) }
+
+    def allocate_everywhere
+      allocate(1)
+      Enumerator.new { |out| out << allocate(10) }.next
+      Thread.new { allocate(100) }.join
+    end
+
+    { nil => 111, thread: 11, fiber: 1 }.each do |only, count|
+      it "samples the allocations of #{only ? "the calling #{only}" : "all"}" do
+        collector.start(only: only)
+        allocate_everywhere
+        expect(collector.only).to eq(only)
+        collector.stop
+        expect(things("allocations")).to eq(count)
+      end
+    end
+
+    it "holds until the next start" do
+      collector.start(only: :thread).stop
+      collector.start
+      allocate_everywhere
+      expect(collector.only).to be_nil
+      expect(things("allocations")).to eq(111)
+    end
+
+    it "refuses what it does not know" do
+      expect { collector.start(only: :process) }
+        .to raise_error(ArgumentError, "only must be :thread or :fiber, got :process")
+      expect { collector.start(only: "thread") }.to raise_error(TypeError, /only must be .* got "thread"/)
+      expect { collector.start(whose: 1) }.to raise_error(ArgumentError, /whose/)
+    end
+  end
+
+  describe "#profile(only:)" do
+    it "samples as start does" do
+      profile = Pprof.decode(new_collector(sample_rate: 1.0).profile(only: :thread) do
+        Thread.new { allocate(100) }.join
+        allocate(2)
+      end)
+      expect(profile.by_class("allocations")["Thing"]).to eq(2)
+    end
+  end
+end

@@ -1,0 +1,255 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+RSpec.describe MemprofilerPprof::DefaultProfiler do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  after { profilers.each(&:stop) }
+
+  let(:profilers) { [] }
+
+  # A profiler with settings from an environment, which are named without their prefix.
+  def profiler(**variables)
+    env = variables.transform_keys { |name| "RUBY_MEMPROFILER_PPROF_#{name}" }
+    described_class.new(env).tap { |made| profilers << made }
+  end
+
+  def files
+    Dir.glob("**/*").select { |name| File.file?(name) }.sort
+  end
+
+  describe "#configure" do
+    it "sets what the environment does not" do
+      one = profiler(MAX_FRAMES: "2")
+      one.configure { |config| config.max_frames = config.seed = 3 }
+      expect(one.config).to have_attributes(max_frames: 2, seed: 3)
+    end
+
+    it "goes before a framework" do
+      one = profiler
+      one.configure { |config| config.max_frames = 3 }
+      one.configure(:framework) { |config| config.max_frames = config.seed = 4 }
+      expect(one.config).to have_attributes(max_frames: 3, seed: 4)
+    end
+
+    it "changes nothing if one setting is wrong" do
+      one = profiler
+      expect { one.configure { |config| config.max_frames = (config.seed = 3) - 3 } }.to raise_error(ArgumentError)
+      expect(one.config).to have_attributes(seed: nil, max_frames: 1000)
+    end
+
+    it "fails if the environment is wrong" do
+      expect { profiler(SEED: "x").configure { nil } }.to raise_error(ArgumentError, /RUBY_MEMPROFILER_PPROF_SEED must/)
+    end
+
+    it "warns of variables that are no settings" do
+      expect { profiler(SED: "x").config }.to output(/PPROF_SED is not a setting \(did you mean SEED\?\)/).to_stderr
+    end
+
+    it "loses nothing that other threads set meanwhile" do
+      one = profiler
+      one.configure do |config|
+        Thread.new { one.configure { |other| other.seed = 3 } }.join
+        config.max_frames = 3
+      end
+      expect(one.config).to have_attributes(seed: 3, max_frames: 3)
+    end
+
+    it "changes the collector, running or not, and back again" do
+      one = profiler
+      rates = [one.collector.sample_rate]
+      one.configure { |config| config.sample_rate = 0.5 }
+      rates << one.collector.sample_rate
+      one.start
+      one.configure { |config| config.sample_rate = 0.25 }
+      rates << one.collector.sample_rate
+      one.configure { |config| config.sample_rate = nil }
+      expect(rates << one.collector.sample_rate).to eq([0.01, 0.5, 0.25, 0.01])
+    end
+
+    it "changes where files go" do
+      one = profiler
+      one.start(files: true, sample_rate: 1)
+      one.configure { |config| config.pattern = "b" }
+      one.stop
+      expect(files).to eq(["b"])
+    end
+
+    it "warns of what has to wait while files are written" do
+      one = profiler(INTERVAL: "1000")
+      one.start
+      expect { one.configure { |config| config.priority = 1 } }.to output(/ priority: holds .* after a stop/).to_stderr
+      expect { one.configure { |config| config.interval = 1 } }.not_to output.to_stderr
+    end
+
+    it "warns that a running collector goes on noticing deaths as it does" do
+      one = profiler
+      one.start
+      expect { one.configure { |config| config.liveness = :freeobj } }.to output(/liveness changes when/).to_stderr
+    end
+  end
+
+  describe "#start" do
+    it "starts the one collector" do
+      one = profiler(SAMPLE_RATE: "0.5")
+      expect(one.start).to be(one.start).and be(one.collector).and have_attributes(running?: true, sample_rate: 0.5)
+    end
+
+    it "makes no files of itself" do
+      one = profiler
+      one.start
+      expect([one.flusher, Dir.children(".")]).to eq([nil, []])
+    end
+
+    { pattern: "a", interval: 9, dump_on: "URG" }.each do |keyword, value|
+      it "writes files if #{keyword} is set" do
+        previous = Signal.trap("URG", "DEFAULT")
+        one = profiler
+        one.start(keyword => value)
+        expect(one.flusher).to be_running
+      ensure
+        Signal.trap("URG", previous)
+      end
+    end
+
+    it "writes no files if told so" do
+      one = profiler(INTERVAL: "9")
+      one.start(files: false)
+      expect(one.flusher).to be_nil
+    end
+
+    it "takes settings that go before all others until the stop" do
+      one = profiler(MAX_FRAMES: "2")
+      one.configure { |config| config.seed = 3 }
+      one.start(max_frames: 4, seed: 4)
+      during = one.collector.then { |collector| [collector.max_frames, collector.seed] }
+      one.stop
+      expect([during, one.collector.max_frames, one.collector.seed]).to eq([[4, 4], 2, 3])
+    end
+
+    it "loses nothing that other threads set meanwhile" do
+      one = profiler
+      # The last moment at which they can.
+      one.define_singleton_method(:collector) { super().tap { configure { |config| config.seed = 3 } } }
+      one.start(max_frames: 4)
+      expect(one.config).to have_attributes(seed: 3, max_frames: 4)
+    end
+
+    it "starts nothing if a setting is wrong" do
+      one = profiler
+      expect { one.start(sample_rate: 2) }.to raise_error(ArgumentError, /sample_rate must be/)
+      expect(one).not_to be_running
+    end
+
+    it "leaves nothing behind if it fails half-way" do
+      one = profiler
+      no_thread = Class.new(MemprofilerPprof::FileFlusher) { def start! = raise(ThreadError, "can't create Thread") }
+      one.integrate(flusher_class: no_thread, logger: MemprofilerPprof::StderrLogger)
+      expect { one.start(interval: 9, seed: 3, socket: "s") }.to raise_error(ThreadError)
+      expect([one.running?, one.config.seed, one.collector.seed == 3, Dir.children(".")]).to eq([false, nil, false, []])
+      expect(one.start).to be_running
+    end
+  end
+
+  describe "#stop" do
+    it "writes the last file, of what was alive then" do
+      one = profiler(FILE_PATTERN: "a", SAMPLE_RATE: "1")
+      one.start
+      kept = Array.new(10) { Class.new }
+      one.stop
+      expect(Pprof.decode(File.binread("a")).by_class["Class"]).to be >= kept.size
+      expect(one).to have_attributes(running?: false, flusher: nil)
+    end
+
+    # A profiler whose flusher's thread calls the block once it has written a file.
+    def flushing(&after)
+      one = profiler(FILE_PATTERN: "%{index}", SAMPLE_RATE: "1")
+      logger = Object.new
+      logger.define_singleton_method(:info) { |_| after.call(one) }
+      one.integrate(flusher_class: MemprofilerPprof::FileFlusher, logger: logger)
+      one.start
+      one.tap { one.flusher.flush_soon }
+    end
+
+    it "waits for a subscriber that calls the profiler" do
+      writing = Queue.new
+      one = flushing do |this|
+        writing << true
+        wait_until { !this.running? }
+        this.configure { |config| config.seed = 3 }
+      end
+      writing.pop
+      thread = Thread.new { one.stop }
+      expect(thread.join(10)).to be(thread)
+      expect(one.config.seed).to eq(3)
+    ensure
+      thread&.kill
+    end
+
+    it "can be called in the flusher's thread" do
+      done = Queue.new
+      one = flushing { |this| done << this.tap(&:stop) }
+      done.pop
+      expect(one).to have_attributes(running?: false, flusher: nil)
+    end
+
+    it "gives a signal back that was an argument of the start" do
+      previous = Signal.trap("URG", "DEFAULT")
+      one = profiler
+      one.start(toggle_on: "URG")
+      one.stop
+      expect(Signal.trap("URG", "DEFAULT")).to be_a(String)
+    ensure
+      Signal.trap("URG", previous)
+    end
+
+    it "is harmless before any start" do
+      expect { profiler.stop }.not_to raise_error
+    end
+  end
+
+  describe "#toggle" do
+    it "stops with a file, and starts with the settings of the start" do
+      one = profiler
+      one.start(pattern: "%{index}", sample_rate: 1)
+      one.toggle
+      stopped = [one.running?, files]
+      one.toggle
+      expect([*stopped, one.running?, one.collector.sample_rate]).to eq([false, ["0"], true, 1.0])
+    end
+
+    it "writes no files if the start did not" do
+      one = profiler
+      one.start
+      2.times { one.toggle }
+      expect(one).to have_attributes(running?: true, flusher: nil)
+    end
+  end
+
+  describe "#boot" do
+    it "starts with files" do
+      one = profiler(FILE_PATTERN: "a")
+      one.boot
+      expect([one.running?, one.flusher.pattern]).to eq([true, "a"])
+    end
+
+    it "starts nothing if it is to begin paused" do
+      one = profiler(START_PAUSED: "1")
+      one.boot
+      expect([one.running?, one.flusher]).to eq([false, nil])
+    end
+
+    it "writes files at the first toggle if it is to begin paused" do
+      one = profiler(START_PAUSED: "1")
+      one.boot
+      one.toggle
+      expect(one.flusher).to be_running
+    end
+  end
+
+  it "has one collector, whichever thread asks first" do
+    one = profiler
+    expect(Array.new(8) { Thread.new { one.collector } }.map(&:value).uniq.size).to eq(1)
+  end
+end

@@ -1,0 +1,414 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/flamegraph"
+require "tmpdir"
+
+# The page in a browser, as users have it.
+RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
+  # The height of a row of boxes, and what is free beside them.
+  let(:row_height) { 21 }
+  let(:margin) { 16 }
+
+  before { skip "Chromium is not installed" unless Browser.program }
+
+  after do
+    next unless Browser.program
+
+    expect(browser.errors).to eq([])
+    expect(browser.requests.grep_v(%r{\Afile:///})).to eq([])
+  end
+
+  def browser
+    Browser.instance
+  end
+
+  def rails
+    "/gems/rails-7.0/lib/rails.rb"
+  end
+
+  # <main> calls serve (75 %, of which 2/3 in the gem) and idle (25 %).
+  def profile(time: 1, cached: 50, name: "Rails#call")
+    maker = Pprof::Maker.new(time: time, weight: 1)
+    maker.sample(["<main> /app.rb:1", "serve /app.rb:5"], [100, 4000, 25, 1000], "String")
+    maker.sample(["<main> /app.rb:1", "serve /app.rb:5", "#{name} #{rails}:9"], [0, 0, cached, cached * 40], "Array")
+    maker.sample(["<main> /app.rb:1", "idle /app.rb:7"], [0, 0, 25, 1000], "String")
+    maker.profile
+  end
+
+  def visit(*profiles, base: nil, names: nil, **options)
+    @directory ||= Dir.mktmpdir
+    path = File.join(@directory, "page.html")
+    File.write(path, described_class.new(profiles, base: base, names: names).to_html)
+    browser.open(path, **options)
+  end
+
+  after { FileUtils.rm_rf(@directory) if @directory }
+
+  def top
+    browser.evaluate("document.getElementById('canvas').getBoundingClientRect().top")
+  end
+
+  # A point in a box: its row from the outermost one, and how far to the right it is.
+  def point(depth, part)
+    width = browser.evaluate("document.getElementById('canvas').getBoundingClientRect().width")
+    [margin + (width * part), top + (row_height * depth) + 10]
+  end
+
+  def path
+    browser.text("#path").split("›").map(&:strip)
+  end
+
+  # Red, green and blue of a point.
+  def colour(depth, part)
+    x, y = point(depth, part)
+    browser.evaluate(<<~JS)
+      (() => {
+        const canvas = document.getElementById("canvas");
+        const { left, top, width } = canvas.getBoundingClientRect();
+        const ratio = canvas.width / width;
+        const pixel = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+        pixel.drawImage(canvas, (#{x} - left) * ratio, (#{y} - 7 - top) * ratio, 1, 1, 0, 0, 1, 1);
+        return [...pixel.getImageData(0, 0, 1, 1).data].slice(0, 3);
+      })()
+    JS
+  end
+
+  def address
+    browser.evaluate("location.hash")
+  end
+
+  describe "zoom" do
+    before { visit(profile) }
+
+    it "goes to the box that is clicked, and out again" do
+      browser.click(*point(2, 0.2))
+      expect(path).to eq(%w[all <main> serve])
+      browser.press("Escape")
+      expect(path).to eq(%w[all <main>])
+      browser.press("Backspace")
+      expect(path).to eq(%w[all])
+    end
+
+    it "makes the box as wide as the window" do
+      browser.click(*point(2, 0.2))
+      browser.move(*point(3, 0.6))
+      expect(browser.text("#tooltip")).to start_with("Rails#call")
+    end
+
+    it "goes to a breadcrumb" do
+      browser.click(*point(3, 0.2))
+      browser.click_on("#path button")
+      expect(path).to eq(%w[all])
+    end
+
+    it "is undone by the browser's way back" do
+      browser.click(*point(2, 0.2))
+      browser.evaluate("history.back()")
+      wait_until { path == %w[all] }
+    end
+  end
+
+  describe "the tooltip" do
+    it "has name, place, gem, figures, intervals and shares" do
+      visit(Pprof::Maker.new(weight: 2).sample(["a /app.rb:1"], [1, 40, 100, 4000])
+                        .sample(["b #{rails}:3"], [1, 40, 300, 12_000]).profile)
+      browser.move(*point(1, 0.2))
+      # 300 objects, each of which stands for at most two: the standard error is the root of 300.
+      expect(browser.text("#tooltip").gsub(/\s+/, " "))
+        .to include("b #{rails}:1 gem: rails", "retained objects 300 95 %: 266 – 334 75.0 %", "retained size 11.7 KiB")
+    end
+  end
+
+  describe "search" do
+    before { visit(profile) }
+
+    it "tells which part matches" do
+      browser.press("/")
+      browser.type("rails#")
+      expect(browser.text("#matches")).to eq("50.0 % matched")
+    end
+
+    it "sets back what does not match" do
+      before = colour(3, 0.2)
+      other = colour(2, 0.9)
+      browser.press("/")
+      browser.type("rails#")
+      expect(colour(3, 0.2)).to eq(before)
+      expect(colour(2, 0.9)).not_to eq(other)
+    end
+
+    it "counts what is inside a match once" do
+      browser.press("/")
+      browser.type("serve|Rails")
+      expect(browser.text("#matches")).to eq("75.0 % matched")
+    end
+
+    it "finds files" do
+      browser.press("/")
+      browser.type("gems/rails-7.0/.*:1$")
+      expect(browser.text("#matches")).to eq("50.0 % matched")
+    end
+
+    it "says that something is no regular expression" do
+      browser.press("/")
+      browser.type("(")
+      expect(browser.text("#matches")).to eq("not a regexp")
+    end
+
+    it "is ended by Escape" do
+      browser.press("/")
+      browser.type("rails#")
+      browser.press("Escape")
+      expect([browser.text("#matches"), address]).to eq(["", ""])
+    end
+  end
+
+  describe "the value" do
+    it "can be another" do
+      visit(profile)
+      expect(browser.text("#summary")).to include("retained size 3.91 KiB")
+      browser.press("v")
+      expect(browser.text("#summary")).to include("allocations 100")
+      browser.move(*point(3, 0.2))
+      # Nothing was allocated there.
+      expect(browser.evaluate("document.getElementById('tooltip').hidden")).to be(true)
+    end
+  end
+
+  describe "classes" do
+    it "are leaves if asked for" do
+      visit(profile)
+      browser.press("k")
+      browser.move(*point(4, 0.2))
+      expect(browser.text("#tooltip")).to start_with("Array\n\nclass of the objects")
+    end
+
+    it "are found" do
+      visit(profile, hash: "classes=1&search=^String$")
+      expect(browser.text("#matches")).to eq("50.0 % matched")
+    end
+
+    it "give colours" do
+      visit(profile, hash: "colour=class")
+      expect(browser.text("#legend").gsub(/\s+/, " ")).to match(/(Array 50.0 % String|String 50.0 % Array) 50.0 %/)
+      expect(colour(3, 0.2)).not_to eq(colour(2, 0.9))
+    end
+  end
+
+  describe "names" do
+    it "are shown as they are" do
+      hostile = "<img src=x onerror=alert(1)>&amp;\u202Egpj"
+      visit(profile(name: hostile), hash: "search=onerror")
+      browser.press("Enter", "n")
+      browser.click(*point(3, 0.2))
+      expect(path.last).to eq("<img src=x onerror=alert(1)>&amp;\\u{202e}gpj")
+      browser.move(*point(3, 0.2))
+      expect(browser.text("#tooltip")).to start_with("<img src=x onerror=alert(1)>&amp;")
+    end
+  end
+
+  describe "a difference" do
+    before { visit(profile(cached: 20), base: profile(cached: 50), names: %w[new]) }
+
+    it "is blue where there is less, and grey where there is the same" do
+      red, _, blue = colour(3, 0.1)
+      expect(blue).to be > red + 50
+      expect(colour(2, 0.9)).to eq([0xd9, 0xdc, 0xe3])
+    end
+
+    it "is red where there is more" do
+      visit(profile(cached: 50), base: profile(cached: 20))
+      red, _, blue = colour(3, 0.1)
+      expect(red).to be > blue + 50
+    end
+
+    it "tells by how much" do
+      browser.move(*point(3, 0.1))
+      expect(browser.text("#tooltip").gsub(/\s+/, " ")).to include("growth −1.17 KiB")
+      expect(browser.text("#summary")).to end_with("−1.17 KiB since base")
+    end
+
+    # What the tooltip says of growth from 1000 objects to 1040, which are known to a standard error of 3 for each that
+    # is not in both. The profiles tell what was allocated before each.
+    def growth(*allocated, gap: 0)
+      old, *later = [0, *allocated].map.with_index do |count, index|
+        counts = [count, index.zero? ? 1000 : 1040]
+        time = 1_000_000_000 + (index * 10) + (index.zero? ? 0 : gap)
+        Pprof::Maker.lines({ "/app.rb:1" => counts }, time: time).profile
+      end
+      visit(*later, base: old)
+      browser.press(*(["]"] * (later.size - 1)))
+      browser.move(*point(1, 0.5))
+      browser.text("#tooltip").gsub(/\s+/, " ")[/growth.*/]
+    end
+
+    it "lets what survived cancel out, as diff does" do
+      # 40 objects of 100 bytes, of which no more were born: 1.96 * 100 * sqrt(9 * 40).
+      expect(growth(40)).to include("95 %: +281 B – +7.54 KiB itself")
+      expect(colour(1, 0.5)).not_to eq([0xd9, 0xdc, 0xe3])
+    end
+
+    it "lets it cancel out over several profiles" do
+      # As many died as were born beyond the 40: 1.96 * 100 * sqrt(9 * 60).
+      expect(growth(30, 20)).to include("95 %: −555 B – +8.35 KiB may be chance")
+    end
+
+    it "takes nothing as surviving where that is not known" do
+      # 1.96 * 100 * sqrt(9 * 2040).
+      expect(growth(40, gap: 500)).to include("95 %: −22.0 KiB – +29.8 KiB may be chance")
+    end
+
+    it "fills a box as far as it is now" do
+      expect(colour(3, 0.1)).not_to eq(colour(3, 0.4))
+    end
+  end
+
+  describe "a series" do
+    before { visit(profile(time: 10, cached: 100), profile(time: 5, cached: 50), names: %w[later earlier]) }
+
+    def moment
+      browser.text("#moment")[/\A\d of \d/]
+    end
+
+    it "begins with the last profile" do
+      expect([moment, browser.evaluate("document.getElementById('moment').title")]).to eq(["2 of 2", "later"])
+    end
+
+    it "has boxes in the same places at all times" do
+      browser.move(*point(2, 0.9))
+      later = browser.text("#tooltip").lines.first
+      browser.press("[")
+      browser.move(*point(2, 0.9))
+      expect([moment, browser.text("#tooltip").lines.first]).to eq(["1 of 2", later])
+      expect(browser.text("#summary")).to include("retained size 3.91 KiB")
+    end
+
+    it "fills a box as far as it is of the most that it has" do
+      # The box has 100 of 150 objects at the end, and 50 before.
+      ends = [0.1, 0.6]
+      expect(ends.map { |part| colour(3, part) }.uniq.size).to eq(1)
+      browser.press("[")
+      expect(ends.map { |part| colour(3, part) }.uniq.size).to eq(2)
+    end
+
+    it "is played from the beginning" do
+      browser.evaluate("const moment = document.getElementById('moment'); window.shown = []; new MutationObserver(" \
+                       "() => shown.push(moment.innerText)).observe(moment, { childList: true, characterData: true })")
+      browser.press(" ")
+      wait_until { browser.evaluate("shown.length") > 1 }
+      expect(browser.evaluate("shown").map { |text| text[/\A\d of \d/] }).to eq(["1 of 2", "2 of 2"])
+    end
+
+    it "is stepped through by the slider" do
+      browser.evaluate("document.getElementById('time').focus()")
+      browser.evaluate("const slider = document.getElementById('time'); slider.value = 0; " \
+                       "slider.dispatchEvent(new Event('input')); 1")
+      expect(moment).to eq("1 of 2")
+    end
+  end
+
+  describe "the keyboard" do
+    before { visit(profile) }
+
+    def details
+      browser.text("#details").split("·").first.strip
+    end
+
+    it "moves" do
+      browser.press("ArrowDown", "ArrowDown")
+      expect(details).to eq("serve")
+      browser.press("ArrowRight")
+      expect(details).to eq("idle")
+      browser.press("ArrowLeft", "ArrowDown")
+      expect(details).to eq("Rails#call")
+      browser.press("ArrowUp")
+      expect(details).to eq("serve")
+    end
+
+    it "zooms" do
+      browser.press("ArrowDown", "ArrowDown", "Enter")
+      expect(path.last).to eq("serve")
+      browser.press("Home")
+      expect(path).to eq(%w[all])
+    end
+
+    it "goes from match to match" do
+      browser.press("/")
+      browser.type("serve|idle")
+      browser.press("Enter")
+      expect(details).to eq("serve")
+      browser.press("n")
+      expect(details).to eq("idle")
+    end
+
+    it "helps" do
+      browser.press("?")
+      expect(browser.text("#keys")).to include("search by regular expression")
+    end
+  end
+
+  describe "the flame" do
+    it "has the outermost call at the bottom" do
+      visit(profile, hash: "flame=1")
+      height = browser.evaluate("document.getElementById('canvas').getBoundingClientRect().height")
+      x, = point(0, 0.2)
+      browser.move(x, top + height - row_height - 10)
+      expect(browser.text("#tooltip")).to start_with("<main>")
+      browser.press("ArrowUp", "ArrowUp")
+      expect(browser.text("#details")).to start_with("serve")
+    end
+  end
+
+  describe "the theme" do
+    def background
+      browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    end
+
+    it "is what the user prefers" do
+      visit(profile, dark: true)
+      dark = background
+      visit(profile, dark: false)
+      expect([dark, background]).to eq(["rgb(21, 23, 28)", "rgb(251, 251, 252)"])
+    end
+
+    it "can be switched" do
+      visit(profile)
+      box = colour(1, 0.5)
+      browser.click_on("#theme")
+      expect([background, colour(1, 0.5) == box, address]).to eq(["rgb(21, 23, 28)", false, "#theme=dark"])
+    end
+  end
+
+  describe "the address" do
+    it "keeps what is shown" do
+      visit(profile)
+      browser.press("v", "f", "k", "c", "t", "ArrowUp", "ArrowUp", "Enter", "/")
+      browser.type("a")
+      kept = address
+      expect(kept.delete_prefix("#").split("&").map { |pair| pair[/\w+/] })
+        .to eq(%w[value colour flame classes zoom search theme])
+      visit(profile, hash: kept.delete_prefix("#"))
+      browser.press("f", "f")
+      expect([address, path]).to eq([kept, %w[all <main> serve]])
+    end
+
+    it "may be wrong" do
+      visit(profile, hash: "value=x&colour=growth&zoom=999&time=7&search=(&theme=pink&flame=2")
+      expect(path).to eq(%w[all])
+    end
+  end
+
+  it "is as sharp as the screen, and follows the window" do
+    visit(profile, width: 800, scale: 2)
+    size = "document.getElementById('canvas').width"
+    expect(browser.evaluate(size)).to eq(2 * (800 - (2 * margin)))
+    browser.call("Emulation.setDeviceMetricsOverride", width: 600, height: 500, deviceScaleFactor: 2, mobile: false)
+    browser.settle
+    expect(browser.evaluate(size)).to eq(2 * (600 - (2 * margin)))
+  end
+
+  it "shows an empty profile" do
+    visit(Pprof::Maker.new.profile)
+    expect(browser.text("#summary")).to include("retained size 0 B")
+  end
+end

@@ -1,0 +1,246 @@
+# frozen_string_literal: true
+
+RSpec.describe MemprofilerPprof, "labels" do
+  before do
+    stub_const("Marker", Class.new)
+    stub_const("KEPT", [])
+  end
+
+  def with_labels(...) = described_class.with_labels(...)
+
+  # The label sets of the live Markers, each with their number.
+  def counts(profile, type: :retained_objects)
+    markers = profile.samples.select { |sample| sample.labels["class"] == "Marker" && sample[type].positive? }
+    markers.group_by { |sample| sample.labels.except("class") }
+           .transform_values { |samples| samples.sum { |sample| sample[type] } }
+  end
+
+  def keep(count = 1) = count.times { KEPT << Marker.new }
+
+  it "are on what the block allocates, and on nothing else" do
+    profile = profile_of do
+      keep 2
+      with_labels(endpoint: "users#show", tenant: 7) { keep 3 }
+      keep 4
+    end
+    expect(counts(profile)).to eq({} => 6, { "endpoint" => "users#show", "tenant" => "7" } => 3)
+  end
+
+  it "stay on what is alive long after" do
+    collector = new_collector(sample_rate: 1.0).start
+    with_labels(a: "1") { keep 3 }
+    3.times do
+      GC.start
+      collector.flush
+    end
+    expect(counts(Pprof.decode(collector.flush))).to eq({ "a" => "1" } => 3)
+  end
+
+  it "are on what has died, too" do
+    profile = profile_of do
+      with_labels(a: "1") { 5.times { Marker.new } }
+      GC.start
+    end
+    expect(counts(profile, type: :allocations)).to eq({ "a" => "1" } => 5)
+  end
+
+  it "add to those of an outer block" do
+    profile = profile_of { with_labels(a: 1) { with_labels("b" => :x) { keep } } }
+    expect(counts(profile)).to eq({ "a" => "1", "b" => "x" } => 1)
+  end
+
+  it "take the place of those of an outer block, until the inner one ends" do
+    profile = profile_of do
+      with_labels(a: 1) do
+        with_labels(a: 2) { keep 2 }
+        keep 1
+      end
+    end
+    expect(counts(profile)).to eq({ "a" => "2" } => 2, { "a" => "1" } => 1)
+  end
+
+  it "are removed by nil" do
+    profile = profile_of { with_labels(a: 1, b: 2) { with_labels(a: nil) { keep } } }
+    expect(counts(profile)).to eq({ "b" => "2" } => 1)
+  end
+
+  it "end with a block that raises" do
+    profile = profile_of do
+      with_labels(a: 1) { raise ArgumentError }
+    rescue ArgumentError
+      keep
+    end
+    expect(counts(profile)).to eq({} => 1)
+  end
+
+  it "end with a block that is left by throw" do
+    catch(:out) { with_labels(a: 1) { throw :out } }
+    expect(described_class.labels).to eq({})
+  end
+
+  it "hold in their fiber, whoever runs in between" do
+    profile = profile_of do
+      fiber = Fiber.new do
+        with_labels(in: "fiber") do
+          keep 1
+          Fiber.yield
+          keep 1
+        end
+      end
+      with_labels(in: "main") do
+        fiber.resume
+        keep 5
+        fiber.resume
+      end
+    end
+    expect(counts(profile)).to eq({ "in" => "fiber" } => 2, { "in" => "main" } => 5)
+  end
+
+  it "hold in their thread only" do
+    profile = profile_of { with_labels(a: 1) { Thread.new { keep 2 }.join } }
+    expect(counts(profile)).to eq({} => 2)
+  end
+
+  it "are not passed on by a fiber that was abandoned inside the block" do
+    profile = profile_of do
+      2000.times do
+        Fiber.new { with_labels(left: "behind") { Fiber.yield } }.resume
+        GC.start if rand(100).zero?
+        Fiber.new { keep }.resume
+      end
+    end
+    expect(counts(profile)).to eq({} => 2000)
+  end
+
+  it "do not tell apart frames that are the same" do
+    profile = profile_of { 2.times { |n| with_labels(n: n) { keep } } }
+    places = profile.samples.select { |sample| sample.labels["n"] && sample.labels["class"] == "Marker" }
+    expect(places.map(&:frames).uniq.size).to eq(1)
+  end
+
+  it "are on truncated stacks" do
+    deeper = ->(depth) { depth.zero? ? keep : deeper.call(depth - 1) }
+    profile = profile_of(max_frames: 10) { with_labels(a: 1) { deeper.call(50) } }
+    expect(counts(profile)).to eq({ "a" => "1" } => 1)
+  end
+
+  %i[profile_frames backtrace_locations].each do |method|
+    it "are on stacks read by #{method}" do
+      profile = profile_of(bt_method: method) { with_labels(a: 1) { 3.times { keep } } }
+      expect(counts(profile)).to eq({ "a" => "1" } => 3)
+    end
+  end
+
+  it "are left out where the collector does not want them" do
+    profile = profile_of(labels: false) { with_labels(a: 1) { keep } }
+    expect(counts(profile)).to eq({} => 1)
+  end
+
+  it "are forgotten with the last sample that has them" do
+    collector = new_collector(sample_rate: 1.0).start
+    100.times { |n| with_labels(n: n) { Marker.new } }
+    2.times do
+      GC.start
+      collector.flush
+    end
+    expect(collector.stats).to include(label_sets: be < 10)
+  end
+
+  it "are bounded in number, and told to have been too many" do
+    collector = new_collector(sample_rate: 1.0, max_heap_samples: 200_000).start
+    10_050.times { |n| with_labels(n: n) { keep } }
+    sets = counts(Pprof.decode(collector.flush))
+    expect(sets.size).to be_between(9_990, 10_001)
+    expect(sets.fetch({ "labels" => "(not kept)" })).to be_between(49, 60)
+    expect(collector.stats).to include(label_overflows: be >= 50)
+  end
+
+  it "survive compaction", if: GC.respond_to?(:compact) do
+    profile = profile_of do
+      with_labels(a: 1) do
+        GC.compact
+        keep
+      end
+    end
+    expect(counts(profile)).to eq({ "a" => "1" } => 1)
+  end
+
+  it "are readable by go tool pprof", :go do
+    data = new_collector(sample_rate: 1.0).profile { with_labels(endpoint: "users#show") { keep 3 } }
+    expect(Pprof::GoPprof.run(data, "-tags", "-sample_index=retained_objects").stdout)
+      .to match(/endpoint: .*\n.*users#show/)
+  end
+
+  describe ".labels" do
+    it "tells those in force" do
+      expect(with_labels(a: 1, "b" => "ü") { described_class.labels }).to eq(a: "1", b: "ü")
+    end
+
+    it "is empty where there are none" do
+      expect(described_class.labels).to eq({})
+    end
+  end
+
+  describe ".with_labels" do
+    it "returns the block's value" do
+      expect(with_labels(a: 1) { 42 }).to eq(42)
+    end
+
+    it "takes a Hash" do
+      expect(with_labels({ "a b" => true }) { described_class.labels }).to eq("a b": "true")
+    end
+
+    it "cuts long values between characters" do
+      expect(with_labels(a: "a#{"ü" * 300}") { described_class.labels[:a] }).to eq("a#{"ü" * 127}")
+    end
+
+    it "replaces bytes that are no text" do
+      expect(with_labels(a: "\xFF") { described_class.labels }).to eq(a: "\uFFFD")
+    end
+
+    it "leaves the stack of labels as it was if a label is wrong" do
+      with_labels(a: 1) do
+        expect { with_labels(b: 2, c: Object.new) { nil } }.to raise_error(TypeError, /label c must be a String/)
+        expect(described_class.labels).to eq(a: "1")
+      end
+    end
+
+    it "needs a block" do
+      expect { with_labels(a: 1) }.to raise_error(ArgumentError, "with_labels needs a block")
+    end
+
+    it "needs a Hash" do
+      expect { with_labels("a") { nil } }.to raise_error(TypeError, 'labels must be a Hash of keys and values, got "a"')
+    end
+
+    ["class", :gc_age, "pprof::x", "", "k" * 257].each do |key|
+      it "refuses the key #{key.to_s[0, 10].inspect}" do
+        expect { with_labels({ key => 1 }) { nil } }.to raise_error(ArgumentError, /label key must be .*, got /)
+      end
+    end
+
+    it "refuses a key that is neither Symbol nor String" do
+      expect { with_labels({ 1 => 1 }) { nil } }.to raise_error(TypeError, /label key must be .*, got 1/)
+    end
+
+    it "refuses more than 16" do
+      labels = Array.new(17) { |n| ["k#{n}", n] }.to_h
+      expect { with_labels(labels) { nil } }.to raise_error(ArgumentError, /at most 16 labels/)
+    end
+  end
+
+  # The fiber keeps them in a variable, as Thread#keys says.
+  it "can be looked at, and handed on to another thread, by whoever copies a thread's variables" do
+    outcome = run_ruby(<<~'RUBY')
+      MemprofilerPprof.with_labels(a: "1") do
+        variables = Thread.current.keys.to_h { |key| [key, Thread.current[key]] }
+        puts variables.values.map { |value| value.inspect[/\w+::\w+/] }
+        Thread.new do
+          variables.each { |key, value| Thread.current[key] = value }
+          p MemprofilerPprof.labels.size
+        end.join
+      end
+    RUBY
+    expect(outcome.stdout).to eq("MemprofilerPprof::LabelSet\n1\n"), outcome.to_s[0, 300]
+  end
+end

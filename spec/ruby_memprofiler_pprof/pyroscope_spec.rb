@@ -1,0 +1,299 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/pyroscope"
+
+RSpec.describe MemprofilerPprof::Pyroscope do
+  let(:logger) { FakeLogger.new }
+  let(:profile) { new_collector(sample_rate: 1.0, sample_type_names: :go).profile { Array.new(3) { Object.new } } }
+
+  def uploader(url, **options)
+    described_class.new(url: url, app_name: "shop", retry_wait: 0.01, timeout: 2, logger: logger, **options)
+  end
+
+  # Sends profiles to a server that answers like this; returns what it was asked, and the uploader.
+  def send_to(*answers, number: 1, **options)
+    FakeHttpServer.run(*answers) do |server|
+      pyroscope = uploader(server.url, **options)
+      number.times { pyroscope.call(profile) }
+      pyroscope.drain(10)
+      yield server.requests, pyroscope
+    ensure
+      pyroscope&.stop!(0.1)
+    end
+  end
+
+  describe "#call" do
+    it "posts the profile as Pyroscope's raw pprof" do
+      send_to(200) do |requests, pyroscope|
+        request = requests.first
+        expect([request.verb, request.path]).to eq(["POST", "/ingest"])
+        expect(request.query).to include("name" => "shop{}", "format" => "pprof", "spyName" => "ruby_memprofiler_pprof")
+        expect(request.headers).to include("content-type" => "application/octet-stream")
+        expect(request.body.b).to eq(profile.pprof_data)
+        expect(pyroscope.stats).to eq({ sent: 1, dropped: 0, failed: 0, waiting: 0 })
+      end
+    end
+
+    it "tells the interval in whole seconds around it" do
+      send_to(200) do |requests, _|
+        from, till = requests.first.query.values_at("from", "until").map { |text| Integer(text) }
+        nanos = profile.time_nanos
+        expect(from).to eq((nanos - profile.duration_nanos) / 1_000_000_000)
+        expect(till).to eq((nanos / 1e9).ceil)
+        expect(from).to be < till
+      end
+    end
+
+    it "names the series by tags, which may be found out each time" do
+      number = 0
+      tags = { env: "prod", "pod" => -> { number += 1 } }
+      send_to(200, number: 2, tags: tags) do |requests, _|
+        expect(requests.map { |request| request.query["name"] }).to eq(["shop{env=prod,pod=1}", "shop{env=prod,pod=2}"])
+      end
+    end
+
+    it "sends a token, or user and password, and the tenant" do
+      send_to(200, auth_token: "secret", tenant_id: "team-1") do |requests, _|
+        expect(requests.first.headers).to include("authorization" => "Bearer secret", "x-scope-orgid" => "team-1")
+      end
+      send_to(200, basic_auth: %w[user pass]) do |requests, _|
+        expect(requests.first.headers).to include("authorization" => "Basic #{["user:pass"].pack("m0")}")
+      end
+    end
+
+    it "keeps a path and a query of the URL" do
+      FakeHttpServer.run(200) do |server|
+        pyroscope = uploader("#{server.url}/pyroscope/?org=1")
+        pyroscope.call(profile)
+        pyroscope.drain(10)
+        expect(server.requests.first).to have_attributes(path: "/pyroscope/ingest",
+                                                         query: include("org" => "1", "name" => "shop{}"))
+      ensure
+        pyroscope.stop!
+      end
+    end
+
+    it "tries again when the server fails, waiting longer each time" do
+      send_to(500, 503, 429, 200, retry_wait: 0.1) do |requests, pyroscope|
+        expect(pyroscope.stats).to include(sent: 1, failed: 0)
+        expect(requests.map { |request| request.body.b }).to eq([profile.pprof_data] * 4)
+        waits = requests.map(&:at).each_cons(2).map { |before, after| after - before }
+        # Of 0.1, 0.2 and 0.4 s at least half.
+        expect(waits.zip([0.05, 0.1, 0.2])).to all(satisfy { |wait, least| wait >= least })
+        expect(logger[:error]).to eq([])
+      end
+    end
+
+    it "waits as long as the server says" do
+      send_to([503, { "Retry-After" => "1" }], 200) do |requests, _|
+        expect(requests[1].at - requests[0].at).to be >= 1
+      end
+    end
+
+    it "gives up in the end, says so, and goes on with the next" do
+      send_to(500, 500, 500, 200, number: 2, retries: 2) do |requests, pyroscope|
+        expect(requests.size).to eq(4)
+        expect(pyroscope.stats).to include(sent: 1, failed: 1)
+        expect(logger[:error]).to match([/not sent, after 3 attempts: status 500: So body/])
+      end
+    end
+
+    [400, 401, 403, 413, 422, 301].each do |status|
+      it "does not try again after a #{status}" do
+        send_to(status) do |requests, pyroscope|
+          expect(requests.size).to eq(1)
+          expect(pyroscope.stats).to include(failed: 1)
+          expect(logger[:error]).to match([/not sent, after 1 attempts: status #{status}/])
+        end
+      end
+    end
+
+    it "tries again when the server does not answer in time" do
+      send_to(:hang, 200, timeout: 0.2) do |requests, pyroscope|
+        expect(requests.size).to eq(2)
+        expect(pyroscope.stats).to include(sent: 1)
+      end
+    end
+
+    it "gives up when there is no server" do
+      port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+      pyroscope = uploader("http://127.0.0.1:#{port}", retries: 1)
+      pyroscope.call(profile)
+      expect(pyroscope.drain(10)).to be(true)
+      expect(logger[:error]).to match([/not sent, after 2 attempts: Errno::ECONNREFUSED/])
+    ensure
+      pyroscope.stop!
+    end
+
+    it "drops the oldest when too many wait, and says so once" do
+      FakeHttpServer.run(:hang) do |server|
+        pyroscope = uploader(server.url, queue_size: 2)
+        pyroscope.call(profile)
+        wait_until { server.requests.size == 1 }
+        profiles = Array.new(5) { new_collector(sample_rate: 1.0).profile { Object.new } }
+        profiles.each { |waiting| pyroscope.call(waiting) }
+        expect(pyroscope.stats).to include(dropped: 3, waiting: 3)
+        expect(logger[:warn].grep(/queue of 2 profiles is full/).size).to eq(1)
+      ensure
+        pyroscope.stop!(0.1)
+        expect(logger[:error]).to match([/3 profiles were not sent within 0.1 s/])
+      end
+    end
+
+    it "does not wait for the server" do
+      FakeHttpServer.run(:hang) do |server|
+        pyroscope = uploader(server.url)
+        profile
+        began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        20.times { pyroscope.call(profile) }
+        expect(Process.clock_gettime(Process::CLOCK_MONOTONIC) - began).to be < 0.5
+      ensure
+        pyroscope.stop!(0.1)
+      end
+    end
+
+    it "raises nothing, but logs it" do
+      pyroscope = uploader("http://127.0.0.1:1", tags: { pod: -> { "a,b" } })
+      expect(pyroscope.call(profile)).to be_nil
+      expect(pyroscope.call(nil)).to be_nil
+      expect(logger[:error]).to match([/the tag pod must consist of .* got "a,b"/, /NoMethodError/])
+    end
+
+    it "warns once of names that Pyroscope does not know" do
+      send_to(200) { expect(logger[:warn]).to eq([]) }
+      FakeHttpServer.run(200) do |server|
+        pyroscope = uploader(server.url)
+        2.times { pyroscope.call(new_collector.profile { nil }) }
+        expect(logger[:warn]).to match([/sample_type_names: :go/])
+      ensure
+        pyroscope.stop!
+      end
+    end
+
+    it "is not in the program's profiles" do
+      seen = new_collector(sample_rate: 1.0).profile { send_to(200) { nil } }
+      frames = Pprof.decode(seen).samples.flat_map(&:names).uniq
+      expect(frames).to include("MemprofilerPprof::Pyroscope#initialize")
+      expect(frames.grep(/Pyroscope#(?:enqueue|work|send_job)|Pyroscope::Client#post/)).to eq([])
+    end
+  end
+
+  describe "#stop!" do
+    it "sends what is left, and a further profile starts it anew" do
+      FakeHttpServer.run(200) do |server|
+        pyroscope = uploader(server.url)
+        3.times { pyroscope.call(profile) }
+        pyroscope.stop!
+        expect(server.requests.size).to eq(3)
+        pyroscope.call(profile)
+        pyroscope.stop!
+        expect(server.requests.size).to eq(4)
+        expect(Thread.list.map(&:name)).not_to include("ruby_memprofiler_pprof uploader")
+      end
+    end
+
+    it "leaves a thread behind that does not end when it is killed" do
+      threads = Queue.new
+      gate = Queue.new
+      allow(profile).to receive(:pprof_data) do
+        threads << Thread.current
+        sleep
+      ensure
+        gate.pop
+      end
+      pyroscope = uploader("http://127.0.0.1:1").tap { |it| it.call(profile) }
+      expect(Thread.new { pyroscope.stop!(0.1) }.join(15)).not_to be_nil
+    ensure
+      gate << true
+      threads.pop.join
+    end
+  end
+
+  describe "as what a flusher calls" do
+    it "gets the profiles that are written" do
+      Dir.mktmpdir do |directory|
+        FakeHttpServer.run(200) do |server|
+          pyroscope = uploader(server.url)
+          MemprofilerPprof::FileFlusher.new(new_collector(sample_rate: 1.0).start, interval: 1000, on_flush: pyroscope,
+                                                                                   pattern: "#{directory}/a",
+                                                                                   sample_type_names: :go).run { nil }
+          pyroscope.stop!
+          expect(server.requests.map { |request| request.body.b }).to eq([File.binread("#{directory}/a")])
+          expect(Pprof.decode(server.requests.first.body).type_names.first).to eq("alloc_objects")
+        end
+      end
+    end
+
+    # What a process with a flusher sends that runs this code before it exits.
+    def run_program(code, url, exit_timeout: 20)
+      run_ruby(<<~RUBY, args: [url], timeout: 30)
+        require "ruby_memprofiler_pprof/pyroscope"
+        collector = new_collector(sample_rate: 1.0).start
+        pyroscope = MemprofilerPprof::Pyroscope.new(url: ARGV.first, app_name: "shop", retry_wait: 0.1, timeout: 60,
+                                                    exit_timeout: #{exit_timeout}, tags: { pid: -> { Process.pid } })
+        MemprofilerPprof::BlockFlusher.new(collector, interval: 1000, on_flush: pyroscope, sample_type_names: :go).start!
+        #{code}
+      RUBY
+    end
+
+    it "sends the last profile of a process that exits" do
+      FakeHttpServer.run(200) do |server|
+        outcome = run_program("", server.url)
+        expect([outcome.stderr, server.requests.size]).to eq(["", 1])
+      end
+    end
+
+    it "does not hold a process up for longer than it may" do
+      FakeHttpServer.run(:hang) do |server|
+        began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        outcome = run_program("", server.url, exit_timeout: 1)
+        expect(outcome.stderr).to include("1 profiles were not sent within 1 s")
+        expect(Process.clock_gettime(Process::CLOCK_MONOTONIC) - began).to be < 10
+      end
+    end
+
+    it "goes on in a forked child, which sends nothing of its parent's" do
+      FakeHttpServer.run(500, 200) do |server|
+        outcome = run_program(<<~RUBY, server.url)
+          pyroscope.call(collector.flush(sample_type_names: :go))
+          sleep 0.01 until pyroscope.stats[:waiting] == 1
+          Process.wait(fork { nil })
+          puts Process.pid
+        RUBY
+        expect(outcome).to be_success, outcome.to_s
+        # Two of the parent and one of the child. Whichever came first was refused, and sent again.
+        sent = server.requests.map { |request| request.query["name"] }.tally
+        expect(sent.delete("shop{pid=#{outcome.stdout.chomp}}")).to be_between(2, 3)
+        expect([sent.size, server.requests.size]).to eq([1, 4])
+      end
+    end
+  end
+
+  describe ".new" do
+    {
+      { url: "pyroscope:4040" } => /url must begin with http:.* got "pyroscope:4040"/,
+      { url: "http://" } => /url must begin/,
+      { url: "ftp://x" } => /url must begin/,
+      { app_name: "a b" } => /app_name must consist of .* got "a b"/,
+      { tags: { "a-b" => "1" } } => /a tag's name must .* got "a-b"/,
+      { tags: { a: "x,y" } } => /the tag a must consist of characters other than , = { }, got "x,y"/,
+      { auth_token: "a", basic_auth: %w[a b] } => /exclude/,
+      { auth_token: "a\nb" } => /auth_token must be a String without blanks\z/,
+      { timeout: 0 } => /timeout must be .* got 0/,
+      { retries: -1 } => /retries must be an Integer from 0, got -1/,
+      { queue_size: 0 } => /queue_size must be an Integer from 1, got 0/
+    }.each do |options, message|
+      it "refuses #{options}" do
+        expect { described_class.new(url: "http://x", app_name: "a", **options) }.to raise_error(ArgumentError, message)
+      end
+    end
+
+    { { tags: [] } => /tags must be a Hash/, { app_name: :a } => /app_name must be a String, got :a/,
+      { basic_auth: "a:b" } => /basic_auth must be nil or an Array/, { timeout: "1" } => /timeout must be a number/,
+      { retries: 1.5 } => /retries must be an Integer/ }.each do |options, message|
+      it "refuses #{options}, which is of a wrong type" do
+        expect { described_class.new(url: "http://x", app_name: "a", **options) }.to raise_error(TypeError, message)
+      end
+    end
+  end
+end

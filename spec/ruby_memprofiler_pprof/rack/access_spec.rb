@@ -1,0 +1,69 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/rack"
+
+RSpec.describe MemprofilerPprof::Rack::Access do
+  local = { "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => "localhost:3000" }
+
+  around do |example|
+    none = { "RAILS_ENV" => nil, "RACK_ENV" => nil, "APP_ENV" => nil }
+    before = ENV.to_h.slice(*none.keys)
+    ENV.update(none)
+    example.run
+  ensure
+    ENV.update(none.merge(before))
+  end
+
+  def permit?(env, authorize: nil, **environment)
+    ENV.update(environment.transform_keys(&:to_s))
+    described_class.new(authorize).permit?(env)
+  end
+
+  it "permits this machine in development" do
+    expect(permit?(local, RAILS_ENV: "development")).to be(true)
+    expect(permit?(local, RACK_ENV: "test")).to be(true)
+    expect(permit?({ "REMOTE_ADDR" => "::1", "HTTP_HOST" => "[::1]:80" }, RACK_ENV: "development")).to be(true)
+    expect(permit?(local.merge("HTTP_HOST" => "shop.localhost"), RACK_ENV: "development")).to be(true)
+  end
+
+  it "permits nobody elsewhere" do
+    expect(permit?(local)).to be(false)
+    expect(permit?(local, RAILS_ENV: "production")).to be(false)
+    expect(permit?(local, RAILS_ENV: "production", RACK_ENV: "development")).to be(false)
+    expect(permit?(local, RAILS_ENV: "development", RACK_ENV: "staging")).to be(false)
+  end
+
+  # Puma sets RACK_ENV if nobody has, also where Sinatra was told by its own variable.
+  it "heeds Sinatra's environment" do
+    expect(permit?(local, APP_ENV: "production", RACK_ENV: "development")).to be(false)
+  end
+
+  {
+    "another machine" => { "REMOTE_ADDR" => "10.0.0.1" },
+    "no address" => { "REMOTE_ADDR" => nil },
+    "a proxy's client" => { "HTTP_X_FORWARDED_FOR" => "10.0.0.1" },
+    "another proxy's client" => { "HTTP_FORWARDED" => "for=10.0.0.1" },
+    "a name that is not this machine's" => { "HTTP_HOST" => "evil.example" },
+    "a name that only begins like it" => { "HTTP_HOST" => "localhost.evil.example" },
+    "a name in the second line" => { "HTTP_HOST" => "evil\nlocalhost" }
+  }.each do |whom, header|
+    it "does not permit #{whom}, even in development" do
+      expect(permit?(local.merge(header), RACK_ENV: "development")).to be(false)
+    end
+  end
+
+  it "permits whom the callable permits, and nobody else" do
+    authorize = ->(env) { env["token"] }
+    expect(permit?({ "token" => "yes" }, authorize: authorize, RACK_ENV: "production")).to be(true)
+    expect(permit?(local, authorize: authorize, RACK_ENV: "development")).to be(false)
+  end
+
+  it "lets through what the callable raises" do
+    expect { permit?(local, authorize: ->(_) { raise "no" }, RACK_ENV: "development") }.to raise_error("no")
+  end
+
+  it "refuses what cannot be called" do
+    expect { described_class.new(true) }
+      .to raise_error(TypeError, "authorize must be nil or something to call, got true")
+  end
+end

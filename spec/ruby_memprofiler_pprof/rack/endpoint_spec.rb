@@ -1,0 +1,493 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/rack"
+
+RSpec.describe MemprofilerPprof::Rack::Endpoint do
+  thing = Class.new
+  before { stub_const("Thing", thing) }
+
+  let!(:collector) { new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start }
+  let(:endpoint) { endpoint_of }
+
+  def endpoint_of(**options)
+    described_class.new(collector: collector, authorize: ->(_) { true }, **options)
+  end
+
+  def allocate(count)
+    Array.new(count) { Thing.new }
+  end
+
+  # Status, headers and body of a request.
+  def get(path, app: endpoint, **env)
+    path, query = path.split("?", 2)
+    env = { "REQUEST_METHOD" => "GET", "SCRIPT_NAME" => "/debug/pprof", "PATH_INFO" => path,
+            "QUERY_STRING" => query.to_s, "rack.url_scheme" => "http", "HTTP_HOST" => "localhost:80",
+            **env.transform_keys(&:to_s) }
+    status, headers, body = app.call(env)
+    [status, headers, body.join]
+  end
+
+  # What a request says of the things, by value.
+  def things(path, value, **options)
+    status, _, body = get(path, **options)
+    raise "#{status}: #{body}" unless status == 200
+
+    Pprof.decode(body).total(value) { |sample| sample.labels["class"] == "Thing" }
+  end
+
+  describe "heap" do
+    it "tells what is alive" do
+      kept = allocate(5)
+      allocate(20)
+      expect(things("/heap?gc=1", "retained_objects")).to eq(kept.size)
+    end
+
+    it "is a file to download" do
+      status, headers, body = get("/heap")
+      expect(status).to eq(200)
+      expect(headers).to include("content-type" => "application/octet-stream", "content-length" => body.bytesize.to_s,
+                                 "content-disposition" => 'attachment; filename="heap.pprof"')
+    end
+
+    it "is a snapshot, which takes no allocation from a flusher" do
+      kept = allocate(5)
+      2.times { expect(things("/heap", "allocations")).to eq(5) }
+      expect(Pprof.decode(get("/heap").last).duration_nanos).to eq(0)
+      told = Pprof.decode(collector.flush).total("allocations") { |sample| sample.labels["class"] == "Thing" }
+      expect(told).to eq(kept.size)
+    end
+
+    it "does not collect garbage unless asked" do
+      count = GC.count
+      get("/heap")
+      get("/heap?gc=0")
+      expect(GC.count - count).to be <= 1
+      expect { get("/heap?gc=1") }.to change(GC, :count)
+    end
+
+    it "is text with debug=1, which begins with what holds most" do
+      kept = allocate(1000)
+      status, headers, body = get("/heap?debug=1")
+      expect([status, headers["content-type"]]).to eq([200, "text/plain; charset=utf-8"])
+      expect(body).to match(%r{\Aheap profile: \d+: \d+ \[\d+: \d+\] @ heap/1\n# retained objects: bytes \[})
+      expect(body).to include("# sample_rate=1\n")
+      expect(body)
+        .to match(/^1000: 40000 \[1000: 40000\] @ class=Thing\n#\t.*Class#new\t#{__FILE__}:#{allocation_line}$/)
+      bytes = body.scan(/^\d+: (\d+) \[/).flatten.map(&:to_i)
+      expect(bytes).to eq(bytes.sort.reverse)
+      expect(kept.size).to eq(1000)
+    end
+
+    def allocation_line
+      method(:allocate).source_location.last + 1
+    end
+  end
+
+  describe "allocs" do
+    it "is shown by what was allocated" do
+      expect(Pprof.decode(get("/allocs").last).default_sample_type).to eq("allocations_size")
+      expect(Pprof.decode(get("/heap").last).default_sample_type).to eq("retained_size")
+      expect(get("/allocs")[1]["content-disposition"]).to include("allocs.pprof")
+    end
+  end
+
+  describe "delta_heap" do
+    it "tells what was allocated since the last one, whoever else flushes, and all that is alive" do
+      kept = allocate(1)
+      get("/delta_heap")
+      kept += allocate(2)
+      collector.flush
+      allocate(3)
+      get("/heap")
+      body = Pprof.decode(get("/delta_heap?gc=1").last)
+      ours = ->(sample) { sample.labels["class"] == "Thing" }
+      expect([body.total("allocations", &ours), body.total("retained_objects", &ours)]).to eq([5, kept.size])
+      expect(body.duration_nanos).to be_positive
+      expect(things("/delta_heap", "allocations")).to eq(0)
+    end
+
+    it "begins anew when another collector runs" do
+      endpoint = endpoint_of(collector: nil)
+      get("/delta_heap", app: endpoint)
+      collector.stop.flush
+      second = new_collector(sample_rate: 1.0).start
+      get("/delta_heap", app: endpoint)
+      kept = allocate(2)
+      expect(things("/delta_heap", "allocations", app: endpoint)).to eq(kept.size)
+      expect(second.open_reader).to eq(2)
+      expect(collector.open_reader).to eq(1)
+    end
+  end
+
+  describe "seconds" do
+    it "tells the allocations of that time, and all that is alive" do
+      kept = allocate(10)
+      thread = Thread.new { get("/heap?seconds=1") }
+      sleep 0.3
+      kept += allocate(4)
+      allocate(3)
+      profile = Pprof.decode(thread.value.last)
+      ours = ->(sample) { sample.labels["class"] == "Thing" }
+      expect(profile.total("allocations", &ours)).to eq(7)
+      expect(profile.total("retained_objects", &ours)).to be >= kept.size
+      expect(profile.duration_nanos).to be_between(1_000_000_000, 5_000_000_000)
+    end
+
+    it "gives its reader back, also when the request is ended" do
+      thread = Thread.new { get("/heap?seconds=9") }
+      wait_until { thread.stop? }
+      thread.kill.join
+      expect(collector.open_reader).to eq(1)
+    end
+
+    it "has no more than max_seconds" do
+      status, _, body = get("/heap?seconds=4", app: endpoint_of(max_seconds: 3))
+      expect(status).to eq(400)
+      expect(body).to eq("seconds must be a whole number from 1 to 3 (max_seconds), got \"4\".\n")
+    end
+  end
+
+  describe "the index page" do
+    it "is HTML that links to the profiles, from wherever it is mounted" do
+      status, headers, body = get("/", SCRIPT_NAME: "/internal/prof")
+      expect([status, headers["content-type"]]).to eq([200, "text/html; charset=utf-8"])
+      expect(body).to include('<a href="/internal/prof/heap?gc=1">', "go tool pprof -http=: http://localhost:80/internal/prof/heap")
+      expect(get("")[2]).to include('<a href="/debug/pprof/allocs?seconds=10">')
+    end
+
+    it "needs nothing from elsewhere" do
+      _, headers, body = get("/")
+      expect(headers["content-security-policy"]).to start_with("default-src 'none'; style-src 'unsafe-inline'")
+      expect(body).not_to match(/<(?:script|link|img)|@import|url\(/)
+    end
+
+    it "escapes what comes from outside" do
+      _, _, body = get("/", SCRIPT_NAME: "/<b>", HTTP_HOST: '"><script>')
+      expect(body).to include("/&lt;b&gt;", "&quot;&gt;&lt;script&gt;")
+      expect(body).not_to match(/<b>|<script/)
+    end
+
+    it "says whether a collector runs" do
+      expect(get("/")[2]).to include("at a rate of 1.0")
+      collector.stop
+      expect(get("/")[2]).to include("no collector runs")
+    end
+  end
+
+  describe "report" do
+    # Of the text.
+    def lines(path)
+      status, _, body = get(path)
+      raise "#{status}: #{body}" unless status == 200
+
+      body.lines.map(&:chomp)
+    end
+
+    it "shows what the command does" do
+      kept = allocate(2000)
+      text = lines("/report?debug=1&by=class&value=retained_objects&gc=1")
+      expect(text.grep(/ Thing$/)).to match([/\A2,000  2,000\.\.2,000 .*%  Thing\z/])
+      expect(text.first).to match(/\AExplains .* resident memory/)
+      expect(kept.size).to eq(2000)
+    end
+
+    it "has the options of the command" do
+      kept = allocate(10)
+      expect(lines("/report?debug=1&by=gem&limit=1").last).to end_with("app")
+      expect(lines("/report?debug=1&tree=1")).to include(end_with("CALLS BY METHOD"))
+      expect(lines("/report?debug=1&sort=cumulative").size).to eq(lines("/report?debug=1").size)
+      expect(lines("/report?debug=1&app=1&value=retained_objects").join).to include(__FILE__.split("/").last)
+      expect(kept.size).to eq(10)
+    end
+
+    it "is a page that links to the others, with the parameters of this one" do
+      _, headers, body = get("/report?token=%22%3E&by=class", SCRIPT_NAME: "/<b>")
+      expect(headers["content-type"]).to eq("text/html; charset=utf-8")
+      expect(body).to include('<a href="?by=gem&amp;token=%22%3E">gem</a>', '<a href="/&lt;b&gt;/">')
+      expect(body).not_to match(/<b>|<script|">>/)
+    end
+
+    it "escapes what the profile has" do
+      stub_const("Hostile", Class.new { def self.name = "<img src=x>" })
+      kept = Object.new.tap { |object| object.define_singleton_method(:"<img src=x>") { Array.new(5000) { [] } } }
+                   .public_send(:"<img src=x>")
+      body = get("/report?by=method").last
+      expect(body).to include("&lt;img src=x&gt;").and(satisfy { |html| !html.include?("<img") })
+      expect(kept.size).to eq(5000)
+    end
+  end
+
+  describe "diff" do
+    it "shows what has grown meanwhile" do
+      before = allocate(3000)
+      thread = Thread.new { get("/diff?debug=1&seconds=1&by=class&value=retained_objects&gc=1").last }
+      sleep 0.5
+      kept = allocate(500)
+      # At rate 1 there is nothing to doubt.
+      expect(thread.value).to match(/^ *\+500 +500\.\.500 +>99\.9% +3,000 .* 3,500 .* Thing$/)
+      expect([before, kept].sum(&:size)).to eq(3500)
+    end
+
+    it "gives its reader back" do
+      get("/diff?seconds=1")
+      expect(collector.open_reader).to eq(1)
+    end
+  end
+
+  describe "flamegraph" do
+    it "may only do what the page needs, and not be in a frame" do
+      _, headers, body = get("/flamegraph")
+      policy = headers["content-security-policy"].delete_suffix("; frame-ancestors 'none'")
+      expect(policy).to start_with("default-src 'none'; style-src 'sha256-")
+      expect(body).to include(%(http-equiv="Content-Security-Policy" content="#{policy}"))
+      expect(headers["content-security-policy"]).to end_with("; frame-ancestors 'none'")
+    end
+
+    it "is folded stacks as text" do
+      kept = allocate(10)
+      expect(get("/flamegraph?debug=1&value=retained_objects").last).to match(/;RSpec.*Class#new 10$/)
+      expect(kept.size).to eq(10)
+    end
+  end
+
+  describe "cmdline" do
+    it "is the command, separated by NUL as in Go" do
+      expect(get("/cmdline")).to match([200, include("content-type" => "text/plain; charset=utf-8"),
+                                        [$PROGRAM_NAME, *ARGV].join("\0")])
+    end
+  end
+
+  describe "an error" do
+    # As go tool pprof knows it.
+    def expect_error(response, status, message)
+      expect(response).to match([status, include("content-type" => "text/plain; charset=utf-8", "x-go-pprof" => "1"),
+                                 a_string_matching(message)])
+    end
+
+    { "gc=yes" => /gc must be 0 or 1, got "yes"/, "debug=2" => /debug must be 0 or 1, got "2"/, "gc" => /gc must be/,
+      "seconds=0" => /seconds must be .* got "0"/, "seconds=-1" => /got "-1"/, "seconds=1.5" => /got "1\.5"/,
+      "seconds=" => /seconds must/, "seconds=0x1" => /got "0x1"/, "gc=%" => /got "%"/,
+      "gc=\u00e9" => /The query .* is malformed/ }.each do |query, message|
+      it "is the answer to #{query}" do
+        expect_error(get("/heap?#{query}"), 400, message)
+      end
+    end
+
+    { "report?by=foo" => 'by must be one of method, line, file, gem, class, got "foo".',
+      "report?sort=x" => 'sort must be one of flat, cumulative, got "x".',
+      "report?limit=1001" => 'limit must be a whole number from 1 to 1000, got "1001".',
+      "diff?seconds=61" => 'seconds must be a whole number from 1 to 60 (max_seconds), got "61".',
+      "report?value=x" =>
+        'value must be one of allocations, allocations_size, retained_objects, retained_size, got "x".',
+      "flamegraph?by=gem" => 'by must be one of method, line, file, got "gem".' }.each do |request, message|
+      it "is the answer to #{request}" do
+        expect_error(get("/#{request}"), 400, /\A#{Regexp.escape(message)}$/)
+      end
+    end
+
+    it "is the answer to what is not there" do
+      expect_error(get("/profile"), 404, /no "profile" here, but report, .*, heap, .* and cmdline/)
+    end
+
+    it "is the answer while no collector runs" do
+      collector.stop
+      expect_error(get("/heap"), 503, /No collector runs .* Start one by MemprofilerPprof\.start/)
+      expect(get("/heap")[1]).to include("retry-after" => "30")
+    end
+
+    it "is the answer to whoever is not permitted" do
+      endpoint = endpoint_of(authorize: ->(env) { env["HTTP_TOKEN"] == "x" })
+      %w[/ /heap /allocs /delta_heap /report /diff /flamegraph /cmdline /nothing].each do |path|
+        expect_error(get(path, app: endpoint), 403, /Not permitted/)
+      end
+      expect(get("/heap", app: endpoint, HTTP_TOKEN: "x").first).to eq(200)
+    end
+
+    it "is the answer when there are too many at a time" do
+      endpoint = endpoint_of(max_concurrent: 1)
+      first = Thread.new { get("/heap?seconds=1", app: endpoint) }
+      wait_until { first.stop? }
+      response = get("/heap", app: endpoint)
+      expect_error(response, 429, /max_concurrent/)
+      %w[/report /diff /flamegraph].each { |path| expect(get(path, app: endpoint).first).to eq(429) }
+      expect(response[1]).to include("retry-after" => "1")
+      expect(first.value.first).to eq(200)
+      expect(get("/heap", app: endpoint).first).to eq(200)
+    end
+
+    it "is the answer when others have all readers" do
+      7.times { collector.open_reader }
+      expect_error(get("/delta_heap"), 503, /a collector can have 8 readers/)
+    end
+
+    it "is the answer to other methods" do
+      expect_error(get("/heap", REQUEST_METHOD: "POST"), 405, /GET and HEAD/)
+    end
+  end
+
+  describe "HEAD" do
+    it "has the headers and makes no profile" do
+      flushes = collector.stats[:flushes]
+      status, headers, body = get("/heap?seconds=9", REQUEST_METHOD: "HEAD")
+      expect([status, headers["content-type"], body]).to eq([200, "application/octet-stream", ""])
+      expect(get("/heap?gc=x", REQUEST_METHOD: "HEAD").first).to eq(400)
+      expect(get("/diff", REQUEST_METHOD: "HEAD")).to match([200, include("content-type" => /html/), ""])
+      expect(collector.stats[:flushes]).to eq(flushes)
+    end
+  end
+
+  it "takes the collector that runs if none is given, but none that follows a single thread" do
+    collector.stop.flush
+    of_thread = new_collector(sample_rate: 1.0).start(only: :thread)
+    endpoint = endpoint_of(collector: nil)
+    expect(get("/heap", app: endpoint).first).to eq(503)
+    new_collector(sample_rate: 0.25).start
+    expect(get("/", app: endpoint)[2]).to include("at a rate of 0.25")
+    expect(of_thread.running?).to be(true)
+  end
+
+  it "takes the process's own collector before others" do
+    outcome = run_ruby(<<~RUBY)
+      require "ruby_memprofiler_pprof/rack"
+      new_collector(sample_rate: 0.25).start
+      MemprofilerPprof.start(sample_rate: 0.75)
+      endpoint = MemprofilerPprof::Rack::Endpoint.new(authorize: ->(_) { true })
+      request = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/" }
+      rates = -> { print endpoint.call(request).last.join[/rate of (\\S+)\\./, 1], " " }
+      rates.call
+      MemprofilerPprof.stop
+      rates.call
+    RUBY
+    expect(outcome.stdout).to eq("0.75 0.25 "), outcome.to_s
+  end
+
+  it "answers with Go's names on demand" do
+    body = Pprof.decode(get("/heap", app: endpoint_of(sample_type_names: :go)).last)
+    expect(body.type_names).to eq(%w[alloc_objects alloc_space inuse_objects inuse_space])
+    expect([body.period_type.type, body.period_type.unit]).to eq(%w[space bytes])
+    expect(get("/diff?debug=1&seconds=1", app: endpoint_of(sample_type_names: :go)).last).to include("\ninuse_space: ")
+  end
+
+  it "is not in the profiles itself" do
+    allocate(1)
+    3.times { get("/heap?debug=1") }
+    frames = Pprof.decode(collector.flush).samples.flat_map(&:names).uniq
+    expect(frames.grep(/(?:Rack::StackText|MemprofilerPprof::Profile)/)).to eq([])
+  end
+
+  it "has values that are never negative" do
+    allocate(10)
+    get("/delta_heap")
+    GC.start
+    expect(Pprof.decode(get("/delta_heap").last).samples.flat_map { |sample| sample.values.values }.min).to be >= 0
+  end
+
+  describe ".new" do
+    { { collector: 1 } => /collector must be a MemprofilerPprof::Collector, got 1/,
+      { max_seconds: 0 } => /max_seconds must be an Integer above 0, got 0/,
+      { max_concurrent: 7 } => /max_concurrent must be an Integer in 1\.\.6, got 7/,
+      { sample_type_names: :perl } => /sample_type_names must be :ruby, :go or nil, got :perl/ }.each do |options, text|
+      it "refuses #{options}" do
+        expect { endpoint_of(**options) }.to raise_error(ArgumentError, text)
+      end
+    end
+  end
+
+  context "with a real server" do
+    before { skip "Puma or Rack is not installed" unless HttpServer.available? }
+
+    # As people mount it, checked by Rack's own linter.
+    def serve(&)
+      app = Rack::URLMap.new("/debug/pprof" => Rack::Lint.new(endpoint), "/" => ->(_) { [200, {}, ["shop"]] })
+      HttpServer.serve(app, &)
+    end
+
+    it "is read by go tool pprof", :go do
+      kept = allocate(1000)
+      serve do |url|
+        result = Pprof::GoPprof.fetch("#{url}/debug/pprof/heap", "-top", "-focus=#allocate$", "-tagfocus=class=Thing")
+        expect(result.stdout).to match(/^Type: retained_size$.* 0\.04MB +\S+ +Class#new$/m), result.to_s
+        delta = Pprof::GoPprof.fetch("#{url}/debug/pprof/allocs", "-top", "-seconds=1")
+        expect(delta.stdout).to match(/Type: allocations_size\nTime: .*\nDuration: 1\.?\d*s/), delta.to_s
+      end
+      expect(kept.size).to eq(1000)
+    end
+
+    it "draws a flame graph in a browser" do
+      skip "Chromium is not installed" unless Browser.program
+
+      kept = allocate(1000)
+      serve do |url|
+        Browser.instance.open("#{url}/debug/pprof/flamegraph?by=line&value=retained_objects&app=1",
+                              hash: "search=endpoint_spec")
+        expect(Browser.instance.text("#summary")).to match(/retained objects \d/)
+        expect(Browser.instance.text("#matches")).to match(/% matched/)
+        expect(Browser.instance.errors.grep_v(/favicon/)).to eq([])
+      end
+      expect(kept.size).to eq(1000)
+    end
+
+    it "tells go tool pprof what is wrong", :go do
+      serve do |url|
+        result = Pprof::GoPprof.fetch("#{url}/debug/pprof/heep", "-top")
+        expect(result.stderr).to include('404 Not Found - There is no "heep" here')
+      end
+    end
+
+    it "can be scraped, and lets other requests through meanwhile" do
+      serve do |url|
+        scrape = Thread.new { HttpServer.get("#{url}/debug/pprof/delta_heap?seconds=1") }
+        sleep 0.2
+        began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        expect(HttpServer.get("#{url}/").body).to eq("shop")
+        expect(Process.clock_gettime(Process::CLOCK_MONOTONIC) - began).to be < 0.5
+        expect(Pprof.decode(scrape.value.body).duration_nanos).to be_positive
+        head = Net::HTTP.start(URI(url).host, URI(url).port) { |http| http.head("/debug/pprof/heap") }
+        expect([head.code, head.body]).to eq(["200", nil])
+        expect(HttpServer.get("#{url}/debug/pprof").body).to include('href="/debug/pprof/heap"')
+      end
+    end
+  end
+
+  it "can be mounted in Rails" do
+    outcome = run_ruby(<<~RUBY)
+      begin
+        require "action_controller"
+      rescue LoadError
+        exit 77
+      end
+      require "rack/mock"
+      require "ruby_memprofiler_pprof/rack"
+      new_collector.start
+      routes = ActionDispatch::Routing::RouteSet.new
+      routes.draw { mount MemprofilerPprof::Rack::Endpoint.new(authorize: ->(_) { true }) => "/debug/pprof" }
+      app = Rack::MockRequest.new(Rack::Lint.new(routes))
+      puts app.get("/debug/pprof").body[/href="[^"]*"/], app.get("/debug/pprof/heap?debug=1").body[/.*?:/],
+           app.get("/debug/pprof/heap").status
+    RUBY
+    skip "Rails is not installed" if outcome.status.exitstatus == 77
+    expect(outcome.stdout.split("\n")).to eq(['href="/debug/pprof/report"', "heap profile:", "200"]), outcome.to_s
+  end
+
+  it "can be mounted beside a Sinatra app" do
+    outcome = run_ruby(<<~RUBY)
+      begin
+        require "sinatra/base"
+      rescue LoadError
+        exit 77
+      end
+      require "rack/mock"
+      require "ruby_memprofiler_pprof/rack"
+      new_collector.start
+      shop = Sinatra.new { get("/") { "shop" } }
+      app = Rack::Builder.app do
+        map("/debug/pprof") { run MemprofilerPprof::Rack::Endpoint.new(authorize: ->(_) { true }) }
+        run shop
+      end
+      request = Rack::MockRequest.new(app)
+      puts request.get("/").body, request.get("/debug/pprof/heap").status
+    RUBY
+    skip "Sinatra is not installed" if outcome.status.exitstatus == 77
+    expect(outcome.stdout.split("\n")).to eq(%w[shop 200]), outcome.to_s
+  end
+end

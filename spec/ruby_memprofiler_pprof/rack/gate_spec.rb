@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/rack"
+
+RSpec.describe MemprofilerPprof::Rack::Gate do
+  subject(:gate) { described_class.new(1) }
+
+  # Runs the block while another thread is inside.
+  def while_occupied
+    entered = Queue.new
+    leave = Queue.new
+    thread = Thread.new { gate.enter { entered.push(true) && leave.pop } }
+    entered.pop
+    yield
+  ensure
+    leave.push(true)
+    thread.join
+  end
+
+  # What the block returns in a forked child.
+  def in_child
+    IO.popen("-") { |pipe| pipe ? pipe.read : print(yield) }
+  end
+
+  it "lets nobody in beyond its limit" do
+    while_occupied { expect(gate.enter { "inside" }).to be_nil }
+  end
+
+  it "is open again when someone has left, also by raising" do
+    expect { gate.enter { raise "no" } }.to raise_error("no")
+    expect(gate.enter { "inside" }).to eq("inside")
+  end
+
+  it "is open in a child that was forked while another thread was inside" do
+    while_occupied { expect(in_child { gate.enter { "inside" } }).to eq("inside") }
+  end
+
+  it "still counts the thread that forked" do
+    expect(gate.enter { in_child { [gate.enter { "inside" }].inspect } }).to eq("[nil]")
+  end
+end

@@ -1,0 +1,124 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/report"
+
+# script/bench_leaks tells how often it is right; here it is what single series are called.
+RSpec.describe MemprofilerPprof::Report::Leaks do
+  # A series in which the sites have these levels, in samples.
+  def snapshots(sites, major: ->(index) { index }, **options)
+    count = sites.values.first.size
+    Array.new(count) do |index|
+      lines = sites.transform_values { |levels| [0, levels[index] * 10] }
+      comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: major.call(index) }
+      MemprofilerPprof::Report::Snapshot.new(
+        Pprof::Maker.lines(lines, time: 1_000_000_000 + (index * 60), comments: comments, **options).profile
+      )
+    end
+  end
+
+  def verdicts(sites, **options)
+    described_class.new(snapshots(sites, **options)).findings.to_h { |each| [each.growth.site.name, each.verdict] }
+  end
+
+  def verdict(levels, **options)
+    verdicts({ "/app/a.rb:1" => levels }, **options).fetch("/app/a.rb:1")
+  end
+
+  let(:random) { Random.new(1) }
+  let(:leak) { Array.new(20) { |index| 30 + (8 * index) + random.rand(-3..3) } }
+
+  it "calls growing what grows to the end" do
+    expect(verdict(leak)).to eq(:growing)
+  end
+
+  it "calls settled what has grown and stopped" do
+    expect(verdict(Array.new(20) { |index| [index * 40, 200].min + random.rand(-3..3) })).to eq(:settled)
+  end
+
+  it "calls slowing what still grows, but less and less" do
+    expect(verdict(Array.new(40) { |index| (2000 * (1 - Math.exp(-index / 13.0))).round })).to eq(:slowing)
+  end
+
+  it "calls steady what goes up and down" do
+    expect(verdict(Array.new(20) { random.rand(50..500) })).to eq(:steady)
+    expect(verdict(Array.new(20) { |index| 20 + (50 * (index % 5)) })).to eq(:steady)
+  end
+
+  it "calls nothing growing in too short a series" do
+    expect(verdict(leak.first(7))).not_to eq(:growing)
+  end
+
+  it "says nothing of what rests on fewer than ten samples" do
+    expect(verdict(Array.new(20) { |index| index / 3 })).to eq(:unclear)
+  end
+
+  it "does not take for a leak what no major collection has proven" do
+    expect(verdict(leak, major: ->(_) { 3 })).to eq(:perhaps)
+  end
+
+  it "looks at what major collections have left only" do
+    # Nothing but old garbage: after each major collection there is no more than before.
+    levels = Array.new(24) { |index| 50 + (40 * (index % 8)) }
+    expect(verdict(levels, major: ->(index) { index / 8 })).to eq(:steady)
+  end
+
+  it "does not take for a leak what one major collection after a long time takes away" do
+    levels = Array.new(48) { |index| index < 25 || index == 47 ? 100 : 100 + (15 * (index - 24)) }
+    expect(verdict(levels, major: ->(index) { [0, 24, 47].count { |at| at <= index } })).to eq(:steady)
+  end
+
+  it "does not take for a leak what there was more of before" do
+    levels = Array.new(24) { |index| index < 6 ? 100 + (60 * index) : 100 + (15 * (index - 6)) }
+    expect(verdict(levels, major: ->(_) {})).to eq(:steady)
+  end
+
+  it "does not call settled what goes up and down by more than it has grown" do
+    expect(verdict(Array.new(20) { |index| index.zero? ? 20 : [60, 400][index % 2] })).to eq(:steady)
+  end
+
+  it "is less sure among many" do
+    levels = Array.new(20) { |index| 50 + (8 * index) + [-24, 18, 0, 30, -18][index % 5] }
+    busy = Array.new(100) { |index| ["/app/busy.rb:#{index + 1}", Array.new(20) { random.rand(50..120) }] }.to_h
+    expect(verdict(levels)).to eq(:growing)
+    expect(verdicts({ **busy, "/app/a.rb:1" => levels }).fetch("/app/a.rb:1")).to eq(:perhaps)
+  end
+
+  it "leaves out what comes after the last major collection" do
+    leaks = described_class.new(snapshots({ "/app/a.rb:1" => leak }, major: ->(index) { [index, 15].min }))
+    expect(leaks.cut).to eq(4)
+    expect(leaks.to_h).to include(profiles: 16, left_out: 4)
+  end
+
+  it "takes garbage that no collection has seen out of levels" do
+    young = snapshots({ "/app/a.rb:1" => leak }, age: 0)
+    expect(young.map { |snapshot| snapshot.objects("/app/a.rb:1") }).to all(eq(0))
+    expect(verdict(leak, age: 2)).to eq(:growing)
+  end
+
+  it "ranks what grows by bytes per second, and gives their interval" do
+    slow = leak.map { |level| level / 2 }
+    leaks = described_class.new(snapshots({ "/app/slow.rb:1" => slow, "/app/fast.rb:1" => leak }))
+    expect(leaks.growing.map { |finding| finding.growth.site.name }).to eq(%w[/app/fast.rb:1 /app/slow.rb:1])
+    rate, low, high = leaks.growing.first.growth.rate
+    # 8 samples of 10 objects of 100 bytes a minute.
+    expect(low..high).to cover(8000 / 60.0)
+    expect(rate).to be_within(10).percent_of(8000 / 60.0)
+  end
+
+  it "finds one among many" do
+    sites = Array.new(100) { |index| ["/app/busy.rb:#{index + 1}", Array.new(20) { random.rand(50..120) }] }.to_h
+    leaks = described_class.new(snapshots({ **sites, "/app/leak.rb:1" => leak }))
+    expect(leaks.growing.map { |finding| finding.growth.site.name }).to eq(["/app/leak.rb:1"])
+  end
+
+  it "refuses profiles of several processes" do
+    profile = Pprof::Maker.lines({ "/a.rb:1" => [0, 1] }, comments: { pid: 8 }).profile
+    other = MemprofilerPprof::Report::Snapshot.new(profile)
+    expect { described_class.new([*snapshots({ "/app/a.rb:1" => leak }), other]) }
+      .to raise_error(ArgumentError, /must be of one process/)
+  end
+
+  it "refuses a single profile" do
+    expect { described_class.new(snapshots({ "/app/a.rb:1" => [1] })) }.to raise_error(ArgumentError, /at least two/)
+  end
+end

@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/report"
+
+# What reports are made of. What people see of them is in cli/reports_spec.rb.
+RSpec.describe MemprofilerPprof::Report do
+  describe "Units" do
+    let(:units) { described_class.const_get(:Units) }
+
+    it "writes bytes with three digits" do
+      expect([0, 999, 1023, 1024, 11_776, 1_048_570, 5_000_000_000].map { |bytes| units.format(bytes, "bytes") })
+        .to eq(["0 B", "999 B", "1023 B", "1.00 KiB", "11.5 KiB", "1.00 MiB", "4.66 GiB"])
+    end
+
+    it "writes counts out up to a point" do
+      expect([7, 1234, 999_999, 1_234_567, 2e9].map { |count| units.format(count, "count") })
+        .to eq(["7", "1,234", "999,999", "1.23 M", "2.00 G"])
+    end
+
+    it "writes signs" do
+      expect([5, -5].map { |count| units.format(count, "count", signed: true) }).to eq(%w[+5 -5])
+    end
+
+    it "is never quite sure" do
+      expect([0.0, 0.5, 0.9999].map { |value| units.probability(value) }).to eq(["<0.1%", "50%", ">99.9%"])
+    end
+  end
+
+  describe "Statistics" do
+    let(:statistics) { described_class.const_get(:Statistics) }
+
+    # The reference values are from integrals of the densities, or exact.
+    it "knows the normal distribution" do
+      expect(statistics.normal_tail(1.96)).to be_within(1e-9).of(0.0249978951)
+    end
+
+    it "knows Student's distribution" do
+      expect([[2.0, 5], [-1.0, 5], [6.0, 30]].map { |value, degrees| statistics.student_tail(value, degrees) })
+        .to match([be_within(1e-8).of(0.05096974), be_within(1e-8).of(0.81839127), be_within(1e-10).of(6.97138e-7)])
+      expect(statistics.student_quantile(10)).to be_within(1e-6).of(2.228139)
+    end
+
+    it "knows how coins fall" do
+      expect([[8, 10], [10, 10], [0, 10], [600, 1000]].map { |heads, coins| statistics.coin_tail(heads, coins) })
+        .to match([be_within(1e-12).of(56 / 1024.0), 1 / 1024.0, 1.0, be_within(1e-14).of(1.364232e-10)])
+    end
+
+    it "corrects for having looked at many" do
+      expect(statistics.holm([0.01, 0.04, 0.03, 0.005]))
+        .to match([be_within(1e-12).of(0.03), be_within(1e-12).of(0.06), be_within(1e-12).of(0.06),
+                   be_within(1e-12).of(0.02)])
+    end
+  end
+
+  describe "Paths" do
+    def shorten(*files)
+      paths = described_class.const_get(:Paths).new(files)
+      files.map { |file| paths.shorten(file) }
+    end
+
+    it "shows files of gems by the gem" do
+      expect(shorten("/x/gems/rack-2.2.4/lib/rack.rb", "/x/bundler/gems/mine-0123abc/a.rb",
+                     "/usr/lib/ruby/3.1.0/set.rb", "/usr/lib/ruby/vendor_ruby/rack/x.rb"))
+        .to eq(["rack-2.2.4/lib/rack.rb", "mine-0123abc/a.rb", "set.rb", "rack/x.rb"])
+    end
+
+    it "leaves out the directory that all of the program's files are in" do
+      expect(shorten("/srv/app/7/lib/a.rb", "/srv/app/7/b.rb")).to eq(%w[lib/a.rb b.rb])
+    end
+
+    it "leaves out the current directory" do
+      expect(shorten("#{Dir.pwd}/a.rb", "/srv/b.rb")).to eq(%w[a.rb /srv/b.rb])
+    end
+  end
+
+  describe "Table" do
+    let(:table) do
+      described_class.const_get(:Table).new([["N", :right, nil], ["LESS", :right, 1], ["LEAST", :right, 2],
+                                             ["SITE", :left, nil]])
+                     .add(["1", "2", "3", ["/a/long/path/to/some/file.rb:12  Some::Where#deep", "file.rb:12"]])
+    end
+
+    def lines(width, color: false)
+      table.lines(described_class::Style.new(width, color))
+    end
+
+    it "shows all that there is room for" do
+      expect(lines(80))
+        .to eq(["N  LESS  LEAST  SITE", "1     2      3  /a/long/path/to/some/file.rb:12  Some::Where#deep"])
+    end
+
+    it "shortens the last column first" do
+      expect(lines(30)).to eq(["N  LESS  LEAST  SITE", "1     2      3  file.rb:12"])
+    end
+
+    it "leaves out what is most expendable" do
+      expect(lines(22)).to eq(["N  LESS  SITE", "1     2  file.rb:12"])
+    end
+
+    it "cuts the middle if nothing else helps" do
+      expect(lines(12)).to eq(["N  SITE", "1  fi...b:12"])
+    end
+
+    it "colours whole lines" do
+      expect(lines(80, color: true).first).to eq("\e[1mN  LESS  LEAST  SITE\e[0m")
+    end
+  end
+end

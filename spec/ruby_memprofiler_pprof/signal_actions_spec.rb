@@ -1,0 +1,159 @@
+# frozen_string_literal: true
+
+RSpec.describe MemprofilerPprof::SignalActions do
+  # Runs code with `actions`, which puts the names of what it does into the Queue `done`.
+  def stdout_of(code, timeout: 20)
+    outcome = run_ruby(<<~RUBY, timeout: timeout)
+      done = Queue.new
+      actions = MemprofilerPprof::SignalActions.new { |action| done << action }
+      #{code}
+    RUBY
+    expect(outcome).to have_attributes(success?: true, stderr: ""), outcome.to_s
+    outcome.stdout
+  end
+
+  it "do their thing at their signal, in a thread" do
+    expect(stdout_of(<<~RUBY)).to eq("dumpfalse")
+      threads = Queue.new
+      actions = MemprofilerPprof::SignalActions.new { |action| threads << Thread.current; done << action }
+      actions.install(:dump, "USR2")
+      Process.kill(:USR2, Process.pid)
+      print done.pop, threads.pop == Thread.main
+    RUBY
+  end
+
+  it "can take locks that the program holds" do
+    expect(stdout_of(<<~RUBY)).to eq("done")
+      lock = Mutex.new
+      actions = MemprofilerPprof::SignalActions.new { |_| lock.synchronize { done << "done" } }
+      actions.install(:dump, "USR2")
+      lock.synchronize { Process.kill(:USR2, Process.pid); sleep 0.1 }
+      print done.pop
+    RUBY
+  end
+
+  it "call the handler that was there before" do
+    expect(stdout_of(<<~RUBY)).to eq("dump#{Signal.list["USR2"]}")
+      numbers = Queue.new
+      trap("USR2") { |number| numbers << number }
+      actions.install(:dump, "USR2")
+      Process.kill(:USR2, Process.pid)
+      print done.pop, numbers.pop
+    RUBY
+  end
+
+  it "give way to a handler that the program installs later" do
+    expect(stdout_of(<<~RUBY)).to eq("later0")
+      actions.install(:dump, "USR2")
+      later = Queue.new
+      trap("USR2") { later << "later" }
+      Process.kill(:USR2, Process.pid)
+      print later.pop
+      sleep 0.2
+      print done.size
+    RUBY
+  end
+
+  it "are called by a later handler that calls the one before it" do
+    expect(stdout_of(<<~RUBY)).to eq("dump")
+      actions.install(:dump, "USR2")
+      before = trap("USR2") { before.call }
+      Process.kill(:USR2, Process.pid)
+      print done.pop
+    RUBY
+  end
+
+  it "can share a signal" do
+    expect(stdout_of(<<~RUBY)).to eq("[:dump, :toggle]")
+      actions.install(:dump, "USR2")
+      actions.install(:toggle, "USR2")
+      Process.kill(:USR2, Process.pid)
+      print Array.new(2) { done.pop }.sort
+    RUBY
+  end
+
+  it "change their signal" do
+    expect(stdout_of(<<~RUBY)).to eq("dump0")
+      actions.install(:dump, "WINCH")
+      actions.install(:dump, "URG")
+      Process.kill(:WINCH, Process.pid)
+      sleep 0.1
+      Process.kill(:URG, Process.pid)
+      print done.pop
+      sleep 0.2
+      print done.size
+    RUBY
+  end
+
+  it "leave a signal as they found it" do
+    expect(stdout_of(<<~RUBY)).to eq("SYSTEM_DEFAULT true")
+      trap("USR2", own = proc { nil })
+      %w[URG USR2].each do |signal|
+        actions.install(:dump, signal)
+        actions.install(:toggle, signal)
+        actions.install(:dump, nil)
+        actions.install(:toggle, nil)
+      end
+      print trap("URG", "IGNORE"), " ", trap("USR2", "IGNORE").equal?(own)
+    RUBY
+  end
+
+  it "leave a signal to the handler that the program has installed since" do
+    expect(stdout_of(<<~RUBY)).to eq("true")
+      actions.install(:dump, "USR2")
+      trap("USR2", later = proc { nil })
+      actions.install(:dump, nil)
+      print trap("USR2", "IGNORE").equal?(later)
+    RUBY
+  end
+
+  it "are done once, however often they were installed" do
+    expect(stdout_of(<<~RUBY)).to eq("1")
+      again = -> { [nil, "USR2"].each { |signal| actions.install(:dump, signal) } }
+      2.times { again.call }
+      # Goes on calling a handler that is none any more.
+      before = trap("USR2") { before.call }
+      2.times { again.call }
+      Process.kill(:USR2, Process.pid)
+      sleep 0.2
+      print done.size
+    RUBY
+  end
+
+  it "are not lost by a fork" do
+    expect(stdout_of(<<~RUBY)).to eq("dump")
+      actions.install(:dump, "USR2")
+      Process.wait(fork { Process.kill(:USR2, Process.pid); print done.pop })
+    RUBY
+  end
+
+  it "are done one after another, and not all of a flood" do
+    expect(stdout_of(<<~RUBY)).to eq("1 true")
+      busy = most = count = 0
+      go = Queue.new
+      actions = MemprofilerPprof::SignalActions.new do |_|
+        busy += 1
+        most = [most, busy].max
+        go.pop
+        count += 1
+        busy -= 1
+      end
+      actions.install(:dump, "USR2")
+      100.times { Process.kill(:USR2, Process.pid); sleep 0.001 }
+      100.times { go << 1 }
+      sleep 0.3
+      print most, " ", count.between?(1, 8)
+    RUBY
+  end
+
+  it "say what went wrong, and leave the program alone" do
+    outcome = run_ruby(<<~RUBY)
+      actions = MemprofilerPprof::SignalActions.new { |_| raise "no luck" }
+      actions.install(:dump, "USR2")
+      Process.kill(:USR2, Process.pid)
+      sleep 0.3
+      print "on"
+    RUBY
+    expect(outcome).to have_attributes(stdout: "on", stderr: /\AERROR .*cannot dump: no luck \(RuntimeError\)\n\z/)
+  end
+end

@@ -1,0 +1,304 @@
+# frozen_string_literal: true
+
+require "socket"
+require "stringio"
+require "tmpdir"
+require "ruby_memprofiler_pprof/socket_server"
+
+RSpec.describe MemprofilerPprof::SocketServer do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  let(:profiler) { MemprofilerPprof::DefaultProfiler.new({}) }
+
+  after { profiler.stop }
+
+  def serve(socket: "a.sock", **options)
+    profiler.start(socket: socket, sample_rate: 1, **options)
+  end
+
+  # What there is to read until the other side hangs up.
+  def ask(text, path: "a.sock")
+    UNIXSocket.open(path) do |socket|
+      socket.write(text)
+      socket.read
+    end
+  end
+
+  def get(target, path: "a.sock")
+    ask("GET #{target} HTTP/1.1\r\nHost: x\r\n\r\n", path: path)
+  end
+
+  def profile(target = "/heap")
+    MemprofilerPprof::Profile.load(StringIO.new(get(target).split("\r\n\r\n", 2).last))
+  end
+
+  def total(profile, type)
+    profile.tag(class: "Thing").total(type).value
+  end
+
+  describe "the profiles" do
+    before { stub_const("Thing", Class.new) }
+
+    it "have what is alive" do
+      serve
+      kept = Array.new(7) { Thing.new }
+      expect(total(profile, :retained_objects)).to eq(kept.size)
+    end
+
+    it "have the allocations of some seconds, and the flushers miss none" do
+      serve
+      kept = Array.new(7) { Thing.new }
+      asked = Thread.new { profile("/heap?seconds=1") }
+      wait_until { Thread.list.any? { |thread| thread.name.to_s.include?("socket") && thread.stop? } }
+      sleep 0.3
+      kept += Array.new(5) { Thing.new }
+      expect([total(asked.value, :allocations), asked.value.duration.round]).to eq([5, 1])
+      expect(total(profiler.collector.flush.profile, :allocations)).to eq(kept.size)
+    end
+
+    it "do not have what serving them allocates" do
+      serve
+      2.times { profile }
+      files = profile.samples.flat_map { |sample| sample.stack.map(&:file) }
+      expect(files.grep(%r{pprof/socket_server(/|\.rb)})).to eq([])
+    end
+
+    it "are made without a garbage collection, though files are made with one" do
+      serve(gc: true)
+      profile
+      # Ruby starts none of its own, but does so when told to.
+      GC.disable
+      expect { profile }.not_to(change { GC.stat(:major_gc_count) })
+    ensure
+      GC.enable
+    end
+  end
+
+  describe "an answer" do
+    before { serve }
+
+    {
+      "GET /nope HTTP/1.0\r\n\r\n" => %r{\AHTTP/1.0 404 .*There is only /heap here}m,
+      "GET /heap?seconds=61 HTTP/1.0\r\n\r\n" => %r{\AHTTP/1.0 400 .*from 1 to 60, got "61"}m,
+      "GET /heap?seconds=x HTTP/1.0\r\n\r\n" => %r{\AHTTP/1.0 400 },
+      "POST /heap HTTP/1.0\r\n\r\n" => %r{\AHTTP/1.0 405 },
+      "\xFF\0\r\n\r\n" => %r{\AHTTP/1.0 405 },
+      "\r\n\r\n" => %r{\AHTTP/1.0 405 },
+      "GET /#{"x" * 10_000}" => %r{\AHTTP/1.0 400 .*too long}m
+    }.each do |request, answer|
+      it "to #{request[0, 30].inspect} says what is wrong" do
+        expect(ask(request)).to match(answer)
+      end
+    end
+
+    it "says that the profiler does not run" do
+      profiler.toggle
+      expect(get("/heap")).to match(/\AHTTP.1.0 503 .*does not run in process #{Process.pid}/m)
+    end
+  end
+
+  describe "clients" do
+    before { serve }
+
+    it "that say nothing, or half of it, are sent away" do
+      stub_const("#{described_class}::Exchange::PATIENCE", 0.1)
+      expect([ask(""), ask("GET /he")]).to eq(["", ""])
+    end
+
+    it "that do not read are sent away" do
+      stub_const("#{described_class}::Exchange::PATIENCE", 0.1)
+      allow(profiler.collector).to receive(:flush).and_return(instance_double(MemprofilerPprof::ProfileData,
+                                                                              pprof_data: "x" * 10_000_000))
+      UNIXSocket.open("a.sock") do |socket|
+        socket.write("GET /heap HTTP/1.0\r\n\r\n")
+        sleep 0.5
+        expect(socket.read.bytesize).to be < 10_000_000
+      end
+    end
+
+    it "that leave take their reader along" do
+      6.times do
+        UNIXSocket.open("a.sock") { |socket| socket.write("GET /heap?seconds=60 HTTP/1.0\r\n\r\n") }
+      end
+      wait_until { (get("/heap?seconds=1") || "").start_with?("HTTP/1.0 200") }
+      readers = Array.new(7) { profiler.collector.open_reader }
+      expect(readers.size).to eq(7)
+    end
+
+    it "beyond the fourth wait" do
+      sockets = Array.new(4) { UNIXSocket.new("a.sock") }
+      asked = Thread.new { get("/heap") }
+      expect(asked.join(0.3)).to be_nil
+      sockets.shift.close
+      expect(asked.value).to start_with("HTTP/1.0 200")
+    ensure
+      sockets.each(&:close)
+    end
+
+    it "are not kept waiting by one that is slow" do
+      UNIXSocket.open("a.sock") { expect(get("/heap")).to start_with("HTTP/1.0 200") }
+    end
+  end
+
+  describe "the socket" do
+    it "is for its owner only" do
+      serve
+      expect(File.stat("a.sock").then { |stat| [stat.socket?, stat.mode & 0o777] }).to eq([true, 0o600])
+    end
+
+    it "takes the place of one to which nobody listens" do
+      UNIXServer.new("a.sock").close
+      serve
+      expect(get("/heap")).to start_with("HTTP/1.0 200")
+    end
+
+    it "takes not that of one to which somebody listens, and is not noticed there" do
+      server = UNIXServer.new("a.sock")
+      expect { serve }.to output(/no socket .*a\.sock: Address already in use/).to_stderr
+      expect([profiler.running?, server.accept_nonblock(exception: false)]).to eq([true, :wait_readable])
+    ensure
+      server.close
+    end
+
+    it "takes not that of a file, nor of a link" do
+      File.write("a.sock", "mine")
+      File.symlink("gone", "b.sock")
+      expect { serve }.to output(/no socket .*: File exists/).to_stderr
+      expect { serve(socket: "b.sock") }.to output(/no socket .*: File exists/).to_stderr
+      expect([File.read("a.sock"), File.readlink("b.sock")]).to eq(%w[mine gone])
+    end
+
+    it "has a name that is not too long" do
+      expect { serve(socket: "a" * 200) }.to output(/no socket .*: too long unix socket path/).to_stderr
+      expect(profiler).to be_running
+    end
+
+    it "needs a directory" do
+      expect { serve(socket: "none/a.sock") }.to output(/no socket .*: No such file or directory/).to_stderr
+    end
+
+    it "is removed by a stop, and there again after a start" do
+      serve
+      profiler.stop
+      expect(File.exist?("a.sock")).to be(false)
+      serve
+      expect(get("/heap")).to start_with("HTTP/1.0 200")
+    end
+
+    it "is removed by a stop that has to leave a client's thread behind" do
+      busy = Queue.new
+      gate = Queue.new
+      exchange = instance_double(described_class::Exchange)
+      allow(described_class::Exchange).to receive(:new).and_return(exchange)
+      allow(exchange).to receive(:call) do
+        busy << true
+        sleep
+      ensure
+        gate.pop
+      end
+      serve
+      UNIXSocket.open("a.sock") do
+        busy.pop
+        expect(Thread.new { profiler.stop }.join(15)).not_to be_nil
+      end
+      expect(File.exist?("a.sock")).to be(false)
+    ensure
+      gate << true
+    end
+
+    it "is not removed if it is another's by now" do
+      serve
+      File.unlink("a.sock")
+      server = UNIXServer.new("a.sock")
+      profiler.stop
+      expect(File.exist?("a.sock")).to be(true)
+    ensure
+      server.close
+    end
+
+    it "moves with the setting" do
+      profiler.configure { |config| config.socket = "a.sock" }
+      profiler.start
+      profiler.configure { |config| config.socket = "b.sock" }
+      expect(Dir.children(".")).to eq(["b.sock"])
+    end
+  end
+
+  describe "a process" do
+    let(:start) { "MemprofilerPprof.start(socket: ARGV.first)\n" }
+    let(:sockets) { Dir["*.sock"] }
+
+    # Asks from the outside, and returns the process's id as the profile tells it.
+    let(:asking) { <<~RUBY }
+      require "socket"; require "stringio"
+      def served_by(path)
+        body = UNIXSocket.open(path) { |s| s.write("GET /heap HTTP/1.0\\r\\n\\r\\n"); s.read }.split("\\r\\n\\r\\n", 2).last
+        MemprofilerPprof::Profile.load(StringIO.new(body)).comments.find { |it| it.start_with?("pid=") }[4..].to_i
+      rescue SystemCallError => e
+        e.class
+      end
+    RUBY
+
+    def run(code, path = "a.sock")
+      run_ruby("#{asking}#{start}#{code}", args: [path]).tap { |outcome| expect(outcome.stderr).to eq("") }.stdout
+    end
+
+    it "removes its socket at exit" do
+      run("")
+      expect(sockets).to eq([])
+    end
+
+    it "removes it when it is told to end" do
+      run("trap('TERM') { exit }; Process.kill(:TERM, $$); sleep")
+      expect(sockets).to eq([])
+    end
+
+    it "goes on to serve when it forks, and its child does not" do
+      expect(run(<<~RUBY)).to eq("[true, true]true")
+        child = fork { sleep 1.5 }
+        before = served_by("a.sock") == $$
+        sleep 1.2
+        print [before, served_by("a.sock") == $$].inspect
+        Process.wait(child)
+        print File.exist?("a.sock")
+      RUBY
+      expect(sockets).to eq([])
+    end
+
+    it "leaves nothing open in a child that outlives it" do
+      run(<<~RUBY)
+        reader, writer = IO.pipe
+        fork { reader.close; STDOUT.reopen(File::NULL); STDERR.reopen(File::NULL); writer.close; sleep 3 }
+        writer.close
+        reader.read
+        Process.kill(:KILL, $$)
+      RUBY
+      expect { UNIXSocket.new("a.sock") }.to raise_error(Errno::ECONNREFUSED)
+    end
+
+    it "has a child with a socket of its own if the name has the pid" do
+      expect(run(<<~'RUBY', "%{pid}.sock")).to eq("true")
+        reader, writer = IO.pipe
+        child = fork { writer.close; reader.read }
+        reader.close
+        sleep 0.01 until File.socket?("#{child}.sock") && served_by("#{child}.sock") != Errno::ECONNREFUSED
+        print [child, $$].map { |pid| served_by("#{pid}.sock") } == [child, $$]
+        writer.close
+        Process.wait(child)
+      RUBY
+      expect(sockets).to eq([])
+    end
+
+    it "serves when it has become a daemon" do
+      expect(run(<<~'RUBY', File.join(Dir.pwd, "a.sock"))).to eq("")
+        Process.daemon
+        path = ARGV.first
+        100.times { served_by(path) == $$ ? break : sleep(0.05) }
+        File.write(File.join(File.dirname(path), "pid"), (served_by(path) == $$).to_s)
+      RUBY
+      wait_until { File.size?("pid") }
+      expect(File.read("pid")).to eq("true")
+      wait_until { sockets.empty? }
+    end
+  end
+end

@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+RSpec.describe "The rake tasks" do
+  describe "in a Rails app", :rails do
+    it "are described" do
+      names = rake("-T", "memprofiler").stdout.scan(/^rake memprofiler:(\w+)/).flatten
+      expect(names).to match_array(%w[boot diff flamegraph leaks record report])
+    end
+
+    describe "memprofiler:record" do
+      it "profiles the tasks after it, as the app is configured" do
+        configure("config.sample_rate = 1; config.pattern = 'mine/%{pid}.pprof'")
+        outcome = rake("memprofiler:record", "fill")
+        expect(profiles("mine").map { |path| jars(path, "class") }).to eq([{ "Jar" => 100 }]), outcome.to_s
+      end
+
+      it "takes an interval" do
+        File.write("#{app}/Rakefile", "task(slow: :environment) { sleep 0.5 }", mode: "a")
+        outcome = rake("memprofiler:record[0.1]", "slow")
+        expect(profiles.size).to be >= 3, outcome.to_s
+      end
+
+      it "refuses what is no interval" do
+        expect(rake("memprofiler:record[x]").stderr).to include('interval must be a number of seconds, got "x"')
+      end
+    end
+
+    describe "memprofiler:boot" do
+      it "tells what booting the app retains, by gem" do
+        outcome = rake("memprofiler:boot", timeout: 120)
+        rows = outcome.stdout.scan(/^ *([\d.]+) MB +[\d.]+% +([\d.]+) MB +[\d.]+%  (\S+)$/)
+        expect(rows.first.values_at(0, 2)).to eq([outcome.stdout[/^([\d.]+) MB are retained/, 1], "app"]), outcome.to_s
+        expect(rows.map(&:last)).to include("railties", "activesupport", "actionpack")
+      end
+
+      it "names the profile, which is the only one" do
+        configure("config.enabled = true")
+        outcome = rake("memprofiler:boot", timeout: 120)
+        expect(outcome.stdout).to end_with("All of it: #{profiles.first}\n"), outcome.to_s
+        expect(profiles.size).to eq(1)
+      end
+
+      it "fails if the app does not boot" do
+        configure("raise 'no such luck'")
+        outcome = rake("memprofiler:boot")
+        expect(outcome.stderr).to include("no such luck", "the app did not boot in a process of its own")
+        expect(outcome).not_to be_success
+      end
+    end
+  end
+
+  describe "outside of Rails" do
+    def rake(*arguments)
+      code = 'load "ruby_memprofiler_pprof/tasks.rb"'
+      run_command(RbConfig.ruby, *load_path_options, "-rrake", "-S", "rake", "-f", "/dev/null", "-E", code, *arguments)
+    end
+
+    %w[report diff leaks flamegraph].each do |command|
+      it "memprofiler:#{command} is the command #{command}, with its arguments and exit status" do
+        by_rake = rake("memprofiler:#{command}[/no/such.pprof,/nor/such.pprof]")
+        executable = File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof")
+        by_command = run_command(RbConfig.ruby, *load_path_options, executable, command, "/no/such.pprof",
+                                 "/nor/such.pprof")
+        expect([by_rake.stdout, by_rake.stderr, by_rake.status.exitstatus])
+          .to eq([by_command.stdout, by_command.stderr, by_command.status.exitstatus])
+        expect(by_rake).not_to be_success
+      end
+    end
+  end
+end

@@ -1,0 +1,69 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/testing"
+
+RSpec.describe MemprofilerPprof::Testing do
+  include_context "with the testing engine"
+
+  it "saves profiles by a pattern" do
+    described_class.profile_pattern = File.join(directory, "%{pid}.pprof")
+    path = described_class.save(new_collector.profile { 1 })
+    expect(path).to eq(File.join(directory, "#{Process.pid}.pprof"))
+    expect(Pprof.decode(File.binread(path)).samples).to eq([])
+  end
+
+  it "never writes over a profile" do
+    profile = new_collector.profile { 1 }
+    expect(Array.new(2) { File.basename(described_class.save(profile)) }).to eq(%w[saved.pprof saved-1.pprof])
+  end
+
+  it "refuses a wrong pattern, and keeps the one it has" do
+    expect { described_class.profile_pattern = "%{what}" }.to raise_error(ArgumentError, /unknown key "what"/)
+    expect(described_class.profile_pattern).to end_with("saved.pprof")
+  end
+
+  it "makes collectors with further options" do
+    described_class.collector_options = { max_frames: 1 }
+    measurement = described_class::Measurement.take { [+"x"].map(&:dup) }
+    names = measurement.samples(:allocate).flat_map(&:frames).map(&:name)
+    expect(names).to include("(truncated)")
+  end
+
+  it "refuses wrong options" do
+    expect { described_class.collector_options = { max_frames: 0 } }.to raise_error(ArgumentError, /max_frames/)
+  end
+
+  describe "the README" do
+    let(:session) do
+      <<~RUBY
+        class Session
+          def self.parse(text) = new(text.split("=").last).close
+          def initialize(name) = @name = name.dup
+          def close = nil
+        end
+      RUBY
+    end
+
+    # The first example of a section, without its first line.
+    def example(heading)
+      text = File.read(File.expand_path("../../README.md", __dir__))
+      text[/^### #{heading}\n.*?^```ruby\nrequire "[^"]*"\n(.*?)^```$/m, 1]
+    end
+
+    it "has an example for RSpec that works" do
+      expect(run_rspec(session + example("RSpec")).stdout).to include("3 examples, 0 failures")
+    end
+
+    it "has an example for Minitest that works" do
+      skip "the gem minitest cannot be loaded" unless run_ruby("require 'minitest'").success?
+
+      expect(run_minitest(session + example("Minitest")).stdout)
+        .to include("2 runs, 3 assertions, 0 failures, 0 errors")
+    end
+
+    it "has the default pattern" do
+      expect(File.read(File.expand_path("../../README.md", __dir__)))
+        .to include("profile_pattern = #{described_class::DEFAULT_PROFILE_PATTERN.inspect}\n")
+    end
+  end
+end

@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+RSpec.describe MemprofilerPprof::Collector, "thread_names" do
+  before do
+    stub_const("Marker", Class.new)
+    stub_const("KEPT", [])
+  end
+
+  def keep(count = 1) = count.times { KEPT << Marker.new }
+
+  def in_thread(name, &block)
+    Thread.new do
+      Thread.current.name = name
+      block.call
+    end.join
+  end
+
+  # How many live Markers each set of labels has.
+  def counts(profile)
+    markers = profile.samples.select { |sample| sample.labels["class"] == "Marker" }
+    markers.group_by { |sample| sample.labels.except("class") }
+           .transform_values { |samples| samples.sum { |sample| sample[:retained_objects] } }
+  end
+
+  it "are labels of what a thread allocates" do
+    profile = profile_of(thread_names: true) do
+      in_thread("one") { keep 1 }
+      in_thread("two") { keep 2 }
+    end
+    expect(counts(profile)).to eq({ "thread" => "one" } => 1, { "thread" => "two" } => 2)
+  end
+
+  it "call the main thread main" do
+    expect(counts(profile_of(thread_names: true) { keep 3 })).to eq({ "thread" => "main" } => 3)
+  end
+
+  it "are left out where a thread has none" do
+    expect(counts(profile_of(thread_names: true) { in_thread(nil) { keep 3 } })).to eq({} => 3)
+  end
+
+  it "are left out unless asked for" do
+    expect(counts(profile_of { in_thread("one") { keep 3 } })).to eq({} => 3)
+  end
+
+  it "go with the labels of the program" do
+    profile = profile_of(thread_names: true) do
+      in_thread("one") { MemprofilerPprof.with_labels(a: 1) { keep 2 } }
+    end
+    expect(counts(profile)).to eq({ "thread" => "one", "a" => "1" } => 2)
+  end
+
+  it "do without the labels of the program" do
+    profile = profile_of(thread_names: true, labels: false) do
+      in_thread("one") { MemprofilerPprof.with_labels(a: 1) { keep 2 } }
+    end
+    expect(counts(profile)).to eq({ "thread" => "one" } => 2)
+  end
+
+  it "give way to a label of the program with the same key" do
+    profile = profile_of(thread_names: true) do
+      in_thread("one") { MemprofilerPprof.with_labels(thread: "mine") { keep 2 } }
+    end
+    expect(counts(profile)).to eq({ "thread" => "mine" } => 2)
+  end
+
+  it "stay on what outlives the thread" do
+    collector = new_collector(sample_rate: 1.0, thread_names: true).start
+    in_thread("gone") { keep 3 }
+    profiles = Array.new(3) do
+      GC.start
+      Pprof.decode(collector.flush)
+    end
+    expect(profiles.map { |profile| counts(profile) }).to all(eq({ { "thread" => "gone" } => 3 }))
+  end
+
+  it "are those of the threads that fibers run in" do
+    profile = profile_of(thread_names: true) do
+      in_thread("one") { Fiber.new { keep 2 }.resume }
+    end
+    expect(counts(profile)).to eq({ "thread" => "one" } => 2)
+  end
+
+  it "are told apart where a thread takes the memory of one that has ended" do
+    profile = profile_of(thread_names: true) do
+      100.times { |number| in_thread("thread #{number}") { keep } }
+    end
+    expect(counts(profile)).to eq(Array.new(100) { |number| [{ "thread" => "thread #{number}" }, 1] }.to_h)
+  end
+
+  it "are on truncated stacks" do
+    deeper = ->(depth) { depth.zero? ? keep : deeper.call(depth - 1) }
+    profile = profile_of(max_frames: 10, thread_names: true) { in_thread("one") { deeper.call(50) } }
+    expect(counts(profile)).to eq({ "thread" => "one" } => 1)
+  end
+
+  it "keep their stacks' frames the same" do
+    profile = profile_of(thread_names: true) { %w[one two].each { |name| in_thread(name) { keep } } }
+    markers = profile.samples.select { |sample| sample.labels["class"] == "Marker" }
+    expect(markers.map(&:frames).uniq.size).to eq(1)
+  end
+
+  %i[profile_frames backtrace_locations].each do |method|
+    it "are on stacks read by #{method}" do
+      profile = profile_of(bt_method: method, thread_names: true) { in_thread("one") { 3.times { keep } } }
+      expect(counts(profile)).to eq({ "thread" => "one" } => 3)
+    end
+  end
+
+  it "keep a thread alive no longer than to the next flush" do
+    collector = new_collector(sample_rate: 1.0, thread_names: true).start
+    ids = Array.new(20) { |number| Thread.new { keep }.tap { |thread| thread.name = number.to_s }.join.object_id }
+    2.times do
+      collector.flush
+      GC.start
+    end
+    alive = ObjectSpace.each_object(Thread).count { |thread| ids.include?(thread.object_id) }
+    expect(alive).to be <= 1
+  end
+end

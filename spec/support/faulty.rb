@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+
+# Runs Ruby code with the library that `rake compile:faults` makes, in which faults can be provoked; its folder is in
+# the environment's SPEC_FAULTS. See ext/ruby_memprofiler_pprof/src/faults/api.rs.
+module Faulty
+  FOLDER = ENV["SPEC_FAULTS"].to_s
+
+  module_function
+
+  # @param code [String] has `new_collector` and `faults`
+  # @return [SubprocessHelpers::Outcome]
+  def run_faulty(code, **keywords)
+    prelude = "-r#{SubprocessHelpers::PRELUDE}"
+    run_command(RbConfig.ruby, "-I#{FOLDER}", *load_path_options, prelude, "-e", <<~RUBY, **keywords)
+      def faults = MemprofilerPprof::Faults
+      #{code}
+    RUBY
+  end
+
+  # What the code prints, once it has ended well.
+  # @return [Array<String>] lines
+  def printed_by(code, **keywords)
+    outcome = run_faulty(code, **keywords)
+    raise outcome.to_s unless outcome.success?
+
+    outcome.stdout.lines(chomp: true)
+  end
+end
+
+RSpec.configure do |config|
+  config.include Faulty, :faults
+  config.before(:each, :faults) { skip "run by rake spec:faults" if Faulty::FOLDER.empty? }
+end

@@ -1,0 +1,30 @@
+# frozen_string_literal: true
+
+# SPEC_GC=compact moves objects in each major collection, in the suite and in its subprocesses. SPEC_GC=stress collects
+# garbage at each allocation while a collector's method runs. A collection at each allocation of all that the suite does
+# would take days.
+case ENV["SPEC_GC"].to_s
+when "" then nil
+when "compact"
+  # Not while files are loaded: rbs's parser remembers where its classes lie.
+  compact = proc { GC.auto_compact = true }
+  defined?(RSpec) ? RSpec.configure { |config| config.before(:suite, &compact) } : compact.call
+when "stress"
+  running = 0
+  MemprofilerPprof::Collector.prepend(
+    Module.new do
+      %i[start stop flush stats].each do |name|
+        define_method(name) do |**options|
+          running += 1
+          GC.stress = true
+          super(**options)
+        ensure
+          # Others may be in a method on other threads.
+          running -= 1
+          GC.stress = running.positive?
+        end
+      end
+    end
+  )
+else raise ArgumentError, "SPEC_GC may be compact or stress, got #{ENV["SPEC_GC"].inspect}"
+end
