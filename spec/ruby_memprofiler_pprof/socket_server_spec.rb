@@ -226,7 +226,6 @@ RSpec.describe MemprofilerPprof::SocketServer do
 
   describe "a process" do
     let(:start) { "MemprofilerPprof.start(socket: ARGV.first)\n" }
-    let(:sockets) { Dir["*.sock"] }
 
     # Asks from the outside, and returns the process's id as the profile tells it.
     let(:asking) { <<~RUBY }
@@ -238,6 +237,10 @@ RSpec.describe MemprofilerPprof::SocketServer do
         e.class
       end
     RUBY
+
+    def sockets
+      Dir["*.sock"]
+    end
 
     def run(code, path = "a.sock")
       run_ruby("#{asking}#{start}#{code}", args: [path]).tap { |outcome| expect(outcome.stderr).to eq("") }.stdout
