@@ -194,6 +194,23 @@ RSpec.describe MemprofilerPprof::Collector, "#flush" do
     expect(allocated(profile)).to eq(1000)
   end
 
+  it "takes nothing for retained that returned calls left on the machine stack" do
+    outcome = run_ruby(<<~RUBY)
+      class Marker; end
+      def deep(levels, &work) = levels.zero? ? work.call : [levels - 1].each { |fewer| deep(fewer, &work) }
+
+      profiles = Array.new(40) do |levels|
+        collector = new_collector(sample_rate: 1.0).start
+        deep(levels) { Array.new(20) { Marker.new }.sort_by(&:object_id) }
+        collector.stop
+        collector.flush(gc: true).profile
+      end
+      markers = proc { |type| profiles.count { |it| it.tag(class: "Marker").total(type).value == 20 } }
+      print [markers[:allocations], markers[:retained_objects]].inspect
+    RUBY
+    expect(outcome.stdout).to eq("[40, 0]"), outcome.to_s
+  end
+
   it "goes on from where it was when started again after stop" do
     collector
     kept = [Marker.new]

@@ -30,13 +30,6 @@ module MemprofilerPprof
       # The forms of an answer.
       FORMATS = %w[html text pprof].freeze
 
-      # The GC takes whatever lies on the machine's stack for references. What the program's calls have left there is
-      # overwritten by calls that leave nothing of the program's.
-      OVERWRITE_STACK = lambda do |depth|
-        [depth - 1].each { |less| [less].map { OVERWRITE_STACK.call(less) } } if depth.positive?
-      end
-      private_constant :OVERWRITE_STACK
-
       # @param app [#call] what is behind
       # @param authorize [#call, nil] as for {Endpoint#initialize}
       # @param parameter [String, nil] the query parameter that asks for a profile; nil is none
@@ -97,7 +90,6 @@ module MemprofilerPprof
       def answer(env, format)
         collector = Collector.new(**@collector_options)
         outcome = run(collector, env)
-        OVERWRITE_STACK.call(50)
         profile = collector.flush(gc: true)
         MemprofilerPprof.without_profiling do
           next Response.profile("request", profile.pprof_data) if format == "pprof"

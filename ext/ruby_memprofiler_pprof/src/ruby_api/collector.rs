@@ -7,7 +7,7 @@ use super::profile_data::ProfileData;
 use super::settle_class;
 use crate::collector::mute::Mute;
 use crate::collector::{Collector, Only, Phase, walker};
-use crate::vm::{quirks::Quirks, ractor, threads, waiters};
+use crate::vm::{machine_stack, quirks::Quirks, ractor, threads, waiters};
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
 use magnus::value::Opaque;
@@ -207,6 +207,13 @@ fn before_ractor(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<bool, Error> {
 }
 
 fn flush(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
+    machine_stack::overwrite_remains();
+    take_profile(ruby, this, arguments)
+}
+
+/// Not inlined: what its frame leaves uninitialised was overwritten.
+#[inline(never)]
+fn take_profile(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
     let mute = Mute::new(threads::current_context());
     let keywords = scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords;
     let options = mute.lift(|| flush_options(ruby, Some(&this), keywords))?;

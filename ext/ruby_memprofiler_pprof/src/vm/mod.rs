@@ -10,6 +10,7 @@ pub mod iseq;
 pub mod keeper;
 pub mod labels;
 pub mod layout;
+pub mod machine_stack;
 pub mod marks;
 pub mod memsize;
 pub mod names;
