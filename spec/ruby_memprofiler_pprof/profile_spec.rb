@@ -95,10 +95,14 @@ RSpec.describe MemprofilerPprof::Profile do
 
     it "refuses a bomb without unpacking it" do
       bomb = Zlib.gzip("\0" * 50_000_000)
-      before = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
-      expect { described_class.load(bomb, max_bytes: 1000) }
-        .to raise_error(MemprofilerPprof::ProfileError, /has more than 1000 bytes when decompressed/)
-      expect(Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - before).to be < 0.05
+      # A garbage collection may come into one of them.
+      times = Array.new(5) do
+        before = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+        expect { described_class.load(bomb, max_bytes: 1000) }
+          .to raise_error(MemprofilerPprof::ProfileError, /has more than 1000 bytes when decompressed/)
+        Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - before
+      end
+      expect(times.min).to be < 0.02
     end
 
     it "reads no more of a file than it may" do

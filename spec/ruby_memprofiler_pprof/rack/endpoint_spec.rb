@@ -436,11 +436,10 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint do
 
     it "can be scraped, and lets other requests through meanwhile" do
       serve do |url|
-        scrape = Thread.new { HttpServer.get("#{url}/debug/pprof/delta_heap?seconds=1") }
+        scrape = Thread.new { HttpServer.get("#{url}/debug/pprof/delta_heap?seconds=2") }
         sleep 0.2
-        began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         expect(HttpServer.get("#{url}/").body).to eq("shop")
-        expect(Process.clock_gettime(Process::CLOCK_MONOTONIC) - began).to be < 0.5
+        expect(scrape).to be_alive
         expect(Pprof.decode(scrape.value.body).duration_nanos).to be_positive
         head = Net::HTTP.start(URI(url).host, URI(url).port) { |http| http.head("/debug/pprof/heap") }
         expect([head.code, head.body]).to eq(["200", nil])
