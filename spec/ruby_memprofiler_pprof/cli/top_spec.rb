@@ -215,7 +215,7 @@ RSpec.describe "ruby_memprofiler_pprof top" do
     end
 
     it "scrolls" do
-      start("60.times { |i| Object.const_set(\"K%02d\" % i, Class.new).new }\n#{program}")
+      start("KINDS = Array.new(60) { |i| Object.const_set(\"K%02d\" % i, Class.new).new }\n#{program}")
       open_top
       wait_for(/1-\d+ of (\d+) by class/)
       terminal.press("NPage")
