@@ -145,14 +145,22 @@ RSpec.describe "ruby_memprofiler_pprof top" do
       [].tap do |requests|
         servers << Thread.new do
           loop do
-            client = server.accept
-            requests << client.readpartial(99)
-            client.write("HTTP/1.0 200 OK\r\nContent-Length: #{profile.bytesize}\r\n\r\n".b << profile)
-            client.close
+            server.accept.then { |client| requests << request(client, profile) }
             sleep 0.2
           end
         end
       end
+    end
+
+    def request(client, answer)
+      client.readpartial(99).tap do
+        client.write("HTTP/1.0 200 OK\r\nContent-Length: #{answer.bytesize}\r\n\r\n".b << answer)
+      rescue Errno::EPIPE
+        # The client has left.
+        nil
+      end
+    ensure
+      client.close
     end
 
     let(:servers) { [] }
