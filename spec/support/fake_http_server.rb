@@ -53,9 +53,9 @@ class FakeHttpServer
   end
 
   def read(socket)
-    verb, target, = socket.gets.split
+    verb, target, = socket.readline.split
     headers = {}
-    while (line = socket.gets.chomp) != ""
+    while (line = socket.readline.chomp) != ""
       name, value = line.split(": ", 2)
       headers[name.downcase] = value
     end
