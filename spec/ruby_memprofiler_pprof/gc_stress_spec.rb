@@ -7,8 +7,8 @@ RSpec.describe MemprofilerPprof::Collector, "under GC.stress" do
 
   # What the code puts into `result`. In it `stressed` runs a block under GC.stress, `keep` allocates ten Markers and as
   # much garbage, and `count` tells of Markers in profiles.
-  def result_of(code, **options)
-    outcome = run_ruby(<<~RUBY, options: ["-W:no-experimental", "-r#{reader}"], **options)
+  def result_of(code, timeout: 180)
+    outcome = run_ruby(<<~RUBY, options: ["-W:no-experimental", "-r#{reader}"], timeout: timeout)
       class Marker
         def initialize = @text = "text \#{object_id}"
       end
