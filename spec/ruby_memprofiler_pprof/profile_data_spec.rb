@@ -134,12 +134,20 @@ RSpec.describe MemprofilerPprof::ProfileData do
     end
   end
 
+  # The profile, and how many collections there were in which time.
+  def flush_after_collecting
+    # Nothing is left to be swept then.
+    GC.start
+    before = [GC.count, GC.total_time]
+    data = collector.flush(gc: true, yield_gvl: false, proactively_yield_gvl: false)
+    [data, GC.count - before.first, GC.total_time - before.last]
+  end
+
   it "leaves garbage collection out of the CPU time for which the GVL was held" do
     collector
     @kept = allocate(100_000)
-    before = GC.total_time
-    data = collector.flush(gc: true, yield_gvl: false, proactively_yield_gvl: false)
-    collecting = GC.total_time - before
+    # A second one, when the flush has ended, is not within the time for which it held the GVL.
+    data, _, collecting = Array.new(10) { flush_after_collecting }.find { |_, collections| collections == 1 }
     expect(collecting).to be > 1_000_000
     expect(data.longest_gvl_hold_cpu_nsecs).to be_between(1, data.longest_gvl_hold_nsecs - collecting)
   end
