@@ -1,7 +1,6 @@
 //! What returned calls leave on the machine stack.
 
 use std::hint::black_box;
-use std::mem::MaybeUninit;
 
 /// In bytes: more than the frames of a flush take up to the garbage collection. The VM leaves 16 KB to whom it calls.
 const DEPTH: usize = 8 << 10;
@@ -11,6 +10,5 @@ const DEPTH: usize = 8 << 10;
 /// survive, and be called retained.
 #[inline(never)]
 pub fn overwrite_remains() {
-    let mut remains = MaybeUninit::<[u8; DEPTH]>::uninit();
-    black_box(remains.write([0; DEPTH]));
+    black_box(&mut [0_u8; DEPTH]);
 }
