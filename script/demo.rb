@@ -13,7 +13,7 @@ Dir.chdir(File.expand_path("..", __dir__))
 SHOP = File.expand_path("spec/apps/shop")
 LEAK = { file: "app/services/product_card_cache.rb", source: "@cards[key] ||=" }.freeze
 OUTPUT = "tmp/demo"
-VISITORS = 75
+VISITORS = 40
 
 # Puma with the app. Only the gem's wrapper brings the profiler in.
 class Server

@@ -29,7 +29,7 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
     end
 
     it "writes profiles while it runs" do
-      profile_ruby("sleep 0.5; exit!", INTERVAL: "0.1")
+      profile_ruby("sleep 0.01 until Dir['tmp/profiles/*.pprof'].size > 1; exit!", INTERVAL: "0.1")
       expect(profiles.size).to be > 1
     end
 

@@ -86,21 +86,25 @@ RSpec.describe "README" do
   end
 
   describe "on Rails", :rails do
-    it "sets the profiler up" do
+    before(:context) do
       configure("")
       File.write("#{app}/config/initializers/memprofiler_pprof.rb", examples("### Rails").first)
-      outcome = in_app("print MemprofilerPprof.config.interval, ' ', MemprofilerPprof.running?")
-      expect(outcome.stdout).to start_with("300 true")
+      @answers = ask({ setup: "[MemprofilerPprof.config.interval, MemprofilerPprof.running?]", failures: <<~RUBY })
+        $told = []
+        Errors = Class.new { def report(error, handled:) = $told.push(error.message, handled) }
+        Rails.define_singleton_method(:error) { Errors.new }
+        #{examples("### Rails")[1]}
+        ActiveSupport::Notifications.instrument("flush_failed.memprofiler_pprof", exception_object: IOError.new("full"))
+        $told
+      RUBY
+    end
+
+    it "sets the profiler up" do
+      expect(@answers[:setup]).to eq([300, true]), @answers.to_s
     end
 
     it "reports failures" do
-      code = <<~RUBY
-        Errors = Class.new { def report(error, handled:) = print(error.message, handled) }
-        Rails.define_singleton_method(:error) { Errors.new }
-        #{examples("### Rails")[1]}
-        ActiveSupport::Notifications.instrument("flush_failed.memprofiler_pprof", exception_object: IOError.new("full "))
-      RUBY
-      expect(in_app(code).stdout).to eq("full true")
+      expect(@answers[:failures]).to eq(["full", true]), @answers.to_s
     end
   end
 

@@ -3,7 +3,7 @@
 require "fileutils"
 require "tmpdir"
 
-RSpec.describe MemprofilerPprof do
+RSpec.describe MemprofilerPprof, :liveness, :moving do
   it "is also called as the gem is" do
     expect(RubyMemprofilerPprof).to be(described_class)
   end

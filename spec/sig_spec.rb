@@ -9,67 +9,11 @@ require "ruby_memprofiler_pprof/report"
 require "ruby_memprofiler_pprof/rspec"
 require "ruby_memprofiler_pprof/sidekiq"
 
-%w[rbs ruby_memprofiler_pprof/minitest].each do |feature|
-  require feature
+begin
+  require "ruby_memprofiler_pprof/minitest"
 rescue LoadError
   # The examples say so.
   nil
-end
-
-# What is in sig/.
-module Signatures
-  DIRECTORY = File.expand_path("../sig", __dir__)
-
-  module_function
-
-  def environment
-    @environment ||= begin
-      loader = RBS::EnvironmentLoader.new
-      loader.add(path: Pathname(DIRECTORY))
-      RBS::Environment.from_loader(loader).resolve_type_names
-    end
-  end
-
-  def name(text)
-    *namespace, last = text.split("::").map(&:to_sym)
-    RBS::TypeName.new(name: last, namespace: RBS::Namespace.new(path: namespace, absolute: true))
-  end
-
-  def modules
-    environment.class_decls.keys.map { |name| name.to_s.delete_prefix("::") }.grep(/\AMemprofilerPprof\b/)
-  end
-
-  def constants(type)
-    environment.constant_decls.keys.select { |name| name.namespace == name(type).to_namespace }.map(&:name)
-  end
-
-  # Those of a class itself, not of what it inherits from, by name.
-  def instance_methods(type)
-    own(type, builder.build_instance(name(type)))
-  end
-
-  def singleton_methods(type)
-    own(type, builder.build_singleton(name(type))).except(:new)
-  end
-
-  # The numbers of positional arguments, and the names of keywords.
-  def parameters(signature)
-    function = signature.method_types.first.type
-    [function.required_positionals.size + function.trailing_positionals.size, function.optional_positionals.size,
-     function.rest_positionals ? 1 : 0, function.required_keywords.keys.sort, function.optional_keywords.keys.sort]
-  end
-
-  def keywords(type, method)
-    parameters(instance_methods(type).fetch(method)).last
-  end
-
-  def builder
-    @builder ||= RBS::DefinitionBuilder.new(env: environment)
-  end
-
-  def own(type, definition)
-    definition.methods.select { |_, signature| signature.defined_in == name(type) }
-  end
 end
 
 # What there really is.
@@ -131,14 +75,11 @@ module RealMethods
   end
 end
 
-RSpec.describe "The signatures" do
+RSpec.describe "The signatures", :own_process do
   before do
-    skip "the gem rbs is not installed" unless defined?(RBS)
+    skip "the gem rbs is not installed" unless UsableGems.include?("rbs")
     skip "the gem minitest cannot be loaded" unless defined?(MemprofilerPprof::Minitest)
   end
-
-  # Parsed before any example runs: rbs's parser remembers where its classes lie, and some examples compact the heap.
-  Signatures.environment if defined?(RBS)
 
   # Have no signatures: see `@api private` in the code.
   rack = %w[Access Drain Drain::Sink FlamegraphPage Gate IndexPage PageQuery Query Query::Invalid ReportPage
@@ -146,13 +87,15 @@ RSpec.describe "The signatures" do
             SummaryPage SummaryText]
          .map { |name| "Rack::#{name}" }
   pyroscope = %w[Client Client::Answer Series].map { |name| "Pyroscope::#{name}" }
-  testing = %w[RSpec::ExampleChecks RSpec::Joint RSpec::Ranking Testing::Argument Testing::Growth Testing::LeakCheck
-               Testing::Limit Testing::Measurement Testing::Report Testing::Sample Testing::Selection]
-  report = %w[Counts LeaksText Newborn Paths SiteText Statistics Table Table::Column Trend Units]
+  testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
+               Testing::LeakCheck Testing::Limit Testing::Measurement Testing::Report Testing::Sample
+               Testing::Selection]
+  report = %w[Births Counts LeaksText PathShortener SiteText Statistics Table Table::Column Trend Units]
            .map { |name| "Report::#{name}" }
-  socket = %w[Exchange Exchange::Gone Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
-  internal = (%w[AtomicFile Atfork::Hooks Configuration::Settable Configuration::Types DefaultProfiler OwnLabels
-                 PeriodicThread Profile::Source RactorGuard RunningFlushers SignalActions SocketServer] +
+  socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
+  internal = (%w[Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable Configuration::Types
+                 DefaultProfiler OwnLabels PeriodicThread Profile::Source RactorGuard RunningFlushers SignalActions
+                 SocketServer] +
               rack + pyroscope + report + socket + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process looks at it.
@@ -161,12 +104,12 @@ RSpec.describe "The signatures" do
   def expect_equal_parameters(signatures, methods)
     # The others are written in Rust.
     methods = methods.select { |_, method| method.source_location && method.owner.is_a?(Module) }
-    expect(methods.to_h { |name, _| [name, Signatures.parameters(signatures.fetch(name))] })
+    expect(methods.to_h { |name, _| [name, signatures.fetch(name)] })
       .to eq(methods.transform_values { |method| RealMethods.parameters(method) })
   end
 
   it "are valid" do
-    outcome = run_command(RbConfig.ruby, Gem.bin_path("rbs", "rbs"), "-I", Signatures::DIRECTORY, "validate")
+    outcome = run_command(RbConfig.ruby, Gem.bin_path("rbs", "rbs"), "-I", Signatures::FILES, "validate")
     expect(outcome).to be_success, outcome.to_s
   end
 
@@ -219,7 +162,6 @@ RSpec.describe "The signatures" do
   end
 
   it "have the module by the gem's own name, too" do
-    entry = Signatures.environment.constant_decls.fetch(Signatures.name("RubyMemprofilerPprof"))
-    expect(entry.decl.type.to_s).to eq("singleton(::MemprofilerPprof)")
+    expect(Signatures.type_of("RubyMemprofilerPprof")).to eq("singleton(::MemprofilerPprof)")
   end
 end

@@ -27,9 +27,9 @@ RSpec.describe "The workflows" do
   end
 
   it "run tasks that there are" do
-    tasks = commands.join("\n").scan(%r{(?:bundle exec rake|script/test) (.+)}).flat_map { |line,| line.split }.uniq
+    tasks = commands.join("\n").scan(/bundle exec rake (.+)/).flat_map { |line,| line.split }.uniq
     known = run_command(RbConfig.ruby, "-S", "rake", "--silent", "--all", "--tasks", chdir: root).stdout
-    expect(tasks).to include("compile", "spec", "spec:yjit")
+    expect(tasks).to include("compile", "spec")
     expect(tasks - known.scan(/^rake (\S+)/).flatten).to eq([])
   end
 

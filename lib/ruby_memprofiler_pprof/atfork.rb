@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
 require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
@@ -12,7 +13,7 @@ module MemprofilerPprof
     # When a block can be called: in the process that is about to fork, then in the parent and in the child.
     STAGES = %i[prepare parent child].freeze
 
-    # A block that was registered, and the way to take it out again.
+    # A block that was registered, and can be removed again.
     class Handler
       # @return [Symbol] one of {STAGES}
       attr_reader :stage
@@ -30,14 +31,14 @@ module MemprofilerPprof
         block.call
       end
 
-      # Forgets the block: it is not called any more. Doing so twice is harmless.
+      # Removes the block: it is not called any more. Doing so twice is harmless.
       # @return [void]
       def remove!
         Atfork.remove(self)
       end
     end
 
-    # What sees the forks. Kernel#fork and popen all end in `_fork`; `daemon` does not. Both answer 0 in the child, and
+    # Intercepts forks. Kernel#fork and popen all end in `_fork`; `daemon` does not. Both return 0 in the child, and
     # the parent of a daemon never comes back.
     # @api private
     module Hooks
@@ -67,10 +68,8 @@ module MemprofilerPprof
       #   handler.remove!
       def at_fork(stage = :prepare, &block)
         raise ArgumentError, "at_fork needs a block" unless block
-        unless STAGES.include?(stage)
-          raise ArgumentError, "stage must be one of #{STAGES.map(&:inspect).join(", ")}, got #{stage.inspect}"
-        end
 
+        Argument.one_of(:stage, stage, STAGES)
         Handler.new(stage, block).tap { |handler| replace { |handlers| handlers + [handler] } }
       end
 
@@ -79,7 +78,7 @@ module MemprofilerPprof
         @handlers
       end
 
-      # Takes a handler out.
+      # Removes a handler.
       # @api private
       def remove(handler)
         replace { |handlers| handlers.reject { |other| other.equal?(handler) } }
@@ -92,14 +91,14 @@ module MemprofilerPprof
         begin
           pid = yield
         ensure
-          # Also when forking failed: whatever :prepare took hold of has to be let go.
+          # Also when the fork failed: what :prepare blocks have acquired (a lock, say) has to be released.
           run(:parent) unless pid&.zero?
         end
         run(:child) if pid.zero?
         pid
       end
 
-      # Comes before `_fork` and `daemon`; more than once is harmless.
+      # Prepends the hooks to `_fork` and `daemon`. Doing so twice is harmless.
       # @api private
       def install
         Process.singleton_class.prepend(Hooks)

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 module MemprofilerPprof
-  # Writes files so that nobody ever sees half of one under its name.
+  # Writes files atomically: a file appears under its name only when it is complete.
   # @api private
   module AtomicFile
     # O_EXCL and O_NOFOLLOW: where others may write, no file or link that they put there beforehand is used.
     FLAGS = File::WRONLY | File::CREAT | File::EXCL | File::NOFOLLOW | File::BINARY
-    # A profile tells the names of the program's classes and files: for its owner only.
+    # Profiles contain the names of the program's classes and files, so only their owner may read them.
     MODE = 0o600
     DIRECTORY_MODE = 0o700
-    # What a number that makes a name unique is put in front of.
+    # The extension of a name; a number that makes the name unique goes before it.
     EXTENSION = /(?:\.pb)?\.[^.]*\z/
     private_constant :FLAGS, :MODE, :DIRECTORY_MODE, :EXTENSION
 
@@ -26,16 +26,16 @@ module MemprofilerPprof
         with_temporary(path, bytes) { |temporary| names(path).find { |name| publish(temporary, name) } }
       end
 
-      # Writes a file, in place of the one that is there.
+      # Writes a file, replacing one that exists.
       #
       # @param path [String, #to_path]
       # @param bytes [String]
       # @return [void]
-      # @raise [SystemCallError] when it cannot be written; what was there is as it was
+      # @raise [SystemCallError] when it cannot be written; an existing file is left as it was
       def write(path, bytes)
         path = File.path(path)
         if File.exist?(path) && !planted?(path)
-          # A link stays one, and what is no file (/dev/stdout, a pipe) cannot be replaced but written to.
+          # A symbolic link is kept: its target is replaced. Devices and pipes (/dev/stdout) can only be written to.
           path = File.realpath(path)
           return File.binwrite(path, bytes) unless File.file?(path)
         end
@@ -44,8 +44,8 @@ module MemprofilerPprof
 
       private
 
-      # Whether somebody else may have put a link or pipe there, in a directory such as /tmp: then it is not used but
-      # replaced, or the system refuses that. The kernel's rule for links (fs.protected_symlinks) where it has one.
+      # Whether another user may have planted a link or pipe there, in a directory such as /tmp. It must not be
+      # followed, so it is replaced, which the system may refuse. This is the rule of Linux's fs.protected_symlinks.
       def planted?(path)
         directory = File.stat(File.dirname(path))
         return false unless directory.sticky? && directory.world_writable?
@@ -53,7 +53,7 @@ module MemprofilerPprof
         ![Process.euid, directory.uid].include?(File.lstat(path).uid)
       end
 
-      # The parents of a directory may have other uses: they get the mode that the umask says.
+      # Parents of the directory may have other uses, so their mode is left to the umask.
       def make_directory(path, mode = 0o777)
         return if File.directory?(path)
 
@@ -61,15 +61,15 @@ module MemprofilerPprof
         make_directory(parent) unless parent == path
         Dir.mkdir(path, mode)
       rescue Errno::EEXIST
-        # Another thread or process was faster, or there is a file in the way.
+        # Another thread or process has just made it, or there is a file of this name.
         raise unless File.directory?(path)
       end
 
-      # Yields the name of a file with these bytes in the same directory, where renaming is atomic.
+      # Yields the name of a temporary file with these bytes, in the same directory so that renaming it is atomic.
       def with_temporary(path, bytes)
         temporary = File.join(File.dirname(path), ".memprofiler-#{Random.urandom(8).unpack1("H*")}.tmp")
         File.open(temporary, FLAGS, MODE) do |file|
-          # Whatever the default encodings.
+          # No transcoding, whatever the default encodings are.
           file.binmode
           # Unbuffered: a buffer that a forked child inherits would be written by both.
           file.sync = true
@@ -103,7 +103,7 @@ module MemprofilerPprof
       def remove(path)
         File.unlink(path)
       rescue SystemCallError
-        # It was renamed, or never came into being.
+        # It was renamed, or could not be created.
         nil
       end
     end

@@ -6,7 +6,7 @@ module MemprofilerPprof
   # What `ruby_memprofiler_pprof run CMD` makes every Ruby of CMD require first: starts the profiler of this process as
   # the environment says (see {Configuration}). It writes files at an interval, and the last one at exit.
   #
-  # The program comes first. Whatever goes wrong here is told on stderr, and the program runs without a profile.
+  # The program comes first: whatever goes wrong here is reported on stderr, and the program runs without a profile.
   module Autostart
     class << self
       # @return [Collector, nil] what samples this process
@@ -17,7 +17,7 @@ module MemprofilerPprof
         MemprofilerPprof.flusher if @collector
       end
 
-      # Starts both, once.
+      # Starts the collector and the flusher, once.
       #
       # @return [Boolean] whether this process is being profiled, or may be from its signal on
       def start
@@ -38,7 +38,7 @@ module MemprofilerPprof
         StderrLogger.error("not profiling: #{error.message} (#{error.class})")
         MemprofilerPprof.stop if MemprofilerPprof.respond_to?(:stop)
       rescue StandardError
-        # It was not started, or stopping fails for the same reason.
+        # It was not started, or cannot be stopped for the same reason.
         nil
       end
     end

@@ -5,11 +5,11 @@ require "ruby_memprofiler_pprof/extension"
 
 # A sampling heap profiler: which call paths allocated the objects that are alive now, as gzipped pprof.
 #
-# {Collector} samples, {Collector#flush} answers with a {ProfileData}; {FileFlusher} does so periodically.
+# {Collector} samples, {Collector#flush} returns a {ProfileData}; {FileFlusher} does so periodically.
 #
 # @!method self.collectors
 #   All collectors that run, or were stopped and not flushed since. A collector among them is kept alive, as a running
-#   Thread is. They belong to the main Ractor: in other ones there are none.
+#   Thread is. They belong to the main Ractor; any other one gets an empty Array.
 #   @return [Array<Collector>]
 # @!method self.without_profiling
 #   Calls the block; what this thread or fiber allocates meanwhile is in no collector's profiles.
@@ -28,7 +28,7 @@ require "ruby_memprofiler_pprof/extension"
 #   @return [Hash{Symbol => String}] the labels in force in this fiber, frozen
 module MemprofilerPprof
   # @!parse
-  #   # What all errors of this gem are.
+  #   # The superclass of all errors of this gem.
   #   class Error < StandardError; end
   #   # A flush of a collector that was never started.
   #   class NotStartedError < Error; end
@@ -36,7 +36,7 @@ module MemprofilerPprof
   #   class ProfileError < Error; end
   #   # A start off the main Ractor, or beside another one where this Ruby would crash.
   #   class RactorError < Error; end
-  #   # A bug of this gem, found by itself: the collector is off for good.
+  #   # A bug of this gem, which it has detected itself: the collector is off for good.
   #   class InternalError < Error; end
 end
 
@@ -54,7 +54,7 @@ require "ruby_memprofiler_pprof/file_flusher"
 require "ruby_memprofiler_pprof/configuration"
 require "ruby_memprofiler_pprof/module_api"
 
-# Before any flusher of the child starts again: that is why the collectors come first.
+# Registered before the flushers' handler, so that a child's collectors are ready when its flushers start again.
 MemprofilerPprof::Atfork.at_fork(:child) do
   MemprofilerPprof.forget_threads
   MemprofilerPprof.collectors.each(&:after_fork)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
 require "ruby_memprofiler_pprof/periodic_thread"
 require "ruby_memprofiler_pprof/running_flushers"
 require "ruby_memprofiler_pprof/stderr_logger"
@@ -24,9 +25,9 @@ module MemprofilerPprof
   class BlockFlusher
     # What a failing flush or block may raise without ending the flusher.
     SURVIVABLE = [StandardError, ScriptError, NoMemoryError, SystemStackError].freeze
-    # Seconds that a process which exits waits for a flush under way.
-    EXIT_PATIENCE = 15
-    private_constant :SURVIVABLE, :EXIT_PATIENCE
+    # How many seconds an exiting process waits for a flush in progress.
+    EXIT_TIMEOUT = 15
+    private_constant :SURVIVABLE, :EXIT_TIMEOUT
 
     # @return [Collector]
     attr_reader :collector
@@ -44,19 +45,21 @@ module MemprofilerPprof
     #   `sample_type_names`
     # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
     def initialize(collector, interval: 30, logger: nil, on_flush: nil, priority: nil, **flush_options)
-      @collector = collector
-      expect(:collector, collector, "a MemprofilerPprof::Collector") { collector.respond_to?(:flush) }
-      @interval = positive(interval)
+      @collector = Argument.check(:collector, collector, "a MemprofilerPprof::Collector", TypeError) do
+        collector.respond_to?(:flush)
+      end
+      @interval = Argument.seconds(:interval, interval)
       @logger = logger || StderrLogger
-      @on_flush = on_flush
-      expect(:on_flush, on_flush, "nil or something to call") { on_flush.nil? || on_flush.respond_to?(:call) }
-      expect(:priority, priority, "nil or an Integer") { priority.nil? || priority.is_a?(Integer) }
+      @on_flush = Argument.check(:on_flush, on_flush, "nil or something to call", TypeError) do
+        on_flush.nil? || on_flush.respond_to?(:call)
+      end
+      Argument.check(:priority, priority, "nil or an Integer", TypeError) { priority.nil? || priority.is_a?(Integer) }
       Collector.check_flush_options(**flush_options)
       @flush_options = flush_options
       @thread = PeriodicThread.new(interval, name: "ruby_memprofiler_pprof flusher", priority: priority) { flush }
     end
 
-    # Starts the thread. Harmless if it runs; starts it anew if somebody killed it.
+    # Starts the thread. Harmless if it runs; starts a new one if it was killed.
     # @return [self]
     def start!
       @thread.start
@@ -117,7 +120,7 @@ module MemprofilerPprof
       @thread.alive?
     end
 
-    # Goes on in a forked child.
+    # Restarts the thread in a forked child.
     # @api private
     def after_fork
       @thread.after_fork
@@ -125,19 +128,19 @@ module MemprofilerPprof
       log(:error, "no thread in the forked process: #{e.message}")
     end
 
-    # Stops at the process's exit, which a flush that hangs must not prevent.
+    # Stops when the process exits, which a flush that hangs must not prevent.
     # @api private
     def finish
       RunningFlushers.remove(self)
-      case @thread.stop(EXIT_PATIENCE)
+      case @thread.stop(EXIT_TIMEOUT)
       when :ended then flush
-      when :hangs then log(:error, "no last flush: one did not end within #{EXIT_PATIENCE} s of the process's exit")
+      when :hangs then log(:error, "no last flush: one did not end within #{EXIT_TIMEOUT} s of the process's exit")
       end
     end
 
     private
 
-    # What is done with a profile; a subclass does something else.
+    # What is done with a profile. Subclasses override this.
     def deliver(profile)
       @on_flush&.call(profile)
     end
@@ -152,7 +155,7 @@ module MemprofilerPprof
       failed(e, "flushing failed: #{e.class}: #{e.message} (#{e.backtrace&.first})")
     end
 
-    # What is done when a profile is lost; a subclass does something more.
+    # What is done when a profile is lost. Subclasses extend this.
     def failed(_error, message)
       log(:error, message)
     end
@@ -166,17 +169,6 @@ module MemprofilerPprof
       @logger.public_send(severity, "#{self.class}: #{message}")
     rescue *SURVIVABLE
       nil
-    end
-
-    def expect(name, value, allowed)
-      raise TypeError, "#{name} must be #{allowed}, got #{value.inspect}" unless yield
-    end
-
-    def positive(interval)
-      expect(:interval, interval, "a number of seconds") { interval.is_a?(Numeric) && interval.real? }
-      return interval if interval.positive? && interval.to_f.finite?
-
-      raise ArgumentError, "interval must be a finite number of seconds above 0, got #{interval.inspect}"
     end
   end
 end

@@ -11,10 +11,10 @@ module MemprofilerPprof
   class CLI
     # In the order in which the help has them.
     COMMANDS = %w[run top report diff leaks flamegraph doctor version help].freeze
-    # The exit status for a command line that makes no sense.
+    # The exit status for a wrong command line.
     USAGE_ERROR = 2
 
-    # Ends a command: what to say on stderr, and the exit status.
+    # Ends a command, with a message for stderr and an exit status.
     class Failure < StandardError
       attr_reader :status
 
@@ -46,7 +46,7 @@ module MemprofilerPprof
 
       private
 
-      # Not the spelling checker, which finds nothing near to words as short as these.
+      # Not DidYouMean::SpellChecker, which finds no match for words as short as these.
       def nearest(name)
         return unless defined?(DidYouMean::Levenshtein)
 
@@ -56,7 +56,7 @@ module MemprofilerPprof
     end
 
     # @param program [String] its name
-    # @param command [String, nil] the command that it stands for, if it stands for one
+    # @param command [String, nil] the only command that the program has, if it is not to take a command's name
     def initialize(program: "ruby_memprofiler_pprof", command: nil)
       @program = program
       @command = command
@@ -73,7 +73,7 @@ module MemprofilerPprof
       warn "#{@program}: #{e.message}"
       e.status
     rescue Errno::EPIPE
-      # The reader has seen enough.
+      # The reader, such as `head`, has closed the pipe.
       0
     end
 

@@ -10,21 +10,21 @@ module MemprofilerPprof
   #   @param sample_rate [Numeric] the fraction of allocations to sample, 0.0..1.0
   #   @param max_heap_samples [Integer] the most live samples to keep, from 1. Past it every other sample is dropped and
   #     the rate halved, which keeps the estimates unbiased; the rate climbs back when few live samples are left
-  #   @param track_allocations [Boolean] whether profiles tell allocations since the last flush, too
+  #   @param track_allocations [Boolean] whether profiles contain the allocations since the last flush, too
   #   @param bt_method [Symbol] `:cfp` walks the VM's frames, `:profile_frames` asks `rb_profile_frames`,
   #     `:backtrace_locations` is slow and there for comparison
   #   @param liveness [Symbol] how deaths are noticed: `:freeobj` by the hook that the GC calls for each object that it
   #     frees, `:mark_bits` by asking at the end of each mark phase, `:auto` by whatever is best on this Ruby. A change
-  #     holds from the next start after a flush of the stopped collector. What is used, {#stats} tell
+  #     holds from the next start after a flush of the stopped collector. {#stats} says which one is used
   #   @param max_frames [Integer] deeper stacks lose their outermost frames, `(truncated)` stands in their place
   #   @param max_stack_bytes [Integer] about how much memory stored stacks may take, from 1 MiB. Past it, allocations of
-  #     dead objects are told under `(stack not kept)`, and live samples are thinned if need be
+  #     dead objects are reported under `(stack not kept)`, and live samples are thinned if need be
   #   @param object_class [Boolean] whether samples carry the label `class`
   #   @param object_age [Boolean] whether samples carry the numeric label `gc_age`: garbage collections survived
   #   @param labels [Boolean] whether samples carry the labels of {MemprofilerPprof.with_labels}
   #   @param thread_names [Boolean] whether samples carry a label `thread`: the name that the thread which allocated has
   #     at the next flush. The main thread is called `main` unless it has another; a nameless thread gives no label, and
-  #     a label of the program's with this key goes before.
+  #     a label of the program's with this key takes precedence.
   #   @param sample_type_names [Symbol] `:ruby`, or `:go` for servers that know only Go's names
   #   @param pretty_backtraces [Boolean] whether methods are called `Foo#bar` rather than `bar`
   #   @param seed [Integer, nil] makes the choice of samples reproducible
@@ -37,7 +37,7 @@ module MemprofilerPprof
   #   @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
   #   @raise [RactorError] off the main Ractor, or where this Ruby's own bugs forbid it
   # @!method stop
-  #   Ends sampling. Deaths are followed until the next flush, which tells what is alive then.
+  #   Ends sampling. Deaths are followed until the next flush, which reports what is alive then.
   #   @return [self]
   # @!method flush(yield_gvl: true, proactively_yield_gvl: true, gc: false, min_age: 0, max_hold: 0.0005,
   #     max_duration: 10, reader: 0, sample_type_names: nil, default_sample_type: :retained_size)
@@ -49,8 +49,8 @@ module MemprofilerPprof
   #   @param max_hold [Numeric] for how many seconds at a time to keep the GVL when another thread wants it
   #   @param max_duration [Numeric] after how many seconds to let no other thread run any more; the nearer, the longer
   #     the GVL is kept at a time
-  #   @param reader [Integer, nil] whose last flush it is that allocations are told since: 0, or a number from
-  #     {#open_reader}. nil tells what 0 would be told and leaves it to be told again
+  #   @param reader [Integer, nil] the reader since whose last flush allocations are reported: 0, or a number from
+  #     {#open_reader}. nil reports what 0 would get, and 0 will get it all the same
   #   @param sample_type_names [Symbol, nil] `:ruby` or `:go`; nil is the collector's option
   #   @param default_sample_type [Symbol] the value that viewers show first: `:allocations`, `:allocations_size`,
   #     `:retained_objects` or `:retained_size`, whatever they are called in the profile
@@ -58,8 +58,8 @@ module MemprofilerPprof
   #   @raise [NotStartedError] if the collector was never started
   #   @raise [InternalError] after a bug of the gem's own
   # @!method open_reader
-  #   Makes one more reader: a flush for it tells the allocations since its own last flush, or since now, whatever other
-  #   readers are told meanwhile.
+  #   Makes one more reader: a flush for it reports the allocations since its own last flush, or since now, whatever
+  #   other readers get meanwhile.
   #   @return [Integer] what to pass to {#flush} as `reader`
   #   @raise [Error] if there are 8 already
   # @!method close_reader(reader)
@@ -68,7 +68,7 @@ module MemprofilerPprof
   #   @return [nil]
   #   @raise [ArgumentError, TypeError] if it is not open
   # @!method only
-  #   @return [Symbol, nil] what {#start} was told
+  #   @return [Symbol, nil] what was passed to {#start}
   # @!method self.check_flush_options(...)
   #   Raises what {#flush} would raise for these keywords.
   #   @api private
@@ -81,7 +81,8 @@ module MemprofilerPprof
   # @!method mark_table_size
   #   @return [Integer] how many objects it marked
   # @!method stats
-  #   @return [Hash{Symbol => Object}] figures about the collector itself
+  #   @return [Hash{Symbol => Object}] figures about the collector itself, see the README; `pinned_functions` and
+  #     `pinned_classes` count what Ruby cannot free until its name is read
   # @!method start!(only: nil)
   #   The same as {#start}.
   #   @return [self]
@@ -89,7 +90,7 @@ module MemprofilerPprof
   #   The same as {#stop}.
   #   @return [self]
   # @!method after_fork
-  #   Begins anew in a forked child, with the live set it has inherited.
+  #   Starts a new interval in a forked child, with the live set that it has inherited.
   #   @api private
   # @!method before_ractor
   #   Stops where this Ruby would crash otherwise.
@@ -102,9 +103,9 @@ module MemprofilerPprof
   # @!attribute [rw] track_allocations
   #   @return [Boolean] see {#initialize}
   # @!attribute [rw] bt_method
-  #   @return [Symbol] see {#initialize}; which one is used, {#stats} tell
+  #   @return [Symbol] see {#initialize}; {#stats} says which one is used
   # @!attribute [rw] liveness
-  #   @return [Symbol] see {#initialize}; which one is used, {#stats} tell
+  #   @return [Symbol] see {#initialize}; {#stats} says which one is used
   # @!attribute [rw] max_frames
   #   @return [Integer] see {#initialize}
   # @!attribute [rw] max_stack_bytes
@@ -138,7 +139,7 @@ module MemprofilerPprof
       RUBY
     end
 
-    # Samples while the block runs. Stops in any case, so that nothing goes on if the block raises.
+    # Samples while the block runs. Sampling stops even if the block raises.
     #
     # @param only [Symbol, nil] as for {#start}
     # @return [ProfileData] of what the block allocated, and of what is alive of it

@@ -22,11 +22,11 @@ module MemprofilerPprof
     # Where a setting can come from, most important first.
     SOURCES = %i[argument environment configure framework].freeze
 
-    # Variables that mean something to other parts of the gem: {RSpec.rank_examples}.
+    # Variables that other parts of the gem read: {RSpec.rank_examples}.
     ELSEWHERE = ["#{PREFIX}RANK_EXAMPLES"].freeze
     private_constant :ELSEWHERE
 
-    # @return [Array<String>] variables with the prefix that mean nothing, probably misspelt
+    # @return [Array<String>] variables with the prefix that are no settings, probably misspelt
     attr_reader :unknown
     # @return [Hash{Symbol => Object}] what was assigned to this copy
     # @api private
@@ -51,7 +51,7 @@ module MemprofilerPprof
     # @api private
     def self.suggestion(word, words)
       found = words.find { |other| other.downcase.end_with?("_#{word.downcase}") }
-      # Ruby loads it at its start, unless told otherwise; requiring it would activate a gem.
+      # Ruby loads did_you_mean when it starts, by default; requiring it here would activate a gem.
       found ||= DidYouMean::SpellChecker.new(dictionary: words).correct(word).first if defined?(DidYouMean)
       found ? " (did you mean #{found}?)" : ""
     end
@@ -109,9 +109,9 @@ module MemprofilerPprof
       self.class.settings.to_h { |setting| [setting.keyword, self[setting.keyword]] }
     end
 
-    # A configuration in which one source says something else, too.
+    # A configuration with further settings from one source.
     # @param source [Symbol] one of {SOURCES}
-    # @param settings [Hash{Symbol => Object}] nil takes back what the source said
+    # @param settings [Hash{Symbol => Object}] nil removes a setting from this source
     # @return [Configuration]
     # @api private
     def merge(source, settings)
@@ -119,13 +119,13 @@ module MemprofilerPprof
       dup.replace(source, @values[source].merge(checked).compact).freeze
     end
 
-    # @return [Configuration] in which that source says nothing
+    # @return [Configuration] one without any settings from that source
     # @api private
     def without(source)
       dup.replace(source, {}).freeze
     end
 
-    # @return [String] for people: what differs from the defaults
+    # @return [String] the settings that differ from the defaults, for people
     def inspect
       settings = self.class.settings.reject { |setting| source(setting.keyword) == :default }
       "#<#{[self.class, *settings.map { |setting| "#{setting.keyword}=#{self[setting.keyword].inspect}" }].join(" ")}>"
@@ -186,17 +186,6 @@ module MemprofilerPprof
       names = self.class.settings.map { |setting| setting.keyword.to_s }
       suggestion = self.class.suggestion(keyword.to_s, names)
       raise ArgumentError, "there is no setting #{keyword}#{suggestion}; settings are #{names.join(", ")}"
-    end
-
-    # A misspelt setting is told as such.
-    def method_missing(name, *arguments)
-      return super unless name.match?(/\A[a-z]\w*=?\z/) && arguments.size <= 1
-
-      unknown!(name.to_s.delete_suffix("="))
-    end
-
-    def respond_to_missing?(*)
-      false
     end
   end
 end

@@ -29,7 +29,7 @@ module MemprofilerPprof
       @config || @mutex.synchronize { @config ||= read_environment }
     end
 
-    # @param source [Symbol] in whose name the block sets: :configure or :framework
+    # @param source [Symbol] where the settings come from: :configure or :framework
     # @yieldparam draft [Configuration] a copy that can be written; nothing changes if the block raises
     # @return [Configuration]
     def configure(source = :configure)
@@ -39,7 +39,7 @@ module MemprofilerPprof
       config
     end
 
-    # What a framework's integration has done in its own way, from the next start on.
+    # Lets a framework's integration bring its own flusher and logger, from the next start on.
     # @param flusher_class [Class] a kind of {FileFlusher}
     # @param logger [#error, #warn, #info] for the messages of the flusher, and of this object
     # @return [void]
@@ -72,7 +72,7 @@ module MemprofilerPprof
       @collector
     end
 
-    # What a process does that is profiled from its beginning, as it is configured.
+    # Starts the profiler of a process that is profiled from its beginning, unless it is configured to start paused.
     # @return [void]
     def boot
       config
@@ -85,7 +85,7 @@ module MemprofilerPprof
     def stop
       halt
       @mutex.synchronize do
-        # Somebody may have started it meanwhile.
+        # Another thread may have started it meanwhile.
         next if running? || @config.nil?
 
         @listening &&= :signals
@@ -126,7 +126,7 @@ module MemprofilerPprof
       configuration
     end
 
-    # Yields with the lock taken. If the block raises, all is as it was before.
+    # Yields with the lock held. If the block raises, everything is restored to what it was before.
     def all_or_nothing
       @mutex.synchronize do
         before = @config
@@ -141,7 +141,7 @@ module MemprofilerPprof
       end
     end
 
-    # A file wanted at a signal, in a place or at an interval is a file wanted.
+    # Files are written if any setting says where, at which interval or at which signal.
     def files?
       %i[pattern interval dump_on].any? { |keyword| @config.source(keyword) != :default }
     end
@@ -154,7 +154,7 @@ module MemprofilerPprof
       @files = !flusher.nil?
     end
 
-    # The flusher is waited for without the lock: its thread may be in a subscriber or a logger that wants it.
+    # Waits for the flusher without holding the lock: its thread may be in a subscriber or logger that needs the lock.
     def halt
       flusher = @mutex.synchronize do
         @collector&.stop
@@ -164,8 +164,8 @@ module MemprofilerPprof
       flusher&.stop!
     end
 
-    # To all who can say something to this process, as it is configured.
-    # @param where [Symbol, nil] :everywhere; :signals, which is not to the socket, as after a stop; or nil, nowhere
+    # Installs the signal handlers and opens the socket that are configured, or removes them.
+    # @param where [Symbol, nil] :everywhere; :signals for no socket, as after a stop; or nil for neither
     def listen(where)
       @listening = where
       @signals.install(:dump, (@config.dump_on if where))
@@ -173,7 +173,7 @@ module MemprofilerPprof
       serve((@config.socket if where == :everywhere))
     end
 
-    # Takes over a configuration, and passes on what has changed.
+    # Adopts a configuration, and passes on what has changed.
     def update(configuration)
       before = @config
       @config = configuration
@@ -187,7 +187,7 @@ module MemprofilerPprof
     def serve(pattern)
       return if @server&.pattern == pattern
 
-      # The library is needed by few.
+      # Loaded only here, since few programs need it.
       require "ruby_memprofiler_pprof/socket_server" if pattern
       server = (SocketServer.new(self, pattern, logger: @logger) if pattern)
       @server&.stop

@@ -12,7 +12,7 @@ from_source = "`gem install ruby_memprofiler_pprof --platform ruby`, or `bundle 
 begin
   require precompiled
 rescue LoadError => e
-  # A library that is there but cannot be loaded is what the user has to hear about.
+  # A library that exists but cannot be loaded is reported, rather than another one tried.
   raise LoadError, "#{e.message}\nThe precompiled library does not fit this system; #{from_source}" unless
     e.path == precompiled
 

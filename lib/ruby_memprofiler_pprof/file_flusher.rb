@@ -65,7 +65,7 @@ module MemprofilerPprof
                 "(#{profile.allocation_samples_count} samples), live objects will be in the next profile")
     end
 
-    # What is done when a file is there; a subclass does something more.
+    # What is done when a file has been written. Subclasses extend this.
     def written(path, _profile)
       log(:info, "wrote #{path}")
     end

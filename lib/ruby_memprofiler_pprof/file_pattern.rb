@@ -16,7 +16,7 @@ module MemprofilerPprof
   class FilePattern
     # What can stand between the braces.
     KEYS = %i[pid isotime unixtime index].freeze
-    # A percent sign with what may follow it; the key, if any, is a capture.
+    # A percent sign and what may follow it; captures the key, if there is one.
     DIRECTIVE = /%%|%\{([^}]*)\}|%<([^>]*)>[-+ 0]*\d*[a-z]/i
     private_constant :DIRECTIVE
 
@@ -68,7 +68,7 @@ module MemprofilerPprof
       reject("cannot be expanded: #{e.message}")
     end
 
-    # The current directory, if need be: a deployment may have removed it under a process that lives on.
+    # The current directory, asked for only by a relative name: a deployment may have removed it while the process runs.
     def base
       @pattern.start_with?("/", "~") ? "/" : Dir.pwd
     end

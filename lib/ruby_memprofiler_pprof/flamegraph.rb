@@ -14,12 +14,12 @@ module MemprofilerPprof
   class Flamegraph
     # What a box can stand for.
     GROUPINGS = %i[method line file].freeze
-    # The part of the total below which boxes are put together, unless told otherwise.
+    # The part of the total below which boxes are shown together, by default.
     MIN = 0.0002
-    # Where the parts of the page are; the scripts in the order in which they need each other.
+    # The directory of the page's parts; its scripts in the order of their dependencies.
     DIRECTORY = File.join(__dir__, "flamegraph").freeze
     SCRIPTS = %w[format model layout colours view search details state app].freeze
-    # Neither may end the script that the JSON is in, nor begin markup.
+    # Characters by which names could end the script element that the JSON is in, or begin markup.
     UNSAFE = /[<>&\u2028\u2029]/
     private_constant :DIRECTORY, :SCRIPTS, :UNSAFE
 
@@ -91,10 +91,8 @@ module MemprofilerPprof
       raise ArgumentError, "profiles must be at least one, got []" if profiles.empty?
 
       [*profiles, *base].each { |profile| check_profile(profile) }
-      unless GROUPINGS.include?(by)
-        raise ArgumentError, "by must be one of #{GROUPINGS.map(&:inspect).join(", ")}, got #{by.inspect}"
-      end
-      raise ArgumentError, "min must be in 0..1, got #{min.inspect}" unless min.is_a?(Numeric) && (0..1).cover?(min)
+      Argument.one_of(:by, by, GROUPINGS)
+      Argument.check(:min, min, "in 0..1") { min.is_a?(Numeric) && (0..1).cover?(min) }
     end
 
     def check_profile(profile)
@@ -111,13 +109,13 @@ module MemprofilerPprof
 
     def about_profiles
       profiles = @named.map(&:first)
-      follows = [false, *profiles.each_cons(2).map { |old, new| Report::Newborn.next?(old, new) }]
+      follows = [false, *profiles.each_cons(2).map { |old, new| Report::Births.consecutive?(old, new) }]
       @named.zip(follows).map do |(profile, name), follows_it|
         { name: text(name), time: milliseconds(profile.time), follows: follows_it }
       end
     end
 
-    # The columns of values, and which of them tell who can have survived from one profile to another.
+    # The columns of values, and which of them bound how many objects can have survived from one profile to another.
     def columns
       types = @named.first.first.sample_types
       objects, allocations = [Report::Totals::OBJECTS, Report::Snapshot::ALLOCATIONS].map do |names|

@@ -15,8 +15,8 @@ module MemprofilerPprof
       # @param of [Module, String, nil] counts only objects of this class and those below it, or of the class of exactly
       #   this name
       # @param warm_up [Integer] how often to call the block before it is watched, from 1
-      # @param iterations [Integer, nil] how often to call it at first, from 20; nil: 200 times, or as many as take
-      #   0.25 s. What grows is followed over more calls
+      # @param iterations [Integer, nil] how often to call it at first, from 20; nil: 200, 60 or 20 times, by
+      #   the CPU time of a call. What grows is followed over more calls
       # @param tolerating [Numeric] how many objects per call may stay, from 0
       # @param message [String, nil] is put in front of the failure's
       # @return [true]
@@ -79,7 +79,7 @@ module MemprofilerPprof
         raise ArgumentError, "a number of objects, or bytes:, is needed" if limits.empty?
 
         limits = limits.map { |unit, most| Testing::Limit.new(verb, most, unit, of: type) }
-        measurement = Testing::Measurement.take(warm_up: Testing::Argument.integer(:warm_up, warm_up), &block)
+        measurement = Testing::Measurement.take(warm_up: Argument.integer(:warm_up, warm_up), &block)
         limits.each do |limit|
           assert limit.met?(measurement),
                  message(message) { "Expected the block to #{limit}, but #{limit.explain(measurement)}" }

@@ -9,14 +9,14 @@ module MemprofilerPprof
   @profiler = DefaultProfiler.new
 
   class << self
-    # What the rest of this module stands for.
+    # The object that the methods below delegate to.
     # @return [DefaultProfiler]
     # @api private
     attr_reader :profiler
 
     # Changes settings. All are checked at once, and if one is wrong nothing is changed. While the profiler runs, the
-    # collector's settings, `pattern` and the signals hold from now on; a warning names those that have to wait, and for
-    # what. What the environment says stays as it is.
+    # collector's settings, `pattern` and the signals take effect at once; a warning names those that do not, and says
+    # when they will. Settings from the environment are not overridden.
     #
     # @example
     #   MemprofilerPprof.configure do |config|
@@ -25,7 +25,8 @@ module MemprofilerPprof
     #   end
     # @yieldparam config [Configuration] has a writer for each setting; nil takes back what was configured before
     # @return [Configuration]
-    # @raise [ArgumentError] naming the setting, its value and what is allowed, or the setting that does not exist
+    # @raise [ArgumentError] naming the setting, its value and what is allowed
+    # @raise [NoMethodError] if there is no such setting
     def configure(&block)
       raise ArgumentError, "configure needs a block" unless block
 
@@ -49,13 +50,13 @@ module MemprofilerPprof
     end
 
     # Begins to sample. Writes files as well if `pattern`, `interval` or `dump_on` is set, wherever that is. Harmless if
-    # it runs already, but for the settings. If it fails, all is as it was before.
+    # it runs already, except that the settings take effect. If it fails, everything is as it was before.
     #
     # @example
     #   MemprofilerPprof.start(interval: 300, pattern: "/var/tmp/%{pid}-%{isotime}.pb.gz")
     # @param files [Boolean, nil] true writes files, false writes none (but does not end it), whatever is set
-    # @param settings [Hash{Symbol => Object}] go before all other sources, until {stop}; then a signal among them does
-    #   again what it did before
+    # @param settings [Hash{Symbol => Object}] take precedence over all other sources, until {stop}; then a signal among
+    #   them does again what it did before
     # @return [Collector]
     # @raise [ArgumentError] naming the setting, its value and what is allowed
     # @raise [RactorError] as {Collector#start}
@@ -110,7 +111,7 @@ module MemprofilerPprof
         yield
       ensure
         collector.stop
-        # Also if the block raises: a collector is kept alive until then.
+        # Also if the block raises: until it is flushed, a stopped collector is kept alive.
         profile = collector.flush(**settings.flush_options)
       end
       profile.write(out) if out

@@ -1,22 +1,46 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/background_thread"
+
 module MemprofilerPprof
-  # A thread that does some work at an interval, can be paused, ends at once when it is told to, and comes back in a
-  # forked child. What the thread allocates is not sampled.
+  # A thread that does some work at an interval, can be paused, can be stopped while it waits, and is restarted in a
+  # forked child. What it allocates is not sampled.
   # @api private
   class PeriodicThread
-    # The longest single wait in seconds. Longer ones are made of several: there are limits to what a wait can take.
+    # The longest single wait in seconds; longer ones are split, since there is a limit to what a wait can take.
     LONGEST_WAIT = 3600
-    private_constant :LONGEST_WAIT
+
+    # The time that passes by itself. Specs have a clock that they move.
+    module MonotonicClock
+      module_function
+
+      # @return [Float] seconds
+      def now
+        Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      end
+
+      # Waits until the condition is signalled, for so many seconds at most, with the mutex released.
+      # @param condition [ConditionVariable]
+      # @param mutex [Mutex] which the caller holds
+      # @param seconds [Numeric]
+      # @return [void]
+      def wait(condition, mutex, seconds)
+        condition.wait(mutex, seconds)
+      end
+    end
+
+    private_constant :LONGEST_WAIT, :MonotonicClock
 
     # @param interval [Numeric] seconds from the beginning of one piece of work to that of the next
     # @param name [String] the thread's name
     # @param priority [Integer, nil] Thread#priority
+    # @param clock [#now, #wait] as {MonotonicClock}
     # @param work [Proc] must not raise
-    def initialize(interval, name:, priority: nil, &work)
+    def initialize(interval, name:, priority: nil, clock: MonotonicClock, &work)
       @interval = interval
       @name = name
       @priority = priority
+      @clock = clock
       @work = work
       @paused = false
       @asked = false
@@ -35,14 +59,14 @@ module MemprofilerPprof
       end
     end
 
-    # Tells the thread to end and waits until it has.
-    # @param patience [Numeric, nil] the seconds to wait at most; nil is for ever
+    # Asks the thread to end and waits until it has.
+    # @param timeout [Numeric, nil] how many seconds to wait at most; nil waits for ever
     # @return [Symbol] :ended, :hangs if it did not, or :none if there is no thread to end or it is the calling one
-    def stop(patience = nil)
+    def stop(timeout = nil)
       thread = @mutex.synchronize { take_thread }
       return :none if thread.nil? || thread == Thread.current
 
-      ended?(thread, patience) ? :ended : :hangs
+      ended?(thread, timeout) ? :ended : :hangs
     end
 
     # @param paused [Boolean] whether to skip the work; work that fell due in a pause is done at its end
@@ -54,7 +78,7 @@ module MemprofilerPprof
       end
     end
 
-    # Has the thread work at once, paused or not; the interval begins anew then.
+    # Has the thread work at once, paused or not; the next interval begins then.
     # @return [void]
     def work_soon
       @mutex.synchronize do
@@ -76,51 +100,44 @@ module MemprofilerPprof
     # Starts the thread again in a forked child, where all threads but the forking one are gone.
     # @return [void]
     def after_fork
-      # Ruby has unlocked a mutex that a thread which is gone held.
+      # Ruby unlocks mutexes that were held by threads which the child lacks.
       @mutex.synchronize { start_thread }
     end
 
     private
 
     def start_thread
-      # A local, because the thread would be sampled looking the constant up: that allocates a cache.
-      profiler = MemprofilerPprof
-      profiler.without_profiling do
-        @thread = Thread.new { profiler.without_profiling { work_at_interval } }
-        @thread.name = @name
-        # Puma warns of threads that a fork would lose; this one comes back.
-        @thread.thread_variable_set(:fork_safe, true)
-        @thread.priority = @priority if @priority
-      end
+      @thread = BackgroundThread.start(@name) { work_at_interval }
+      @thread.priority = @priority if @priority
     end
 
     # Work that takes longer than half of the interval puts off the next: at most half of the time is spent working.
     def work_at_interval
-      due = now + @interval
+      due = @clock.now + @interval
       while wait_until(due)
-        began = now
+        began = @clock.now
         @work.call
-        ended = now
+        ended = @clock.now
         due = [began + @interval, ended + (ended - began)].max
       end
     end
 
-    # @return [Boolean] false when the thread has to end, which is when it is not this object's any more
+    # @return [Boolean] false when the thread has to end, because #stop has removed it or #start has replaced it
     def wait_until(due)
       @mutex.synchronize do
         while @thread.equal?(Thread.current)
           return true if asked?
 
-          seconds = @paused ? LONGEST_WAIT : [due - now, LONGEST_WAIT].min
+          seconds = @paused ? LONGEST_WAIT : [due - @clock.now, LONGEST_WAIT].min
           return true unless seconds.positive?
 
-          @wakeup.wait(@mutex, seconds)
+          @clock.wait(@wakeup, @mutex, seconds)
         end
       end
       false
     end
 
-    # Whether there was a request, which is taken by that.
+    # Whether work was asked for by #work_soon, which is forgotten by asking.
     def asked?
       @asked.tap { @asked = false }
     end
@@ -132,17 +149,13 @@ module MemprofilerPprof
       thread
     end
 
-    def ended?(thread, patience)
-      !thread.join(patience).nil?
+    def ended?(thread, timeout)
+      !thread.join(timeout).nil?
     rescue Exception # rubocop:disable Lint/RescueException
-      # join raises what ended the thread, which is of no interest here, or what somebody raised in this one.
+      # join raises what ended the thread, which does not matter here, or what another thread raised in this one.
       raise if thread.alive?
 
       true
-    end
-
-    def now
-      Process.clock_gettime(Process::CLOCK_MONOTONIC)
     end
   end
 end

@@ -8,8 +8,9 @@ require "ruby_memprofiler_pprof/profile/aggregation"
 require "ruby_memprofiler_pprof/profile/formats"
 
 module MemprofilerPprof
-  # A profile that was written before, by this gem or any other program that writes pprof. It never changes: what
-  # combines or filters profiles returns a new one. No collector is needed. What takes long lets other threads run.
+  # A profile that was written before, by this gem or any other program that writes pprof. It never changes: methods
+  # that combine or filter profiles return a new one. No collector is needed. What takes long lets other threads run,
+  # and ends when something is raised in its thread, as by Timeout or a signal.
   #
   # @example What has grown between two profiles of a process
   #   old, new = %w[old.pprof new.pprof].map { |path| MemprofilerPprof::Profile.load(path) }
@@ -20,7 +21,7 @@ module MemprofilerPprof
   # @!method difference?
   #   @return [Boolean] whether it is what {#diff} returned, or was made of such; then values can be negative
   class Profile
-    # The most bytes that a profile may have when decompressed, unless told otherwise.
+    # How many bytes a profile may have when decompressed, by default.
     MAX_BYTES = 268_435_456
 
     class << self
@@ -31,7 +32,8 @@ module MemprofilerPprof
       # @param max_bytes [Integer] the most that the profile may have when decompressed, up to 4294967295. It takes a
       #   few times as much memory
       # @return [Profile]
-      # @raise [ProfileError] naming the file and the place if it is not a valid profile, or is too big
+      # @raise [ProfileError] naming the file and the place if it is not a valid profile, or is too big; naming the
+      #   bound if its inlined functions or long names would make far more frames or text of it than it has bytes
       # @raise [SystemCallError] if the file cannot be read
       # @raise [TypeError, ArgumentError] if an argument is something else
       def load(source, max_bytes: MAX_BYTES)

@@ -12,7 +12,7 @@ module MemprofilerPprof
   # @!method duration_nanos
   #   @return [Integer] the nanoseconds of the interval that its allocations are from; 0 if the flush ended none
   # @!method sample_type_names
-  #   @return [Symbol] how its values are called, `:ruby` or `:go`
+  #   @return [Symbol] what its values are called, `:ruby` or `:go`
   # @!method heap_samples_count
   #   @return [Integer] live samples in the profile
   # @!method allocation_samples_count
@@ -38,8 +38,7 @@ module MemprofilerPprof
   #   @return [Integer] the most CPU time in nanoseconds that the flushing thread used between two offers of the GVL,
   #     without that of garbage collections, if `GC.measure_total_time` is on, as it is by default
   class ProfileData
-    # Writes the profile to a file that only its owner can read, in place of one that is there. {FileFlusher} replaces
-    # none.
+    # Writes the profile to a file that only its owner can read. Unlike {FileFlusher}, replaces an existing one.
     #
     # @param path [String, #to_path]
     # @return [Integer] the number of bytes written

@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof"
+require "ruby_memprofiler_pprof/background_thread"
 require "ruby_memprofiler_pprof/pyroscope/client"
 require "ruby_memprofiler_pprof/pyroscope/series"
 
 module MemprofilerPprof
-  # Sends profiles to Grafana Pyroscope's `POST /ingest`, in a thread of its own: what calls it is never kept waiting,
-  # and never sees an error. What cannot be sent is tried again, and in the end dropped and logged.
+  # Sends profiles to Grafana Pyroscope's `POST /ingest`, in a thread of its own: its caller never waits and never sees
+  # an error. What cannot be sent is tried again, and in the end dropped and logged.
   #
   # Pyroscope knows Go's names of the values only, so give the flusher `sample_type_names: :go`.
   #
@@ -19,13 +20,13 @@ module MemprofilerPprof
   #   collector = MemprofilerPprof::Collector.new.start
   #   MemprofilerPprof::BlockFlusher.new(collector, interval: 15, on_flush: pyroscope, sample_type_names: :go).start!
   class Pyroscope
-    # A profile on its way.
+    # A profile to be sent, and the name of its series.
     Job = Struct.new(:profile, :name)
     # The longest wait in seconds between two attempts.
     LONGEST_WAIT = 60
-    # Seconds that the thread is waited for at its end: Ruby forgets a kill that meets a thread in a finalizer.
-    PATIENCE = 2
-    private_constant :Job, :LONGEST_WAIT, :PATIENCE
+    # Seconds to wait for the thread to end: Ruby loses a kill that reaches a thread in a finalizer.
+    JOIN_TIMEOUT = 2
+    private_constant :Job, :LONGEST_WAIT, :JOIN_TIMEOUT
 
     # @param url [String] of the server, with http or https; `/ingest` is added
     # @param app_name [String] the service's name: letters, digits, `_`, `.`, `-`, `/`
@@ -45,17 +46,17 @@ module MemprofilerPprof
     # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
     def initialize(url:, app_name:, tags: {}, auth_token: nil, basic_auth: nil, tenant_id: nil, timeout: 10, retries: 4,
                    retry_wait: 1, queue_size: 8, exit_timeout: 5, logger: nil)
-      @client = Client.new(url, timeout: number(:timeout, timeout), auth_token: auth_token, basic_auth: basic_auth,
-                                tenant_id: tenant_id)
+      timeout = Argument.seconds(:timeout, timeout)
+      @client = Client.new(url, timeout: timeout, auth_token: auth_token, basic_auth: basic_auth, tenant_id: tenant_id)
       @series = Series.new(app_name, tags)
-      @retries = integer(:retries, retries, 0)
-      @retry_wait = number(:retry_wait, retry_wait)
-      @queue_size = integer(:queue_size, queue_size, 1)
-      @exit_timeout = number(:exit_timeout, exit_timeout)
+      @retries = Argument.integer(:retries, retries)
+      @retry_wait = Argument.seconds(:retry_wait, retry_wait)
+      @queue_size = Argument.integer(:queue_size, queue_size, from: 1)
+      @exit_timeout = Argument.seconds(:exit_timeout, exit_timeout)
       @logger = logger || StderrLogger
       @mutex = Mutex.new
       @changed = ConditionVariable.new
-      begin_anew
+      reset
     end
 
     # Takes a profile to be sent. Does not wait, and does not raise.
@@ -72,7 +73,7 @@ module MemprofilerPprof
       log(:error, "a profile was not taken: #{e.class}: #{e.message}")
     end
 
-    # Waits until everything is sent, or given up.
+    # Waits until every profile is sent or given up.
     #
     # @param timeout [Numeric] seconds to wait at most
     # @return [Boolean] whether nothing is left
@@ -96,7 +97,7 @@ module MemprofilerPprof
         thread&.kill
         log(:error, "#{left} profiles were not sent within #{timeout} s")
       end
-      thread&.join(PATIENCE)
+      thread&.join(JOIN_TIMEOUT)
       self
     end
 
@@ -106,13 +107,13 @@ module MemprofilerPprof
       @mutex.synchronize { { **@counts, waiting: @queue.size + (@sending ? 1 : 0) } }
     end
 
-    # In a forked child, where the thread is gone.
+    # Called in a forked child, which lacks the thread.
     # @api private
     def after_fork
-      begin_anew
+      reset
     end
 
-    # At the process's exit, after the last flushes.
+    # Called when the process exits, after the last flushes.
     # @api private
     def finish
       stop!
@@ -120,7 +121,7 @@ module MemprofilerPprof
 
     private
 
-    def begin_anew
+    def reset
       @queue = []
       @counts = { sent: 0, dropped: 0, failed: 0 }
       @sending = false
@@ -150,12 +151,7 @@ module MemprofilerPprof
       return if @thread&.alive?
 
       RunningFlushers.add_sink(self)
-      # A local, because the thread would be sampled looking the constant up: that allocates a cache.
-      profiler = MemprofilerPprof
-      @thread = Thread.new { profiler.without_profiling { work } }
-      @thread.name = "ruby_memprofiler_pprof uploader"
-      # Puma warns of threads that a fork would lose; this one comes back.
-      @thread.thread_variable_set(:fork_safe, true)
+      @thread = BackgroundThread.start("ruby_memprofiler_pprof uploader") { work }
     end
 
     def work
@@ -199,7 +195,7 @@ module MemprofilerPprof
       end
     end
 
-    # @return [Symbol] what became of it
+    # @return [Symbol] the outcome, :sent or :failed
     def send_job(job)
       bytes = job.profile.pprof_data
       (0..@retries).each do |attempt|
@@ -214,7 +210,7 @@ module MemprofilerPprof
       end
     end
 
-    # Many processes whose server comes back must not all ask at the same moment.
+    # Exponential backoff with jitter, so that many processes do not retry at the same moment when a server comes back.
     def wait(attempt, retry_after)
       seconds = [@retry_wait * (2**attempt), LONGEST_WAIT].min * (0.5 + rand)
       retry_after ? [seconds, [retry_after, LONGEST_WAIT].min].max : seconds
@@ -232,20 +228,6 @@ module MemprofilerPprof
       nil
     rescue StandardError
       nil
-    end
-
-    def number(name, value)
-      raise TypeError, "#{name} must be a number of seconds above 0, got #{value.inspect}" unless value.is_a?(Numeric)
-      return value if value.real? && value.positive? && value.to_f.finite?
-
-      raise ArgumentError, "#{name} must be a finite number of seconds above 0, got #{value.inspect}"
-    end
-
-    def integer(name, value, least)
-      raise TypeError, "#{name} must be an Integer from #{least}, got #{value.inspect}" unless value.is_a?(Integer)
-      raise ArgumentError, "#{name} must be an Integer from #{least}, got #{value}" if value < least
-
-      value
     end
 
     def now

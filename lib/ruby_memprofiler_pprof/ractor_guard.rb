@@ -8,7 +8,7 @@ module MemprofilerPprof
   # nothing.
   # @api private
   module RactorGuard
-    # Comes before Ractor.new.
+    # Is prepended to Ractor's singleton class, so that it runs before Ractor.new.
     def new(...)
       # A Ractor other than the main one has no collectors: none could be started while it ran.
       stopped = Ractor.current == Ractor.main ? MemprofilerPprof.collectors.select(&:before_ractor) : []
@@ -20,7 +20,7 @@ module MemprofilerPprof
     end
 
     # @!method self.needed?
-    #   Of the extension's table of quirks.
+    #   Looks into the extension's table of quirks.
     #   @return [Boolean] whether this Ruby has one of the bugs
 
     Ractor.singleton_class.prepend(self) if needed?

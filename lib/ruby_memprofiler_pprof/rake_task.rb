@@ -7,8 +7,8 @@ require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
   # A rake task that runs other tasks, in the same process, and writes profiles of what they allocate: one at each
-  # interval, and one when they end, also if they fail. Each setting of the {Configuration} has a writer, but those that
-  # concern the process ({Configuration::PROCESS_SETTINGS}); variables in the environment go before what stands here. It
+  # interval, and one when they end, also if they fail. Each setting of the {Configuration} has a writer, except those
+  # that concern the process ({Configuration::PROCESS_SETTINGS}); variables in the environment take precedence. It
   # uses a collector of its own.
   #
   # @example In a Rakefile, for `rake profile:import[customers.csv]`
@@ -28,7 +28,7 @@ module MemprofilerPprof
       undef_method :"#{keyword}="
     end
 
-    # Says on the terminal which files there are.
+    # Prints on the terminal which files are written.
     # @api private
     module Log
       class << self
@@ -47,8 +47,9 @@ module MemprofilerPprof
     attr_reader :tasks
 
     # @param name [String, Symbol]
-    # @yieldparam task [RakeTask] to be set up; it has to be told its `tasks`
+    # @yieldparam task [RakeTask] to be set up; its `tasks` must be set
     # @raise [ArgumentError] naming the setting that is wrong, or if there are no tasks
+    # @raise [NoMethodError] if there is no such setting
     def initialize(name = :profile)
       super()
       @name = name.to_s

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
 module MemprofilerPprof
-  # Does with each of many files what takes long without the GVL, several at a time, and hands the results out one by
-  # one, in order.
+  # Processes many files in a few threads, for work that mostly runs without the GVL, and yields the results one by one,
+  # in order.
   #
   # @api private
   class ReadAhead
     include Enumerable
 
-    # Whoever takes the results keeps up with no more.
+    # The consumer of the results, a single thread, keeps up with no more.
     MOST_THREADS = 4
 
     # @param files [Enumerable]
@@ -37,14 +37,14 @@ module MemprofilerPprof
       @ahead ||= Etc.nprocessors.clamp(1, MOST_THREADS)
     end
 
-    # The first one's result; a thread that fails is still among them.
+    # The first one's result. A thread that fails stays in the list, for #each to wait for.
     def take(threads)
       threads.first.value.tap { threads.shift }
     end
 
     def start(file)
       Thread.new do
-        # Whoever waits for it gets the exception.
+        # The exception is raised in the thread that waits for this one.
         Thread.current.report_on_exception = Thread.current.abort_on_exception = false
         @work.call(file)
       end
@@ -53,7 +53,7 @@ module MemprofilerPprof
     def wait(thread)
       thread.join
     rescue StandardError
-      # Another file's exception has come first.
+      # Not raised: the exception of another file is on its way to the caller.
     end
   end
 

@@ -3,7 +3,7 @@
 require "ruby_memprofiler_pprof"
 
 module MemprofilerPprof
-  # What profiles tell, as text and as what JSON is made of: tables, trees, growth, leaks. Not loaded with the gem:
+  # Reports on profiles, as text and as data for JSON: tables, trees, growth, leaks. Not loaded with the gem:
   # `require "ruby_memprofiler_pprof/report"`.
   module Report
   end
@@ -11,7 +11,7 @@ end
 
 require "ruby_memprofiler_pprof/report/style"
 require "ruby_memprofiler_pprof/report/units"
-require "ruby_memprofiler_pprof/report/paths"
+require "ruby_memprofiler_pprof/report/path_shortener"
 require "ruby_memprofiler_pprof/report/table"
 require "ruby_memprofiler_pprof/report/totals"
 require "ruby_memprofiler_pprof/report/statistics"

@@ -51,7 +51,7 @@ module MemprofilerPprof
         ranking = Ranking.new(top)
         ExampleChecks.ranking = ranking
         ::RSpec.configuration.define_derived_metadata { |metadata| metadata[ExampleChecks::KEY] = true }
-        # Not earlier: the reporter begins with the formatters it has when it is first asked for.
+        # Not earlier: to ask for the reporter sets it up with the formatters that are configured by then.
         ::RSpec.configuration.before(:suite) do
           ::RSpec.configuration.reporter.register_listener(ranking, :dump_summary)
         end
@@ -61,7 +61,7 @@ module MemprofilerPprof
       def install(config, env = ENV)
         config.include(Matchers)
         config.backtrace_exclusion_patterns << %r{/lib/ruby_memprofiler_pprof/(?:testing|rspec)[/.]}
-        # Other examples run as ever, with no frame of this gem below them.
+        # Examples that are not measured run without any frame of this gem in their stacks.
         config.define_derived_metadata do |metadata|
           metadata[ExampleChecks::KEY] = true if ExampleChecks.wanted?(metadata)
         end

@@ -4,7 +4,7 @@ require "ruby_memprofiler_pprof/atfork"
 
 module MemprofilerPprof
   # The flushers that were started and not stopped: those whose thread a forked child lacks, and those that flush a last
-  # time when the process exits; and the sinks that they hand profiles to, which are to be told after them.
+  # time when the process exits; and the sinks that they hand profiles to, which are finished after them.
   # @api private
   module RunningFlushers
     @flushers ||= [].freeze

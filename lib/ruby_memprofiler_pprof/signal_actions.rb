@@ -1,14 +1,15 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/background_thread"
 require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
-  # Does things at signals. A signal handler may take no lock, so that a thread of its own does what is asked for.
+  # Performs actions when signals arrive. A signal handler may take no lock, so each action runs in a thread of its own.
   #
-  # A handler that is there before is called as well; one that the program installs later takes the place of this one.
+  # A handler that was installed before is called as well; one that the program installs later replaces this one.
   # @api private
   class SignalActions
-    # How many signals can wait for those before them; further ones are ignored.
+    # How many actions can wait for those before them; further signals are ignored.
     LIMIT = 8
     private_constant :LIMIT
 
@@ -21,7 +22,7 @@ module MemprofilerPprof
       @mutex = Mutex.new
     end
 
-    # From now on does `action` at `signal`, instead of at the one that was given before.
+    # Performs `action` at `signal` from now on, instead of at the signal that was given for it before.
     # @param action [Symbol]
     # @param signal [String, nil] such as "USR2"; nil for none
     # @return [void]
@@ -50,11 +51,12 @@ module MemprofilerPprof
         @previous = Signal.trap(signal, @handler)
       end
 
-      # Puts back what was there, unless another handler has taken the place of this one; that may go on calling it.
+      # Restores the previous handler, unless another one has replaced this one. That one may go on calling this one,
+      # which then only calls the previous handler.
       # @return [void]
       def remove
         @work = nil
-        # Only replacing a handler tells which one it is.
+        # The only way to learn which handler is installed is to replace it.
         current = Signal.trap(@signal, @handler)
         Signal.trap(@signal, current.equal?(@handler) ? @previous : current)
       end
@@ -67,16 +69,13 @@ module MemprofilerPprof
       @signals.each { |action, other| request(action) if other == signal }
     end
 
-    # In a signal handler.
+    # Called in a signal handler.
     def request(action)
-      # After a fork the threads are another process's.
+      # In a forked child the threads of the parent are dead.
       @threads = @threads.select(&:alive?)
       return if @threads.size >= LIMIT
 
-      profiler = MemprofilerPprof
-      thread = profiler.without_profiling { Thread.new { profiler.without_profiling { perform(action) } } }
-      thread.name = "memprofiler #{action}"
-      @threads += [thread]
+      @threads += [BackgroundThread.start("ruby_memprofiler_pprof #{action}") { perform(action) }]
     rescue ThreadError => e
       StderrLogger.error("cannot #{action}: #{e.message}")
     end

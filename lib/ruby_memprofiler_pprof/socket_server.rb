@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/background_thread"
 require "ruby_memprofiler_pprof/file_pattern"
 require "ruby_memprofiler_pprof/running_flushers"
 require "ruby_memprofiler_pprof/socket_server/exchange"
@@ -7,19 +8,19 @@ require "ruby_memprofiler_pprof/socket_server/listener"
 
 module MemprofilerPprof
   # Serves profiles of this process through a Unix socket, for `ruby_memprofiler_pprof top` and `curl --unix-socket`.
-  # Flushers of the same collector miss nothing by that.
+  # What it serves is still in the profiles of flushers of the same collector.
   #
-  # It lives as long as the process. A forked child has a socket of its own if the name has its pid in it; else it takes
-  # the name over if the parent is gone a moment later, as that of a daemon is.
+  # It lives as long as the process. A forked child has a socket of its own if the name contains its pid; else it takes
+  # over the name if the parent has exited a moment later, as that of a daemon does.
   # @api private
   class SocketServer
-    # How many clients are served at a time: each may take a reader of the collector, which has seven to give.
+    # How many clients are served at a time: each may need a reader of the collector, which has at most seven.
     MAX_CLIENTS = 4
-    # Seconds that a forked child gives its parent to be gone, and that pass before a failing accept is tried again.
+    # Seconds that a forked child gives its parent to exit, and after which a failed accept is tried again.
     PAUSE = 1
-    # Seconds that a killed thread is waited for: Ruby forgets a kill that meets a thread in a finalizer.
-    PATIENCE = 2
-    private_constant :MAX_CLIENTS, :PAUSE, :PATIENCE
+    # Seconds to wait for a killed thread to end: Ruby loses a kill that reaches a thread in a finalizer.
+    JOIN_TIMEOUT = 2
+    private_constant :MAX_CLIENTS, :PAUSE, :JOIN_TIMEOUT
 
     # @return [String] the name of the socket's file, as it was given
     attr_reader :pattern
@@ -34,51 +35,51 @@ module MemprofilerPprof
       @logger = logger
       @flushing = Mutex.new
       @rested_at = 0
-      begin_anew
+      reset
     end
 
-    # Opens the socket. Failing to do so is logged, and the program goes on without.
+    # Opens the socket. If that fails, it is logged and the program goes on without.
     # @return [self]
     def start
       open
       RunningFlushers.add_sink(self)
       self
     rescue SystemCallError, ArgumentError, ThreadError => e
-      # Ruby's message ends with the name, if it is about a file.
+      # Ruby's own message may name the file once more, at its end.
       @logger.error("MemprofilerPprof: no socket #{@path.expand}: #{e.message}")
       self
     end
 
-    # Closes the socket, removes its file and sends all clients away.
+    # Closes the socket, removes its file and disconnects all clients.
     # @return [void]
     def stop
       RunningFlushers.remove_sink(self)
       threads = [@thread, *@clients.keys].compact.each(&:kill)
       @listener&.remove
-      threads.each { |thread| thread.join(PATIENCE) }
-      begin_anew
+      threads.each { |thread| thread.join(JOIN_TIMEOUT) }
+      reset
     end
 
-    # In a forked child, which has the sockets of its parent, but none of its threads.
+    # Called in a forked child, which has the sockets of its parent, but none of its threads.
     def after_fork
       inherited = @listener&.path
       [@listener, *@clients.values].compact.each(&:close)
-      begin_anew
+      reset
       path = @path.expand
       @thread = thread { take_over(path, path == inherited ? PAUSE : 0) }
     rescue ThreadError => e
       @logger.error("MemprofilerPprof: no socket in the forked process: #{e.message}")
     end
 
-    # At the process's exit.
+    # Called when the process exits.
     def finish
       stop
     end
 
     private
 
-    # No threads and no sockets.
-    def begin_anew
+    # Forgets all threads and sockets.
+    def reset
       @thread = @listener = nil
       @clients = {}
       @places = SizedQueue.new(MAX_CLIENTS)
@@ -89,25 +90,27 @@ module MemprofilerPprof
       @thread = thread { accept }
     end
 
-    def take_over(path, patience)
-      sleep(patience)
+    def take_over(path, delay)
+      sleep(delay)
       @listener = Listener.new(path)
       accept
     rescue SystemCallError
-      # The parent goes on.
+      # The parent is still running, and listens.
       nil
     end
 
-    # Where there are too many clients, others wait to be accepted. One that gets no thread is sent away.
+    # While there are too many clients, further ones wait to be accepted. One for which there is no thread is
+    # disconnected. The queue is a local: a thread that outlives #stop must not free a place of a later start.
     def accept
+      places = @places
       loop do
-        @places.push(true)
+        places.push(true)
         client = @listener.accept
         @clients.keep_if { |thread, _| thread.alive? }
-        @clients[thread { serve(client) }] = client
+        @clients[thread { serve(client, places) }] = client
       rescue SystemCallError, ThreadError
         client&.close
-        @places.pop
+        places.pop
         sleep(PAUSE)
       end
     rescue IOError
@@ -115,13 +118,13 @@ module MemprofilerPprof
       nil
     end
 
-    def serve(client)
+    def serve(client, places)
       Exchange.new(client).call { |seconds, wait| take(seconds, wait).pprof_data }
     rescue StandardError, ScriptError, NoMemoryError => e
       @logger.error("MemprofilerPprof: a profile was not served: #{e.class}: #{e.message} (#{e.backtrace&.first})")
     ensure
       client.close
-      @places.pop
+      places.pop
     end
 
     def take(seconds, wait)
@@ -139,7 +142,8 @@ module MemprofilerPprof
       end
     end
 
-    # One at a time, and at most half of the time. To look must not collect garbage, whatever files are to have.
+    # One at a time, and at most half of the time. A look at the process must not collect garbage in it, even if the
+    # setting `gc` says so for files.
     def flush(collector, reader)
       @flushing.synchronize do
         sleep([@rested_at - now, 0].max)
@@ -150,16 +154,8 @@ module MemprofilerPprof
       end
     end
 
-    # What it allocates is not sampled.
-    def thread(&work)
-      profiler = MemprofilerPprof
-      profiler.without_profiling do
-        Thread.new { profiler.without_profiling { work.call } }.tap do |thread|
-          thread.name = "ruby_memprofiler_pprof socket"
-          # Puma warns of threads that a fork would lose; this one comes back.
-          thread.thread_variable_set(:fork_safe, true)
-        end
-      end
+    def thread(&)
+      BackgroundThread.start("ruby_memprofiler_pprof socket", &)
     end
 
     def now

@@ -20,17 +20,17 @@ module MemprofilerPprof
         write("ERROR", message)
       end
 
-      # Says nothing.
+      # Does nothing.
       # @return [void]
       def info(_message); end
 
-      # Says nothing.
+      # Does nothing.
       # @return [void]
       def debug(_message); end
 
       private
 
-      # One write, so that the lines of several threads and processes do not mix. A closed stderr must not hurt.
+      # One write, so that the lines of several threads and processes do not mix. A closed stderr is no reason to fail.
       def write(severity, message)
         time = Time.now.strftime("%Y-%m-%dT%H:%M:%S%:z")
         $stderr.write("#{severity} ruby_memprofiler_pprof [#{time} ##{Process.pid}] #{message}\n")

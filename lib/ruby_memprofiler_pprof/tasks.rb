@@ -5,7 +5,7 @@
 require "ruby_memprofiler_pprof/base"
 
 namespace :memprofiler do
-  # Where there is none, the program configures the profiler elsewhere, or not at all.
+  # Without such a task, the program configures the profiler elsewhere, or not at all.
   environment = Rake::Task.task_defined?("environment") || defined?(Rails::Railtie) ? [:environment] : []
 
   desc "Write profiles while the tasks after it run: rake memprofiler:record[30] db:seed (seconds from one to the next)"
@@ -15,7 +15,7 @@ namespace :memprofiler do
       raise ArgumentError, "interval must be a number of seconds, got #{arguments[:interval].inspect}"
     end
 
-    # It may run already, where it has been told to start everywhere.
+    # It may run already, if Rails' setting `enabled` is :always.
     MemprofilerPprof.stop
     MemprofilerPprof.start(files: true, **{ interval: interval }.compact)
     # The last profile is written when the process exits, whether the tasks fail or not.

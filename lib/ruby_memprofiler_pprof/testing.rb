@@ -42,7 +42,7 @@ module MemprofilerPprof
       end
 
       # @param profile [ProfileData]
-      # @return [String] where it is now, or why it is nowhere
+      # @return [String] the path of the file, or why there is none
       # @api private
       def save(profile)
         AtomicFile.create(@profile_pattern.expand, profile.pprof_data)

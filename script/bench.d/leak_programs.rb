@@ -156,11 +156,19 @@ module LeakPrograms
         list = []
         -> { (last = Array.new(rand(1000)) { |i| "entry #{i}" }) && (list << Object.new) }
       end,
-      "slow, 1 ms" => lambda do
+      "waits 1 ms" => lambda do
         list = []
         -> { sleep(0.001) && (list << Object.new) }
-      end
+      end,
+      "works for some 0.5 ms" => -> { leak_beside_work(5) },
+      "works for some 5 ms" => -> { leak_beside_work(50) },
+      "works for some 50 ms" => -> { leak_beside_work(500) }
     }
+  end
+
+  def leak_beside_work(tenths)
+    list = []
+    -> { (tenths * 3000).times { |i| Math.sqrt(i) } && (list << Object.new) }
   end
 
   def rarely_leaky

@@ -2,10 +2,10 @@
 
 require "socket"
 
-# Runs docs/finding-a-leak.md, whose figures are others each time. `rake spec:docs`; script/pictures writes it anew.
-RSpec.describe "docs/finding-a-leak.md" do
+# Runs docs/finding-a-leak.md, whose figures are others each time. script/pictures writes it anew.
+RSpec.describe "docs/finding-a-leak.md", :docs, :own_process do
   before(:all) do
-    skip "rake spec:docs runs it" unless ENV["SPEC_DOCS"]
+    skip "script/test --lane docs runs it" unless ENV["SPEC_DOCS"]
 
     port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
     walkthrough = Walkthrough.new("finding-a-leak.md", port: port)

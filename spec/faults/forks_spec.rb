@@ -40,4 +40,51 @@ RSpec.describe "a fork in a flush", :faults do
       at_exit { forker.join }
     RUBY
   end
+
+  # What the flush held has nobody left to give it back.
+  ["line", "flush: live samples", "flush: extract"].each do |place|
+    it "leaves nothing in the child that a flush held at the place '#{place}'" do
+      parent, child = printed_by(<<~RUBY).sort.map { |line| line.split.last.to_i }.reverse
+        collector = new_collector(sample_rate: 1.0)
+        kept = []
+        collector.start
+        1000.times { |n| kept << eval("def self.m\#{n} = Object.new; m\#{n}") }
+        1000.times { |n| eval("def self.d\#{n} = Object.new; d\#{n}") }
+        left = lambda do |process|
+          kept.clear
+          3.times { collector.flush(gc: true) }
+          collector.flush
+          puts "\#{process} \#{collector.stats[:stack_nodes]}"
+          $stdout.flush
+        end
+        faults.inject("#{place}") do
+          Thread.new { Process.wait(fork { left.call("child"); exit!(0) }) }.join
+        end
+        collector.flush(max_hold: 0.000001)
+        left.call("parent")
+      RUBY
+      expect(child).to be < parent + 100
+    end
+  end
+
+  it "goes on with the flush in the child if the thread that flushes has forked, in a signal handler" do
+    lines = printed_by(<<~RUBY)
+      Marker = Class.new
+      def marked(depth) = depth.zero? ? Marker.new : marked(depth - 1)
+      collector = new_collector(sample_rate: 1.0).start
+      kept = []
+      500.times { |depth| marked(depth) }
+      3.times { GC.start }
+      pid = nil
+      # What the child stores comes in the place of what it may have let go of.
+      store = -> { 2000.times { |n| kept << eval("def self.m\#{n} = Object.new; m\#{n}") } }
+      trap(:USR1) { (pid = fork) || Thread.new(&store).join }
+      faults.inject("flush: extract") { Process.kill(:USR1, Process.pid) }
+      profile = collector.flush(max_hold: 0.000001).profile.tag(class: "Marker")
+      puts profile.total(:allocations).value, profile.focus(/marked/).total(:allocations).value
+      $stdout.flush
+      pid ? Process.wait(pid) : exit!(0)
+    RUBY
+    expect(lines).to eq(%w[500 500 500 500])
+  end
 end

@@ -78,7 +78,9 @@ RSpec.describe "a panic", :faults do
       logger = Struct.new(:lines) { %i[info warn error].each { |name| define_method(name) { |line| lines << line } } }.new([])
       collector = new_collector(sample_rate: 1.0).start
       faults.inject("flush: extract", :panic)
-      MemprofilerPprof::BlockFlusher.new(collector, interval: 0.05, logger: logger).run { sleep 0.5 }
+      MemprofilerPprof::BlockFlusher.new(collector, interval: 0.05, logger: logger).run do
+        sleep 0.01 while logger.lines.empty?
+      end
       puts logger.lines.first
     RUBY
     expect(lines.first).to match(/flushing failed: MemprofilerPprof::InternalError: .*a panic in its flush/)

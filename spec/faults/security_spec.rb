@@ -101,7 +101,7 @@ RSpec.describe "security" do
       File.mkfifo("shared/a.pprof")
       plant("shared/a.pprof")
       # Writing to a pipe waits for a reader.
-      Timeout.timeout(5) { profile.write("shared/a.pprof") }
+      Timeout.timeout(60) { profile.write("shared/a.pprof") }
       expect(File.file?("shared/a.pprof")).to be(true)
     end
   end

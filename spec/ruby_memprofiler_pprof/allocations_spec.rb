@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # What profiles say about allocations, whether their objects live or not.
-RSpec.describe MemprofilerPprof::Collector, "allocations" do
+RSpec.describe MemprofilerPprof::Collector, "allocations", :liveness, :moving, :stress, :jit, :threads do
   # How many objects the block allocates, as the VM counts.
   def allocated
     before = GC.stat(:total_allocated_objects)

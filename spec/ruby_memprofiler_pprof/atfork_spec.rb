@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-RSpec.describe MemprofilerPprof::Atfork do
+RSpec.describe MemprofilerPprof::Atfork, :liveness, :moving, :threads do
   # Runs code with `say`, whose words from all processes end up in one pipe, and returns them.
   def words_of(code, **options)
     outcome = run_ruby(<<~RUBY, **options)

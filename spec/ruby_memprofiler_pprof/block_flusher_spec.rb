@@ -2,7 +2,7 @@
 
 require "timeout"
 
-RSpec.describe MemprofilerPprof::BlockFlusher do
+RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
   let(:collector) { FakeCollector.new }
   let(:logger) { FakeLogger.new }
   let(:profiles) { Queue.new }
@@ -19,6 +19,15 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
     wait_until(what: "#{number} flushes") { collector.flushes.size >= number }
   end
 
+  # @return [ManualClock] by which the example's flushers go
+  def use_manual_clock
+    ManualClock.new.tap do |clock|
+      allow(MemprofilerPprof::PeriodicThread).to receive(:new).and_wrap_original do |make, *values, **options, &work|
+        make.call(*values, clock: clock, **options, &work)
+      end
+    end
+  end
+
   # The thread, through the only way to see it.
   def thread_of(flusher)
     flusher.instance_variable_get(:@thread).instance_variable_get(:@thread)
@@ -30,23 +39,14 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
       expect(Array.new(3) { profiles.pop.pprof_data }).to eq(["profile 1", "profile 2", "profile 3"])
     end
 
-    it "waits for the interval before the first flush" do
-      began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-      new_flusher(interval: 0.15).start!
-      flushed_times(1)
-      expect(collector.flushes.first[:at] - began).to be_between(0.15, 1)
-    end
-
-    it "counts the interval from the beginning of a flush" do
-      new_flusher(interval: 0.5, on_flush: ->(_) { sleep 0.25 }).start!
-      flushed_times(2)
-      expect(collector.flushes[1][:at] - collector.flushes[0][:at]).to be_between(0.49, 0.7)
-    end
-
-    it "rests for as long as a flush took that was longer than the interval" do
-      new_flusher(on_flush: ->(_) { sleep 0.1 }).start!
-      flushed_times(2)
-      expect(collector.flushes[1][:at] - collector.flushes[0][:at]).to be > 0.19
+    it "flushes once an interval" do
+      clock = use_manual_clock
+      new_flusher(interval: 10).start!
+      counts = [9, 1, 9, 1].map do |seconds|
+        clock.advance(seconds)
+        profiles.size
+      end
+      expect(counts).to eq([0, 1, 1, 2])
     end
 
     it "flushes in a thread of its own" do
@@ -102,6 +102,9 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
   end
 
   describe "#stop!" do
+    # What flushes wait for, until it is closed.
+    let(:gate) { Queue.new }
+
     it "flushes a last time, in the calling thread" do
       new_flusher(interval: 1000).start!.stop!
       expect(collector.flushes.map { |flush| flush[:thread] }).to eq([Thread.current])
@@ -109,20 +112,23 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
 
     it "does not wait for the interval" do
       flusher = new_flusher(interval: 1000).start!
-      expect { Timeout.timeout(5) { flusher.stop! } }.not_to raise_error
+      expect { Timeout.timeout(60) { flusher.stop! } }.not_to raise_error
     end
 
     it "waits for a flush under way" do
-      events = Queue.new
-      flusher = new_flusher(on_flush: lambda { |profile|
-        events << :begin
-        sleep 0.05
-        events << profile.pprof_data
+      delivered = []
+      flusher = new_flusher(interval: 1000, on_flush: lambda { |profile|
+        gate.pop
+        delivered << profile.pprof_data
       })
-      flusher.start!
-      events.pop
-      flusher.stop!
-      expect([events.pop, events.pop, events.pop]).to eq(["profile 1", :begin, "profile 2"])
+      flusher.start!.flush_soon
+      flushed_times(1)
+      stopping = Thread.new { flusher.stop! }
+      wait_until { stopping.stop? }
+      expect(collector.flushes.size).to eq(1)
+      gate.close
+      stopping.join
+      expect(delivered).to eq(["profile 1", "profile 2"])
     end
 
     it "ends the thread" do
@@ -154,19 +160,22 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
     end
 
     it "can be called from the block" do
-      flusher = new_flusher(on_flush: lambda { |profile|
+      flusher = new_flusher(interval: 1000, on_flush: lambda { |profile|
         flusher.stop!
         profiles << profile
       })
-      flusher.start!
-      wait_until { !flusher.running? }
-      expect(profiles.size).to eq(1)
+      thread = thread_of(flusher.start!)
+      flusher.flush_soon
+      thread.join
+      expect([collector.flushes.size, profiles.size]).to eq([1, 1])
     end
 
     it "leaves the caller's timeout alone" do
-      flusher = new_flusher(on_flush: ->(_) { sleep 0.5 }).start!
+      flusher = new_flusher(on_flush: ->(_) { gate.pop }).start!
       flushed_times(1)
       expect { Timeout.timeout(0.05, ArgumentError) { flusher.stop! } }.to raise_error(ArgumentError)
+    ensure
+      gate.close
     end
   end
 
@@ -189,10 +198,10 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
 
   describe "#pause" do
     it "skips flushes" do
-      new_flusher.start!.pause
-      collector.flushes.clear
-      sleep 0.05
-      expect(collector.flushes.size).to be <= 1
+      clock = use_manual_clock
+      new_flusher(interval: 10).start!.pause
+      3.times { clock.advance(10) }
+      expect(collector.flushes).to be_empty
     end
 
     it "leaves the flusher running" do
@@ -202,13 +211,6 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
     it "does not keep #stop! from flushing" do
       new_flusher(interval: 1000).start!.pause.stop!
       expect(collector.flushes.size).to eq(1)
-    end
-
-    it "uses no processor time" do
-      new_flusher.start!.pause
-      began = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
-      sleep 0.3
-      expect(Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - began).to be < 0.03
     end
   end
 
@@ -220,12 +222,12 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
     end
 
     it "makes up at once for what fell due" do
-      flusher = new_flusher(interval: 1).start!.pause
-      sleep 1.05
-      unpaused = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      clock = use_manual_clock
+      flusher = new_flusher(interval: 10).start!.pause
+      3.times { clock.advance(10) }
       flusher.unpause
-      flushed_times(1)
-      expect(collector.flushes.first[:at] - unpaused).to be < 0.8
+      clock.settle
+      expect(profiles.size).to eq(1)
     end
   end
 
@@ -237,9 +239,9 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
     end
 
     it "flushes once" do
+      clock = use_manual_clock
       new_flusher(interval: 1000).start!.flush_soon
-      flushed_times(1)
-      sleep 0.05
+      2.times { clock.settle }
       expect(collector.flushes.size).to eq(1)
     end
 
@@ -250,8 +252,9 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
     end
 
     it "does nothing if the flusher does not run" do
+      clock = use_manual_clock
       new_flusher(interval: 1000).flush_soon.start!
-      sleep 0.05
+      clock.settle
       expect(collector.flushes).to be_empty
     end
   end
@@ -398,12 +401,6 @@ RSpec.describe MemprofilerPprof::BlockFlusher do
     it "refuses what cannot be flushed" do
       expect { described_class.new(nil) }
         .to raise_error(TypeError, "collector must be a MemprofilerPprof::Collector, got nil")
-    end
-
-    it "accepts an interval longer than a system call can wait" do
-      flusher = new_flusher(interval: 1e300).start!
-      sleep 0.02
-      expect(flusher).to be_running
     end
   end
 end

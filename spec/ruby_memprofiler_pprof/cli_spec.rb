@@ -55,20 +55,24 @@ RSpec.describe "ruby_memprofiler_pprof" do
   end
 
   describe "help" do
+    # Is asked for once per command.
+    texts = {}
+    define_method(:help) { |command| texts[command] ||= cli("help", command).stdout }
+
     it "is the same in all places" do
-      commands.each { |command| expect(cli("help", command).stdout).to eq(cli(command, "--help").stdout) }
+      commands.each { |command| expect(help(command)).to eq(cli(command, "--help").stdout) }
     end
 
     it "has for each command what it is called with, what it does and an example" do
       commands.each do |command|
         me = "ruby_memprofiler_pprof #{command}"
-        expect(cli("help", command).stdout)
+        expect(help(command))
           .to match(/\AUsage: #{me}.*\n\n\w.*^Options:\n|^Other:\n.*--help.*^Examples:\n  .*#{me}/m)
       end
     end
 
     it "has every setting's option, default and variable in that of run" do
-      text = cli("help", "run").stdout.gsub(/\s+/, " ")
+      text = help("run").gsub(/\s+/, " ")
       MemprofilerPprof::Configuration.settings.each do |setting|
         option = setting.type.boolean? ? setting.option.sub("--", "--[no-]") : "#{setting.option} "
         expect(text).to include(option, setting.purpose, "(default: #{setting.default}) $#{setting.variable}")

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-RSpec.describe MemprofilerPprof::Collector, "options" do
+RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
   # Each option with its default and another value.
   options = {
     sample_rate: [0.01, 0.5],
@@ -245,7 +245,7 @@ RSpec.describe MemprofilerPprof::Collector, "options" do
   end
 end
 
-RSpec.describe MemprofilerPprof::Collector, "life" do
+RSpec.describe MemprofilerPprof::Collector, "life", :liveness, :moving, :threads do
   subject(:collector) { new_collector(sample_rate: 1.0) }
 
   def allocate(count)

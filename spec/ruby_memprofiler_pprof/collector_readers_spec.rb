@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-RSpec.describe MemprofilerPprof::Collector do
+RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
   thing = Class.new
   before { stub_const("Thing", thing) }
 
@@ -110,13 +110,16 @@ RSpec.describe MemprofilerPprof::Collector do
     it "goes on in a forked child, which tells its own allocations" do
       outcome = run_ruby(<<~RUBY)
         Thing = Class.new
+        clock = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) }
         collector = new_collector(sample_rate: 1.0).start
         reader = collector.open_reader
         KEPT = [Thing.new]
+        sleep 0.1
+        before = clock.call
         pid = fork do
           KEPT.concat([Thing.new, Thing.new])
-          puts collector.flush(reader: reader).allocation_samples_count >= 2
-          puts collector.flush(reader: reader).duration_nanos < 10**9
+          profile = collector.flush(reader: reader)
+          puts profile.allocation_samples_count >= 2, profile.duration_nanos.between?(1, clock.call - before)
         end
         Process.wait(pid)
       RUBY

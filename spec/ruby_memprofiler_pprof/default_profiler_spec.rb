@@ -2,7 +2,7 @@
 
 require "tmpdir"
 
-RSpec.describe MemprofilerPprof::DefaultProfiler do
+RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   after { profilers.each(&:stop) }
@@ -181,7 +181,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler do
       end
       writing.pop
       thread = Thread.new { one.stop }
-      expect(thread.join(10)).to be(thread)
+      expect(thread.join(60)).to be(thread)
       expect(one.config.seed).to eq(3)
     ensure
       thread&.kill

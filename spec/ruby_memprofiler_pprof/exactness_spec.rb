@@ -4,7 +4,7 @@ require "objspace"
 require "set"
 
 # At rate 1 a profile must equal the truth, which ObjectSpace tells: it follows allocations by other means.
-RSpec.describe MemprofilerPprof::Collector, "at rate 1" do
+RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :jit, :threads do
   # Up to Ruby 3.2 the lines that ObjectSpace tells, the truth here, are wrong with YJIT.
   lines_known = RUBY_VERSION >= "3.3" || !RubyVM.const_defined?(:YJIT) || !RubyVM::YJIT.enabled?
 

@@ -2,7 +2,7 @@
 
 require "tmpdir"
 
-RSpec.describe MemprofilerPprof::FileFlusher do
+RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   let(:collector) { FakeCollector.new }

@@ -2,7 +2,7 @@
 
 require "timeout"
 
-RSpec.describe MemprofilerPprof::Collector, "#flush" do
+RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, :threads do
   before { stub_const("Marker", Class.new) }
 
   let(:collector) { new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start }
@@ -68,23 +68,39 @@ RSpec.describe MemprofilerPprof::Collector, "#flush" do
     expect(allocated(*outcome.profiles)).to eq(2000 * outcome.batches)
   end
 
+  # Flushes do not get further than to a thread's name, and are ended there at the latest.
+  def delay_flushes
+    asked = Queue.new
+    delay = TracePoint.new(:c_call) do |call|
+      (asked << true) && sleep if call.self.is_a?(Thread) && call.method_id == :name
+    end
+    delay.enable
+    yield asked
+  ensure
+    delay.disable
+  end
+
+  def collector_of_thread_names
+    new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000, thread_names: true).start
+  end
+
   it "goes on counting after Timeout has ended a flush" do
-    collector
+    collector = collector_of_thread_names
     kept = Array.new(50_000) { Marker.new }
-    20.times do
-      Timeout.timeout(0.0005) { collector.flush }
-    rescue Timeout::Error
-      next
+    delay_flushes do
+      20.times { expect { Timeout.timeout(0.0005) { collector.flush } }.to raise_error(Timeout::Error) }
     end
     expect(retained(collector.flush)).to eq(kept.size)
   end
 
   it "returns its mutex when an exception ends it" do
-    collector
+    collector = collector_of_thread_names
     kept = Array.new(50_000) { Marker.new }
-    thread = Thread.new { loop { collector.flush } }
-    sleep 0.01
-    thread.kill.join
+    delay_flushes do |asked|
+      thread = Thread.new { collector.flush }
+      asked.pop
+      thread.kill.join
+    end
     expect(retained(collector.flush)).to eq(kept.size)
   end
 
@@ -154,7 +170,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush" do
 
   it "lets other threads run between slices" do
     collector
-    kept = Array.new(200_000) { Marker.new }
+    kept = Array.new(50_000) { Marker.new }
     ticks = 0
     thread = Thread.new { loop { ticks += 1 } }
     Thread.pass until ticks.positive?
@@ -230,9 +246,10 @@ RSpec.describe MemprofilerPprof::Collector, "#flush" do
   it "refuses to be called from a trap handler" do
     outcome = run_ruby(<<~RUBY)
       collector = MemprofilerPprof::Collector.new.start
-      trap(:USR1) { collector.flush rescue print $!.class }
+      handled = false
+      trap(:USR1) { handled = true if (collector.flush rescue print $!.class) || true }
       Process.kill(:USR1, Process.pid)
-      sleep 0.1
+      sleep 0.01 until handled
       collector.flush
     RUBY
     expect(outcome.stdout).to eq("ThreadError")

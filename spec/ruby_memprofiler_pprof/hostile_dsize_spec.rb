@@ -3,7 +3,8 @@
 require "objspace"
 
 # The flush asks objects of extensions for their size, which runs those extensions' code.
-RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when asked for their size" do
+RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when asked for their size",
+               :liveness, :moving, :threads do
   before do
     reason = CompiledExtension.missing
     skip reason if reason
@@ -34,12 +35,21 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
     hostility.new(profiles.map { |profile| Pprof.decode(profile) }, calls, missed)
   end
 
+  # The same with nothing added: one program answers all examples of a kind.
+  answers = {}
+  define_method(:answer) { |kind| answers[kind] ||= flushes_of(kind) }
+
+  # What the second flush tells of a class.
+  def told_of(class_name, type, kind)
+    answer(kind).profiles[1].by_class(type).fetch(class_name, 0)
+  end
+
   def counts(profile, type)
     profile.by_class(type).values_at("Marker", "Hostile::#{kind}")
   end
 
   shared_examples "an object like any other" do
-    let(:result) { flushes_of(kind) }
+    let(:result) { answer(kind) }
 
     it "asks each of them at each flush" do
       expect(result.calls).to be >= 300
@@ -74,8 +84,7 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
   end
 
   it "does not count what they allocate when asked" do
-    strings = flushes_of("Allocating").then { |result| result.profiles[1].by_class(:allocations).fetch("String", 0) }
-    expect(strings).to be < 200
+    expect(told_of("String", :allocations, "Allocating")).to be < 200
   end
 
   it "counts each object that another thread allocates meanwhile" do
@@ -88,33 +97,31 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
   end
 
   it "adds huge sizes up to no less than one of them" do
-    sizes = flushes_of("Huge").then { |result| result.profiles[1].by_class(:retained_size).fetch("Hostile::Huge") }
-    expect(sizes).to be >= (2**63) / 3 * 2
+    expect(told_of("Hostile::Huge", :retained_size, "Huge")).to be >= (2**63) / 3 * 2
   end
 
   # What another thread raises comes where this one switches.
   { "an exception" => "raise(IOError)", "a kill" => "kill" }.each do |name, blow|
     it "does not take #{name} from another thread for the extension's own" do
       after = <<~RUBY
-        Thread.new { loop { nil } }
-        victims = Array.new(5) do
-          Thread.new { loop { collector.flush } }.tap do |victim|
-            victim.report_on_exception = false
-            sleep 0.02
-            victim.#{blow}
-            victim.join(10)
-          rescue IOError
-            nil
-          end
+        Thread.new { loop { Thread.pass } }
+        begun = Queue.new
+        5.times do
+          victim = Thread.new { begun << true; loop { collector.flush } }
+          victim.report_on_exception = false
+          begun.pop
+          victim.#{blow}
+          # Waits for ever for one that survives.
+          victim.join
+        rescue IOError
+          nil
         end
-        raise "survivors" if victims.any?(&:alive?)
       RUBY
       expect { flushes_of("Switching", after: after) }.not_to raise_error
     end
   end
 
   it "uses the size of the slot for those that raise" do
-    size = flushes_of("Raising").then { |result| result.profiles[1].by_class(:retained_size).fetch("Hostile::Raising") }
-    expect(size).to eq(200 * 40)
+    expect(told_of("Hostile::Raising", :retained_size, "Raising")).to eq(200 * 40)
   end
 end

@@ -3,7 +3,7 @@
 require "tmpdir"
 
 # Where the innermost frame, the one that allocates, is said to be.
-RSpec.describe MemprofilerPprof::Collector, "lines" do
+RSpec.describe MemprofilerPprof::Collector, "lines", :liveness, :moving, :jit, :threads do
   yjit = RubyVM.const_defined?(:YJIT) && RubyVM::YJIT.enabled?
   runs = yjit ? 100 : 1
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # The two ways to notice deaths mean the same.
-RSpec.describe MemprofilerPprof::Collector, "liveness" do
+RSpec.describe MemprofilerPprof::Collector, "liveness", :liveness, :moving, :jit, :threads do
   def start_both(**options)
     %i[freeobj mark_bits].map do |liveness|
       MemprofilerPprof::Collector.new(liveness: liveness, max_heap_samples: 1_000_000, **options).start

@@ -7,7 +7,7 @@ rescue LoadError
   nil
 end
 
-RSpec.describe "MemprofilerPprof::Minitest" do
+RSpec.describe "MemprofilerPprof::Minitest", :liveness do
   include_context "with the testing engine"
 
   before do

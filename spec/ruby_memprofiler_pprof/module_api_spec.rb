@@ -2,7 +2,7 @@
 
 require "tmpdir"
 
-RSpec.describe MemprofilerPprof do
+RSpec.describe MemprofilerPprof, :moving, :threads do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   # Runs code in a module of its own process; all of it is about the process's one profiler.
@@ -97,7 +97,7 @@ RSpec.describe MemprofilerPprof do
       $stdout.syswrite([$?.exitstatus, File.file?(child.to_s)].join)
       exit!
     RUBY
-    expect(run_ruby("M = MemprofilerPprof; #{code}", timeout: 20).stdout).to eq("0true")
+    expect(outcome_of(code).stdout).to eq("0true")
   end
 
   it "can be called by many threads at once" do

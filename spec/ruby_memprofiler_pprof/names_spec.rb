@@ -138,7 +138,7 @@ module Names
   end
 end
 
-RSpec.describe MemprofilerPprof::Collector, "names" do
+RSpec.describe MemprofilerPprof::Collector, "names", :liveness, :moving, :jit, :threads do
   # Ruby's own backtrace as Ruby 3.4 would give it: without what older ones say of rescue and ensure bodies.
   def locations
     Names.locations.reject.with_index do |_, index|

@@ -1,64 +1,102 @@
 # frozen_string_literal: true
 
-require "net/http"
-
-# Needs no constant of Rails in this process.
+# Needs no constant of Rails in this process. Each group is one boot of an app.
 RSpec.describe "MemprofilerPprof::Railtie", :rails do
-  describe "settings" do
-    it "come before the defaults, after the environment" do
-      configure("config.max_frames = 7; config.sample_rate = 0.5; config.enabled = true")
-      outcome = in_app("puts MemprofilerPprof.collector.max_frames, MemprofilerPprof.collector.sample_rate",
-                       env: { "RUBY_MEMPROFILER_PPROF_SAMPLE_RATE" => "0.25" })
-      expect(outcome.stdout).to start_with("7\n0.25\n"), outcome.to_s
+  # The status of an answer of the endpoint.
+  status = <<~'RUBY'
+    Rails.application.call(Rack::MockRequest.env_for("/debug/pprof/cmdline", "HTTP_HOST" => "x")).first
+  RUBY
+
+  describe "without settings" do
+    before(:context) { @answers = ask({ running: "MemprofilerPprof.running?", status: status }) }
+
+    it "does not start the profiler" do
+      expect(@answers[:running]).to be(false), @answers.to_s
     end
 
-    it "of which one does not exist fail at boot" do
-      configure("config.samplerate = 0.5")
-      expect(in_app("").stderr).to include("there is no setting samplerate (did you mean sample_rate?)")
-    end
-
-    it "of which one is wrong fail at boot" do
-      configure("config.interval = 0")
-      outcome = in_app("puts :booted")
-      expect(outcome.stderr).to include("interval must be a number of seconds above 0, got 0")
-      expect(outcome.stdout).not_to include("booted")
-    end
-
-    it "that are wrong in the environment are logged, and the app runs" do
-      configure("config.enabled = true")
-      outcome = in_app("puts MemprofilerPprof.running?", env: { "RUBY_MEMPROFILER_PPROF_SAMPLE_RATE" => "2" })
-      expect(outcome.stdout).to match(/not profiling: RUBY_MEMPROFILER_PPROF_SAMPLE_RATE must be .*\nfalse/)
-      expect(outcome).to be_success
-    end
-
-    it "are there in a program that the wrapper runs" do
-      configure("config.max_frames = 7")
-      outcome = in_app("puts MemprofilerPprof.config.max_frames", options: ["-rruby_memprofiler_pprof/autostart"])
-      expect(outcome.stdout).to match(/^7$/), outcome.to_s
+    it "does not mount the endpoint" do
+      expect(@answers[:status]).to eq(404), @answers.to_s
     end
   end
 
+  describe "settings" do
+    before(:context) do
+      configure("config.max_frames = 7; config.sample_rate = 0.5; config.enabled = true; " \
+                "config.endpoint = '/debug/pprof'; config.endpoint_authorize = ->(_) { true }")
+      questions = { max_frames: "MemprofilerPprof.collector.max_frames", status: status,
+                    sample_rate: "MemprofilerPprof.collector.sample_rate", running: "MemprofilerPprof.running?" }
+      @answers = ask(questions, env: { "RUBY_MEMPROFILER_PPROF_SAMPLE_RATE" => "0.25" })
+    end
+
+    it "come before the defaults" do
+      expect(@answers[:max_frames]).to eq(7), @answers.to_s
+    end
+
+    it "come after the environment" do
+      expect(@answers[:sample_rate]).to eq(0.25), @answers.to_s
+    end
+
+    it "start the profiler where the app is loaded" do
+      expect(@answers[:running]).to be(true), @answers.to_s
+    end
+
+    it "mount the endpoint before what matches everything" do
+      expect(@answers[:status]).to eq(200), @answers.to_s
+    end
+  end
+
+  describe "settings in a program that the wrapper runs" do
+    before(:context) do
+      configure("config.max_frames = 7; config.endpoint = '/debug/pprof'")
+      @answers = ask({ max_frames: "MemprofilerPprof.config.max_frames", status: status },
+                     options: ["-rruby_memprofiler_pprof/autostart"])
+    end
+
+    it "are there" do
+      expect(@answers[:max_frames]).to eq(7), @answers.to_s
+    end
+
+    it "leave the endpoint closed without a permission" do
+      expect(@answers[:status]).to eq(403), @answers.to_s
+    end
+  end
+
+  describe "settings that are wrong" do
+    before(:context) do
+      configure("begin; config.samplerate = 0.5; rescue NoMethodError => e; warn(e.full_message); end; " \
+                "config.interval = 0")
+      @outcome = in_app("puts :booted")
+    end
+
+    it "fail where they are assigned, if there is no such setting" do
+      expect(@outcome.stderr).to match(/undefined method .samplerate='.*Did you mean\?\s+sample_rate=/m)
+    end
+
+    it "fail at boot" do
+      expect(@outcome.stderr).to include("interval must be a number of seconds above 0, got 0")
+      expect(@outcome.stdout).not_to include("booted")
+    end
+  end
+
+  it "logs settings that are wrong in the environment, and the app runs" do
+    configure("config.enabled = true")
+    outcome = in_app("puts MemprofilerPprof.running?", env: { "RUBY_MEMPROFILER_PPROF_SAMPLE_RATE" => "2" })
+    expect(outcome.stdout).to match(/not profiling: RUBY_MEMPROFILER_PPROF_SAMPLE_RATE must be .*\nfalse/)
+    expect(outcome).to be_success
+  end
+
   describe "enabled" do
-    def state(*command, **options)
-      outcome = command.any? ? ruby_in_app(*command, **options) : in_app(tell)
+    def state(*command)
+      outcome = command.any? ? ruby_in_app(*command) : in_app(tell)
       outcome.stdout[/running: (.*)/, 1] || raise(outcome.to_s)
     end
 
     let(:tell) { "print 'running: ', MemprofilerPprof.running?, 10.chr" }
-    let(:runner) { ["bin/rails", "runner", tell] }
-
-    it "is false by default" do
-      expect(state).to eq("false")
-    end
-
-    it "starts the profiler where the app is loaded" do
-      configure("config.enabled = true")
-      expect(state).to eq("true")
-    end
+    let(:spring) { "module ::Spring; class Application; end; end" }
 
     it "leaves out the commands of bin/rails" do
       configure("config.enabled = true")
-      expect(state(*runner)).to eq("false")
+      expect(state("bin/rails", "runner", tell)).to eq("false")
     end
 
     it "leaves out rake" do
@@ -67,89 +105,78 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
     end
 
     it "leaves out Spring" do
-      configure("module ::Spring; class Application; end; end; config.enabled = true")
+      configure("#{spring}; config.enabled = true")
       expect(state).to eq("false")
     end
 
+    # All of the above at once: this command of bin/rails runs rake.
     it "can be for everything" do
-      configure("config.enabled = :always")
-      expect([state(*runner), state("-S", "rake", "state")]).to eq(%w[true true])
-    end
-
-    it "starts before the app's code is loaded" do
-      configure("config.enabled = true; config.sample_rate = 1; config.max_heap_samples = 1_000_000")
-      File.write("#{app}/app/models/early.rb", "class Early; KEPT = Array.new(50) { Object.new }; end")
-      outcome = in_app("MemprofilerPprof.flush(out: 'now.pb.gz')")
-      frames = MemprofilerPprof::Profile.load("#{app}/now.pb.gz").focus(/early\.rb/)
-      expect(frames.total(:retained_objects).value).to be >= 50, outcome.to_s
+      configure("#{spring}; config.enabled = :always")
+      expect(state("bin/rails", "state")).to eq("true")
     end
   end
 
   describe "files" do
+    before(:context) do
+      configure("config.enabled = true; config.pattern = 'mine/%{pid}.pprof'; " \
+                "config.sample_rate = 1; config.max_heap_samples = 1_000_000")
+      File.write("#{app}/app/models/early.rb", "class Early; KEPT = Array.new(50) { Object.new }; end")
+      @answers = ask({ first: <<~RUBY, child: <<~RUBY, event: <<~RUBY, failed: <<~RUBY, survived: <<~RUBY })
+        Dir.chdir("/") { MemprofilerPprof.stop }
+        Dir["mine/*"]
+      RUBY
+        MemprofilerPprof.start
+        fork { Jar.fill }.tap { |pid| Process.wait(pid) }
+      RUBY
+        told = nil
+        tell = ->(*, payload) { told = [*payload.values_at(:path, :pid), payload[:profile].class] }
+        before = Dir["mine/*"]
+        ActiveSupport::Notifications.subscribed(tell, "flush.memprofiler_pprof") { MemprofilerPprof.stop }
+        { told: told, written: Dir["mine/*"] - before, pid: Process.pid }
+      RUBY
+        told = []
+        tell = ->(name, *, payload) { told << name << payload[:exception].first }
+        MemprofilerPprof.start(pattern: "/dev/null/x.pprof")
+        ActiveSupport::Notifications.subscribed(tell, /memprofiler_pprof/) { MemprofilerPprof.stop }
+        told
+      RUBY
+        MemprofilerPprof.start
+        before = Dir["mine/*"]
+        tell = ->(*) { raise "no such luck" }
+        ActiveSupport::Notifications.subscribed(tell, "flush.memprofiler_pprof") { MemprofilerPprof.stop }
+        Dir["mine/*"] - before
+      RUBY
+    end
+
     it "are below the app's root, and told to its logger" do
-      configure("config.enabled = true; config.pattern = 'mine/%{pid}.pprof'")
-      outcome = in_app("Dir.chdir('/') { MemprofilerPprof.stop; MemprofilerPprof.start; MemprofilerPprof.stop }")
-      expect(outcome.stdout).to match(%r{wrote #{app}/mine/\d+(-1)?\.pprof}), outcome.to_s
-      expect(profiles("mine")).not_to be_empty
+      expect(@answers[:first]).to match([%r{\Amine/\d+\.pprof\z}]), @answers.to_s
+      expect(@answers.stdout).to include("wrote #{app}/#{@answers[:first].first}")
+    end
+
+    it "have what was allocated when the app's code was loaded" do
+      frames = MemprofilerPprof::Profile.load("#{app}/#{@answers[:first].first}").focus(/early\.rb/)
+      expect(frames.total(:retained_objects).value).to be >= 50, @answers.to_s
     end
 
     it "are told by an event" do
-      configure("config.enabled = true")
-      code = <<~RUBY
-        ActiveSupport::Notifications.subscribe("flush.memprofiler_pprof") do |*, payload|
-          puts payload[:path], payload[:profile].class, payload[:pid] == Process.pid
-        end
-        MemprofilerPprof.stop
-      RUBY
-      expect(in_app(code).stdout).to include("#{profiles.first}\nMemprofilerPprof::ProfileData\ntrue\n")
-      expect(profiles.size).to eq(1)
+      event = @answers[:event]
+      expect(event[:written].size).to eq(1), @answers.to_s
+      expect(event[:told]).to eq(["#{app}/#{event[:written].first}", event[:pid], "MemprofilerPprof::ProfileData"])
     end
 
     it "that cannot be written are told by another" do
-      configure("config.enabled = true; config.pattern = '/dev/null/x.pprof'")
-      code = <<~RUBY
-        ActiveSupport::Notifications.subscribe(/memprofiler_pprof/) { |name, *, payload| puts name, payload[:exception].first }
-        MemprofilerPprof.stop
-      RUBY
-      expect(in_app(code).stdout).to match(/^flush_failed.memprofiler_pprof\nErrno::E\w+$/)
+      expect(@answers[:failed]).to match(["flush_failed.memprofiler_pprof", /\AErrno::E\w+\z/]), @answers.to_s
     end
 
     it "are not lost by a subscriber that fails" do
-      configure("config.enabled = true")
-      code = <<~RUBY
-        ActiveSupport::Notifications.subscribe("flush.memprofiler_pprof") { raise "no such luck" }
-        MemprofilerPprof.stop
-        puts :alive
-      RUBY
-      expect(in_app(code).stdout).to match(/a subscriber of flush.memprofiler_pprof failed: .*no such luck.*\nalive/m)
-      expect(profiles.size).to eq(1)
+      expect(@answers.stdout).to match(/a subscriber of flush.memprofiler_pprof failed: .*no such luck/)
+      expect(@answers[:survived].size).to eq(1), @answers.to_s
     end
 
     it "are each process's own after a fork" do
-      configure("config.enabled = true; config.sample_rate = 1; config.max_heap_samples = 1_000_000")
-      in_app("Process.wait(fork { Jar.fill })")
-      expect(profiles.map { |path| jars(path, "class") }).to contain_exactly({}, { "Jar" => 100 })
-    end
-  end
-
-  describe "the endpoint" do
-    let(:get) { <<~'RUBY' }
-      status, _, body = Rails.application.call(Rack::MockRequest.env_for("/debug/pprof/cmdline", "HTTP_HOST" => "x"))
-      puts "status: #{status}"
-    RUBY
-
-    it "is not mounted by default" do
-      expect(in_app(get).stdout).to include("status: 404")
-    end
-
-    it "is mounted before what matches everything" do
-      configure("config.endpoint = '/debug/pprof'; config.endpoint_authorize = ->(_) { true }")
-      expect(in_app(get).stdout).to include("status: 200")
-    end
-
-    it "is closed without a permission" do
-      configure("config.endpoint = '/debug/pprof'")
-      expect(in_app(get).stdout).to include("status: 403")
+      childs, others = profiles("mine").partition { |path| File.basename(path, ".pprof") == @answers[:child].to_s }
+      expect(childs.map { |path| jars(path, "class") }).to eq([{ "Jar" => 100 }]), @answers.to_s
+      expect(others.map { |path| jars(path, "class") }).to eq([{}] * 3)
     end
   end
 

@@ -41,7 +41,7 @@ RSpec.describe MemprofilerPprof::Report do
     end
 
     it "knows how coins fall" do
-      expect([[8, 10], [10, 10], [0, 10], [600, 1000]].map { |heads, coins| statistics.coin_tail(heads, coins) })
+      expect([[8, 10], [10, 10], [0, 10], [600, 1000]].map { |heads, coins| statistics.binomial_tail(heads, coins) })
         .to match([be_within(1e-12).of(56 / 1024.0), 1 / 1024.0, 1.0, be_within(1e-14).of(1.364232e-10)])
     end
 
@@ -52,9 +52,9 @@ RSpec.describe MemprofilerPprof::Report do
     end
   end
 
-  describe "Paths" do
+  describe "PathShortener" do
     def shorten(*files)
-      paths = described_class.const_get(:Paths).new(files)
+      paths = described_class.const_get(:PathShortener).new(files)
       files.map { |file| paths.shorten(file) }
     end
 
@@ -93,7 +93,7 @@ RSpec.describe MemprofilerPprof::Report do
       expect(lines(30)).to eq(["N  LESS  LEAST  SITE", "1     2      3  file.rb:12"])
     end
 
-    it "leaves out what is most expendable" do
+    it "leaves out the column with the highest rank to be dropped" do
       expect(lines(22)).to eq(["N  LESS  SITE", "1     2  file.rb:12"])
     end
 

@@ -3,7 +3,7 @@
 require "json"
 require "ruby_memprofiler_pprof/rspec"
 
-RSpec.describe MemprofilerPprof::RSpec do
+RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
   include_context "with the testing engine"
 
   before { stub_const("Kept", Class.new) }
@@ -38,7 +38,8 @@ RSpec.describe MemprofilerPprof::RSpec do
         .to match(/^  [\d,]+ objects \(1\.00 per call\), [\d.,]+ [KM]B: Kept\n    spec.*_spec.rb:#{__LINE__ - 3} in /)
       path = text[/^profile: (.*)$/, 1]
       expect(path).to eq(File.join(directory, "saved.pprof"))
-      expect(Pprof.decode(File.binread(path)).by_class["Kept"]).to be > 1000
+      calls = text[/^the last ([\d,]+) calls left$/, 1].delete(",").to_i
+      expect(Pprof.decode(File.binread(path)).by_class["Kept"]).to eq(calls)
     end
 
     it "says what it saw when there should be a leak" do

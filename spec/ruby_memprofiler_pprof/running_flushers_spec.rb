@@ -1,17 +1,19 @@
 # frozen_string_literal: true
 
 # What becomes of flushers in the life of a process: each of these runs a program of its own.
-RSpec.describe MemprofilerPprof::RunningFlushers do
+RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads do
   # Runs code beside a flusher that writes "process-thread" for each flush, where process and thread are "main" or
-  # "other", and returns these words.
+  # "other", and returns these words. Each flush is in the Queue `said`, too.
   def flushes_in(code, interval: 1000, success: true)
     outcome = run_ruby(<<~RUBY)
       $stdout.sync = true
+      said = Queue.new
       FIRST = Process.pid
       collector = new_collector.start
       say = lambda do |_|
         flags = [Process.pid == FIRST, Thread.current == Thread.main]
         $stdout.syswrite("\#{flags.map { |flag| flag ? "main" : "other" }.join("-")} ")
+        said << 1
       end
       flusher = MemprofilerPprof::BlockFlusher.new(collector, interval: #{interval}, on_flush: say).start!
       #{code}
@@ -67,16 +69,25 @@ RSpec.describe MemprofilerPprof::RunningFlushers do
     code = <<~RUBY
       flusher.stop!
       begun = Queue.new
-      slow = ->(_) { print "begin "; begun << 1; sleep 0.2; print "end " }
-      MemprofilerPprof::BlockFlusher.new(collector, interval: 0.01, on_flush: slow).start!
+      exiting = Queue.new
+      at_exit { exiting.close }
+      slow = lambda do |_|
+        print "begin "
+        begun << 1
+        exiting.pop
+        # Until the process waits for it.
+        Thread.pass until Thread.current == Thread.main || Thread.main.stop?
+        print "end "
+      end
+      MemprofilerPprof::BlockFlusher.new(collector, interval: 1000, on_flush: slow).start!.flush_soon
       begun.pop
     RUBY
     expect(flushes_in(code).drop(1)).to eq(%w[begin end begin end])
   end
 
   it "do not keep the process when a flush hangs" do
-    outcome = run_ruby(<<~RUBY, timeout: 20)
-      MemprofilerPprof::BlockFlusher.const_set(:EXIT_PATIENCE, 0.1)
+    outcome = run_ruby(<<~RUBY)
+      MemprofilerPprof::BlockFlusher.const_set(:EXIT_TIMEOUT, 0.1)
       begun = Queue.new
       hanging = ->(_) { begun << 1; sleep }
       collector = new_collector.start
@@ -87,9 +98,9 @@ RSpec.describe MemprofilerPprof::RunningFlushers do
   end
 
   it "go on in a forked child, with a thread" do
-    words = flushes_in(<<~RUBY, interval: 0.05)
+    words = flushes_in(<<~RUBY, interval: 0.01)
       flusher.pause
-      Process.wait(fork { flusher.unpause; sleep 0.5; exit! })
+      Process.wait(fork { said.clear; flusher.unpause; said.pop; exit! })
     RUBY
     expect(words).to include("other-other")
   end
@@ -103,17 +114,32 @@ RSpec.describe MemprofilerPprof::RunningFlushers do
   end
 
   it "stay paused in a child" do
-    words = flushes_in("flusher.pause; Process.wait(fork { sleep 0.3; exit! })", interval: 0.05)
-    expect(words - ["main-other"]).to eq(["main-main"])
+    words = flushes_in(<<~RUBY)
+      flusher.stop!
+      require "#{File.expand_path("../support/manual_clock", __dir__)}"
+      clock = ManualClock.install
+      flusher = MemprofilerPprof::BlockFlusher.new(collector, interval: 10, on_flush: say).start!.pause
+      Process.wait(fork { clock.advance(20); print "unpause "; flusher.unpause; clock.settle; exit! })
+      exit!(true)
+    RUBY
+    expect(words).to eq(%w[main-main unpause other-other])
   end
 
   it "stay stopped in a child" do
-    expect(flushes_in("flusher.stop!; Process.wait(fork { sleep 0.2 })", interval: 0.1) - ["main-other"])
-      .to eq(["main-main"])
+    expect(flushes_in('flusher.stop!; Process.wait(fork { print "threads: ", Thread.list.size })'))
+      .to eq(%w[main-main threads: 1])
   end
 
   it "go on in the parent of a child" do
-    expect(flushes_in("Process.wait(fork { exit! }); sleep 0.5", interval: 0.05)).to include("main-other")
+    words = flushes_in(<<~RUBY, interval: 0.01)
+      Process.wait(fork { exit! })
+      print "on "
+      said.clear
+      # The first may have been written before.
+      2.times { said.pop }
+      exit!(true)
+    RUBY
+    expect(words.drop_while { |word| word != "on" }).to include("main-other")
   end
 
   it "go on in a daemon" do
@@ -145,9 +171,10 @@ RSpec.describe MemprofilerPprof::RunningFlushers do
   it "can be forked from within the block" do
     words = flushes_in(<<~RUBY)
       flusher.stop!
-      forking = ->(profile) { say.call(profile); Process.wait(fork {}) }
-      forking = MemprofilerPprof::BlockFlusher.new(collector, interval: 0.05, on_flush: forking).start!
-      sleep 0.3
+      forked = Queue.new
+      forking = ->(profile) { say.call(profile); Process.wait(fork {}); forked << 1 }
+      MemprofilerPprof::BlockFlusher.new(collector, interval: 1000, on_flush: forking).start!.flush_soon
+      forked.pop
       exit!(true)
     RUBY
     expect(words).to include("other-other").or include("other-main")

@@ -3,7 +3,7 @@
 require "ruby_memprofiler_pprof/sidekiq"
 
 # In processes of their own: Sidekiq's own middleware chain and testing mode, without Redis.
-RSpec.describe MemprofilerPprof::Sidekiq::Middleware do
+RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
   before { skip "Sidekiq is not installed" unless UsableGems.include?("sidekiq") }
 
   # Where Sidekiq 7, and 6, keep the middlewares of a server.

@@ -1,9 +1,14 @@
 # frozen_string_literal: true
 
-RSpec.describe MemprofilerPprof::SignalActions do
+RSpec.describe MemprofilerPprof::SignalActions, :threads do
+  # What `finish` does: waits for the threads of all actions. A process that sends itself a signal has handled it before
+  # Process.kill returns.
+  finish = "finish = -> { (Thread.list - [Thread.main]).each(&:join) }"
+
   # Runs code with `actions`, which puts the names of what it does into the Queue `done`.
-  def stdout_of(code, timeout: 20)
-    outcome = run_ruby(<<~RUBY, timeout: timeout)
+  define_method(:stdout_of) do |code|
+    outcome = run_ruby(<<~RUBY)
+      #{finish}
       done = Queue.new
       actions = MemprofilerPprof::SignalActions.new { |action| done << action }
       #{code}
@@ -25,9 +30,10 @@ RSpec.describe MemprofilerPprof::SignalActions do
   it "can take locks that the program holds" do
     expect(stdout_of(<<~RUBY)).to eq("done")
       lock = Mutex.new
-      actions = MemprofilerPprof::SignalActions.new { |_| lock.synchronize { done << "done" } }
+      begun = Queue.new
+      actions = MemprofilerPprof::SignalActions.new { |_| begun << 1; lock.synchronize { done << "done" } }
       actions.install(:dump, "USR2")
-      lock.synchronize { Process.kill(:USR2, Process.pid); sleep 0.1 }
+      lock.synchronize { Process.kill(:USR2, Process.pid); begun.pop }
       print done.pop
     RUBY
   end
@@ -49,7 +55,7 @@ RSpec.describe MemprofilerPprof::SignalActions do
       trap("USR2") { later << "later" }
       Process.kill(:USR2, Process.pid)
       print later.pop
-      sleep 0.2
+      finish.call
       print done.size
     RUBY
   end
@@ -73,14 +79,14 @@ RSpec.describe MemprofilerPprof::SignalActions do
   end
 
   it "change their signal" do
-    expect(stdout_of(<<~RUBY)).to eq("dump0")
+    expect(stdout_of(<<~RUBY)).to eq("0 1")
       actions.install(:dump, "WINCH")
       actions.install(:dump, "URG")
       Process.kill(:WINCH, Process.pid)
-      sleep 0.1
+      finish.call
+      print done.size, " "
       Process.kill(:URG, Process.pid)
-      print done.pop
-      sleep 0.2
+      finish.call
       print done.size
     RUBY
   end
@@ -115,7 +121,7 @@ RSpec.describe MemprofilerPprof::SignalActions do
       before = trap("USR2") { before.call }
       2.times { again.call }
       Process.kill(:USR2, Process.pid)
-      sleep 0.2
+      finish.call
       print done.size
     RUBY
   end
@@ -128,7 +134,7 @@ RSpec.describe MemprofilerPprof::SignalActions do
   end
 
   it "are done one after another, and not all of a flood" do
-    expect(stdout_of(<<~RUBY)).to eq("1 true")
+    expect(stdout_of(<<~RUBY)).to eq("1 8")
       busy = most = count = 0
       go = Queue.new
       actions = MemprofilerPprof::SignalActions.new do |_|
@@ -139,19 +145,21 @@ RSpec.describe MemprofilerPprof::SignalActions do
         busy -= 1
       end
       actions.install(:dump, "USR2")
-      100.times { Process.kill(:USR2, Process.pid); sleep 0.001 }
+      100.times { Process.kill(:USR2, Process.pid) }
+      Thread.pass until (Thread.list - [Thread.main]).all?(&:stop?)
       100.times { go << 1 }
-      sleep 0.3
-      print most, " ", count.between?(1, 8)
+      finish.call
+      print most, " ", count
     RUBY
   end
 
   it "say what went wrong, and leave the program alone" do
     outcome = run_ruby(<<~RUBY)
+      #{finish}
       actions = MemprofilerPprof::SignalActions.new { |_| raise "no luck" }
       actions.install(:dump, "USR2")
       Process.kill(:USR2, Process.pid)
-      sleep 0.3
+      finish.call
       print "on"
     RUBY
     expect(outcome).to have_attributes(stdout: "on", stderr: /\AERROR .*cannot dump: no luck \(RuntimeError\)\n\z/)

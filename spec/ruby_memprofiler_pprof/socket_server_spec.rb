@@ -5,7 +5,7 @@ require "stringio"
 require "tmpdir"
 require "ruby_memprofiler_pprof/socket_server"
 
-RSpec.describe MemprofilerPprof::SocketServer do
+RSpec.describe MemprofilerPprof::SocketServer, :threads do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   let(:profiler) { MemprofilerPprof::DefaultProfiler.new({}) }
@@ -32,6 +32,11 @@ RSpec.describe MemprofilerPprof::SocketServer do
     MemprofilerPprof::Profile.load(StringIO.new(get(target).split("\r\n\r\n", 2).last))
   end
 
+  # Threads that listen or serve.
+  def threads
+    Thread.list.select { |thread| thread.name == "ruby_memprofiler_pprof socket" }
+  end
+
   def total(profile, type)
     profile.tag(class: "Thing").total(type).value
   end
@@ -48,12 +53,26 @@ RSpec.describe MemprofilerPprof::SocketServer do
     it "have the allocations of some seconds, and the flushers miss none" do
       serve
       kept = Array.new(7) { Thing.new }
+      opened, allocated = gate_flushes
       asked = Thread.new { profile("/heap?seconds=1") }
-      wait_until { Thread.list.any? { |thread| thread.name.to_s.include?("socket") && thread.stop? } }
-      sleep 0.3
+      opened.pop
       kept += Array.new(5) { Thing.new }
-      expect([total(asked.value, :allocations), asked.value.duration.round]).to eq([5, 1])
+      allocated << true
+      expect([total(asked.value, :allocations), asked.value.duration]).to match([5, be >= 1])
       expect(total(profiler.collector.flush.profile, :allocations)).to eq(kept.size)
+    end
+
+    # Queues: where it is told that a reader was opened, and from where a word is awaited before it is flushed.
+    def gate_flushes
+      collector = profiler.collector
+      opened = Queue.new
+      gate = Queue.new
+      allow(collector).to(receive(:open_reader).and_wrap_original { |open| open.call.tap { opened << true } })
+      allow(collector).to receive(:flush).and_wrap_original do |flush, **options|
+        gate.pop if options[:reader]
+        flush.call(**options)
+      end
+      [opened, gate]
     end
 
     it "do not have what serving them allocates" do
@@ -98,35 +117,49 @@ RSpec.describe MemprofilerPprof::SocketServer do
   describe "clients" do
     before { serve }
 
+    # What a client gets that says this, and reads nothing before the server has done with it.
+    def exchange(request, answer = "")
+      client, server = UNIXSocket.pair
+      client.write(request)
+      described_class::Exchange.new(server).call { answer }
+      server.close
+      client.read
+    ensure
+      client.close
+    end
+
+    def be_patient
+      stub_const("#{described_class}::Exchange::CLIENT_TIMEOUT", 600)
+    end
+
     it "that say nothing, or half of it, are sent away" do
-      stub_const("#{described_class}::Exchange::PATIENCE", 0.1)
-      expect([ask(""), ask("GET /he")]).to eq(["", ""])
+      stub_const("#{described_class}::Exchange::CLIENT_TIMEOUT", 0.01)
+      expect([ask(""), exchange("GET /he")]).to eq(["", ""])
     end
 
     it "that do not read are sent away" do
-      stub_const("#{described_class}::Exchange::PATIENCE", 0.1)
-      allow(profiler.collector).to receive(:flush).and_return(instance_double(MemprofilerPprof::ProfileData,
-                                                                              pprof_data: "x" * 10_000_000))
-      UNIXSocket.open("a.sock") do |socket|
-        socket.write("GET /heap HTTP/1.0\r\n\r\n")
-        sleep 0.5
-        expect(socket.read.bytesize).to be < 10_000_000
-      end
+      stub_const("#{described_class}::Exchange::CLIENT_TIMEOUT", 0.01)
+      expect(exchange("GET /heap HTTP/1.0\r\n\r\n", "x" * 10_000_000))
+        .to start_with("HTTP/1.0 200 OK").and have_attributes(bytesize: be < 10_000_000)
     end
 
     it "that leave take their reader along" do
+      closed = Queue.new
+      allow(profiler.collector).to(receive(:close_reader).and_wrap_original { |close, id| closed << close.call(id) })
       6.times do
         UNIXSocket.open("a.sock") { |socket| socket.write("GET /heap?seconds=60 HTTP/1.0\r\n\r\n") }
       end
-      wait_until { (get("/heap?seconds=1") || "").start_with?("HTTP/1.0 200") }
+      wait_until { closed.size == 6 }
       readers = Array.new(7) { profiler.collector.open_reader }
       expect(readers.size).to eq(7)
     end
 
     it "beyond the fourth wait" do
+      be_patient
       sockets = Array.new(4) { UNIXSocket.new("a.sock") }
       asked = Thread.new { get("/heap") }
-      expect(asked.join(0.3)).to be_nil
+      wait_until { threads.any? { |thread| thread.backtrace&.first&.include?("push") } }
+      expect([threads.size, asked]).to match([1 + sockets.size, be_alive])
       sockets.shift.close
       expect(asked.value).to start_with("HTTP/1.0 200")
     ensure
@@ -134,7 +167,8 @@ RSpec.describe MemprofilerPprof::SocketServer do
     end
 
     it "are not kept waiting by one that is slow" do
-      UNIXSocket.open("a.sock") { expect(get("/heap")).to start_with("HTTP/1.0 200") }
+      be_patient
+      UNIXSocket.open("a.sock") { expect(Thread.new { get("/heap") }.join(60)&.value).to start_with("HTTP/1.0 200") }
     end
   end
 
@@ -184,6 +218,7 @@ RSpec.describe MemprofilerPprof::SocketServer do
     end
 
     it "is removed by a stop that has to leave a client's thread behind" do
+      stub_const("#{described_class}::JOIN_TIMEOUT", 0.01)
       busy = Queue.new
       gate = Queue.new
       exchange = instance_double(described_class::Exchange)
@@ -197,11 +232,11 @@ RSpec.describe MemprofilerPprof::SocketServer do
       serve
       UNIXSocket.open("a.sock") do
         busy.pop
-        expect(Thread.new { profiler.stop }.join(15)).not_to be_nil
+        expect(Thread.new { profiler.stop }.join(60)).not_to be_nil
       end
       expect(File.exist?("a.sock")).to be(false)
-    ensure
       gate << true
+      wait_until { threads.empty? }
     end
 
     it "is not removed if it is another's by now" do
@@ -256,10 +291,19 @@ RSpec.describe MemprofilerPprof::SocketServer do
 
     it "goes on to serve when it forks, and its child does not" do
       expect(run(<<~RUBY)).to eq("[true, true]true")
-        child = fork { sleep 1.5 }
+        MemprofilerPprof::SocketServer.prepend(Module.new { def sleep(*) = nil })
+        reader, writer = IO.pipe
+        # The child tries in vain to take the socket over, and lives on.
+        child = fork do
+          reader.close
+          Thread.list.find { |thread| thread.name.to_s.include?("socket") }&.join
+          writer.write(".")
+          sleep
+        end
         before = served_by("a.sock") == $$
-        sleep 1.2
+        reader.read(1)
         print [before, served_by("a.sock") == $$].inspect
+        Process.kill(:KILL, child)
         Process.wait(child)
         print File.exist?("a.sock")
       RUBY
@@ -268,13 +312,21 @@ RSpec.describe MemprofilerPprof::SocketServer do
 
     it "leaves nothing open in a child that outlives it" do
       run(<<~RUBY)
+        MemprofilerPprof::SocketServer.prepend(Module.new { def sleep(*) = super() })
         reader, writer = IO.pipe
-        fork { reader.close; STDOUT.reopen(File::NULL); STDERR.reopen(File::NULL); writer.close; sleep 3 }
+        fork do
+          [STDOUT, STDERR].each { |io| io.reopen(File::NULL) }
+          File.write("child", $$)
+          [reader, writer].each(&:close)
+          sleep
+        end
         writer.close
         reader.read
         Process.kill(:KILL, $$)
       RUBY
       expect { UNIXSocket.new("a.sock") }.to raise_error(Errno::ECONNREFUSED)
+      # It is still there.
+      Process.kill(:KILL, Integer(File.read("child")))
     end
 
     it "has a child with a socket of its own if the name has the pid" do
@@ -292,9 +344,13 @@ RSpec.describe MemprofilerPprof::SocketServer do
 
     it "serves when it has become a daemon" do
       expect(run(<<~'RUBY', File.join(Dir.pwd, "a.sock"))).to eq("")
+        # However long the parent takes to be gone.
+        parent = $$
+        patience = Module.new { define_method(:sleep) { |*| Kernel.sleep(0.01) while Process.ppid == parent } }
+        MemprofilerPprof::SocketServer.prepend(patience)
         Process.daemon
         path = ARGV.first
-        100.times { served_by(path) == $$ ? break : sleep(0.05) }
+        6000.times { served_by(path) == $$ ? break : sleep(0.01) }
         File.write(File.join(File.dirname(path), "pid"), (served_by(path) == $$).to_s)
       RUBY
       wait_until { File.size?("pid") }

@@ -13,31 +13,26 @@ RSpec.describe "The rake tasks" do
         outcome = rake("memprofiler:record", "fill")
         expect(profiles("mine").map { |path| jars(path, "class") }).to eq([{ "Jar" => 100 }]), outcome.to_s
       end
-
-      it "takes an interval" do
-        File.write("#{app}/Rakefile", "task(slow: :environment) { sleep 0.5 }", mode: "a")
-        outcome = rake("memprofiler:record[0.1]", "slow")
-        expect(profiles.size).to be >= 3, outcome.to_s
-      end
-
-      it "refuses what is no interval" do
-        expect(rake("memprofiler:record[x]").stderr).to include('interval must be a number of seconds, got "x"')
-      end
     end
 
     describe "memprofiler:boot" do
-      it "tells what booting the app retains, by gem" do
-        outcome = rake("memprofiler:boot", timeout: 120)
-        rows = outcome.stdout.scan(/^ *([\d.]+) MB +[\d.]+% +([\d.]+) MB +[\d.]+%  (\S+)$/)
-        expect(rows.first.values_at(0, 2)).to eq([outcome.stdout[/^([\d.]+) MB are retained/, 1], "app"]), outcome.to_s
-        expect(rows.map(&:last)).to include("railties", "activesupport", "actionpack")
-      end
+      describe "of an app that starts the profiler" do
+        before(:context) do
+          configure("config.enabled = true")
+          @outcome = rake("memprofiler:boot", timeout: 120)
+        end
 
-      it "names the profile, which is the only one" do
-        configure("config.enabled = true")
-        outcome = rake("memprofiler:boot", timeout: 120)
-        expect(outcome.stdout).to end_with("All of it: #{profiles.first}\n"), outcome.to_s
-        expect(profiles.size).to eq(1)
+        it "tells what booting retains, by gem" do
+          rows = @outcome.stdout.scan(/^ *([\d.]+) MB +[\d.]+% +([\d.]+) MB +[\d.]+%  (\S+)$/)
+          total = @outcome.stdout[/^([\d.]+) MB are retained/, 1]
+          expect(rows.first&.values_at(0, 2)).to eq([total, "app"]), @outcome.to_s
+          expect(rows.map(&:last)).to include("railties", "activesupport", "actionpack")
+        end
+
+        it "names the profile, which is the only one" do
+          expect(@outcome.stdout).to end_with("All of it: #{profiles.first}\n"), @outcome.to_s
+          expect(profiles.size).to eq(1)
+        end
       end
 
       it "fails if the app does not boot" do
@@ -50,9 +45,24 @@ RSpec.describe "The rake tasks" do
   end
 
   describe "outside of Rails" do
-    def rake(*arguments)
-      code = 'load "ruby_memprofiler_pprof/tasks.rb"'
-      run_command(RbConfig.ruby, *load_path_options, "-rrake", "-S", "rake", "-f", "/dev/null", "-E", code, *arguments)
+    def rake(*arguments, **options)
+      code = <<~RUBY
+        load "ruby_memprofiler_pprof/tasks.rb"
+        Rake::Task.define_task(:slow) { sleep 0.01 until Dir["tmp/profiles/*.pprof"].size > 1 }
+      RUBY
+      run_command(RbConfig.ruby, *load_path_options, "-rrake", "-S", "rake", "-f", "/dev/null", "-E", code, *arguments,
+                  **options)
+    end
+
+    it "memprofiler:record takes an interval" do
+      Dir.mktmpdir do |directory|
+        outcome = rake("memprofiler:record[0.1]", "slow", chdir: directory)
+        expect(Dir["#{directory}/tmp/profiles/*.pprof"].size).to be >= 3, outcome.to_s
+      end
+    end
+
+    it "memprofiler:record refuses what is no interval" do
+      expect(rake("memprofiler:record[x]").stderr).to include('interval must be a number of seconds, got "x"')
     end
 
     %w[report diff leaks flamegraph].each do |command|

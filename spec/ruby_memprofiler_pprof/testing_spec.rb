@@ -2,7 +2,7 @@
 
 require "ruby_memprofiler_pprof/testing"
 
-RSpec.describe MemprofilerPprof::Testing do
+RSpec.describe MemprofilerPprof::Testing, :liveness do
   include_context "with the testing engine"
 
   it "saves profiles by a pattern" do

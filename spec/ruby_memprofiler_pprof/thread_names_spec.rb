@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-RSpec.describe MemprofilerPprof::Collector, "thread_names" do
+RSpec.describe MemprofilerPprof::Collector, "thread_names", :liveness, :moving, :threads do
   before do
     stub_const("Marker", Class.new)
     stub_const("KEPT", [])

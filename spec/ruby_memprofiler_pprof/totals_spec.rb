@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # What profiles say of what they cannot see.
-RSpec.describe "The totals in a profile" do
+RSpec.describe "The totals in a profile", :liveness, :moving do
   # Nothing dies between two looks at the same figure, and nothing dead is left to be swept.
   around do |example|
     GC.start

@@ -5,7 +5,7 @@ require "tmpdir"
 
 # What the gem relies on in CRuby, measured on the Ruby that runs this, without a collector: each program counts the
 # VM's events by an extension of its own. IMPLEMENTATION.md has the list, with what else would notice.
-RSpec.describe "The VM" do
+RSpec.describe "The VM", :threads do
   before do
     reason = CompiledExtension.missing
     skip reason if reason

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-RSpec.describe MemprofilerPprof, ".without_profiling" do
+RSpec.describe MemprofilerPprof, ".without_profiling", :liveness, :moving, :threads do
   before { stub_const("Marker", Class.new) }
 
   def markers(&)

@@ -11,7 +11,7 @@ require "tmpdir"
 class Browser
   COMMANDS = %w[chromium chromium-browser google-chrome].freeze
   # Seconds that an answer may take.
-  PATIENCE = 30
+  PATIENCE = 60
 
   class << self
     # @return [String, nil] the program

@@ -31,5 +31,5 @@ end
 
 RSpec.configure do |config|
   config.include Faulty, :faults
-  config.before(:each, :faults) { skip "run by rake spec:faults" if Faulty::FOLDER.empty? }
+  config.before(:each, :faults) { skip "script/test --lane faults runs it" if Faulty::FOLDER.empty? }
 end

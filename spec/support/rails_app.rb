@@ -1,20 +1,56 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require "json"
 require "tmpdir"
 
-# A Rails app in a directory of its own, for examples with the metadata `:rails`.
+# A Rails app in a directory of its own, for examples with the metadata `:rails`. Booting one takes most of a second: a
+# `before(:context)` can make one app for all examples of a group, and put all their questions to it at once (#ask).
 module RailsApp
   SOURCE = File.expand_path("../apps/pantry", __dir__)
+
+  # What a booted app has said.
+  class Answers
+    def initialize(outcome, path)
+      @outcome = outcome
+      @answers = File.exist?(path) ? JSON.parse(File.read(path), symbolize_names: true) : {}
+    end
+
+    # @return [Object] of a kind that JSON has
+    def [](question)
+      @answers.fetch(question) { raise "no answer to #{question}: #{self}" }
+    end
+
+    def stdout
+      @outcome.stdout
+    end
+
+    # What to show when an example fails.
+    def to_s
+      "#{@answers}\n#{@outcome}"
+    end
+  end
 
   # @return [Boolean]
   def self.available?
     UsableGems.include?("rails")
   end
 
+  # @return [String] a directory, removed when all examples have run
+  def self.copy
+    Dir.mktmpdir.tap do |directory|
+      FileUtils.cp_r("#{SOURCE}/.", directory)
+      directories << directory
+    end
+  end
+
+  def self.directories
+    @directories ||= []
+  end
+
   # @return [String] the app's directory
   def app
-    @app ||= Dir.mktmpdir.tap { |directory| FileUtils.cp_r("#{SOURCE}/.", directory) }
+    @app ||= RailsApp.copy
   end
 
   # Assigns settings in the app's config/initializers.
@@ -29,6 +65,15 @@ module RailsApp
   # @return [SubprocessHelpers::Outcome]
   def in_app(code, options: [], **keywords)
     ruby_in_app(*options, "-e", "require './config/environment'\n#{code}", **keywords)
+  end
+
+  # Runs code in the booted app, one piece after the other, and answers with the values of all.
+  # @param questions [Hash{Symbol => String}] code by name
+  # @return [Answers]
+  def ask(questions, **keywords)
+    pieces = questions.map { |name, code| "answers[:#{name}] = proc do\n#{code}\nend.call\n" }
+    code = "require 'json'\nanswers = {}\n#{pieces.join}File.write('answers.json', JSON.dump(answers))"
+    Answers.new(in_app(code, **keywords), "#{app}/answers.json")
   end
 
   # @return [SubprocessHelpers::Outcome]
@@ -53,14 +98,10 @@ module RailsApp
     samples.group_by { |sample| sample.labels[label] }
            .transform_values { |group| group.sum { |sample| sample.values[2] } }
   end
-
-  def remove_app
-    FileUtils.rm_rf(@app) if @app
-  end
 end
 
 RSpec.configure do |config|
   config.include RailsApp, :rails
-  config.before(:each, :rails) { skip "Rails is not installed" unless RailsApp.available? }
-  config.after(:each, :rails) { remove_app }
+  config.before(:context, :rails) { skip "Rails is not installed" unless RailsApp.available? }
+  config.after(:suite) { FileUtils.rm_rf(RailsApp.directories) }
 end

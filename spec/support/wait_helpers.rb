@@ -3,8 +3,9 @@
 # Waiting for what another thread or process does.
 module WaitHelpers
   # Yields until the block's value is true, and returns that.
-  # @raise [RuntimeError] after the timeout, in seconds
-  def wait_until(timeout: 10, what: "it")
+  # @param timeout [Numeric] seconds: so many that only what hangs reaches them, however busy the machine is
+  # @raise [RuntimeError] after the timeout
+  def wait_until(timeout: 60, what: "it")
     deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + timeout
     loop do
       value = yield

@@ -6,9 +6,12 @@
 //!
 //! With a directory it only writes the profiles there, for script/bench_merge.
 
-use memprofiler_core::analysis::{self, By, Profile, TreeOptions};
-use memprofiler_core::encode::{DefaultType, Header, SampleTypeNames, encode};
-use memprofiler_core::profile::{self, Function, SampleKey, Values};
+use memprofiler_core::analysis::{self, By, TreeOptions};
+use memprofiler_core::interrupt::Interrupt;
+use memprofiler_core::pprof;
+use memprofiler_core::profile::{
+    self, Builder, EMPTY_STACK, Function, Header, Label, LabelValue, Line, Location, Profile, Row, Scheme, ValueType,
+};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,29 +31,36 @@ impl Random {
 
 /// A worker's profile: 3,000 functions that call three others each, stacks of 10 to 60 frames, 30 classes. Nine of ten
 /// stacks are those of all workers.
-fn worker(number: u64, samples: usize) -> std::io::Result<Vec<u8>> {
-    let mut profile = profile::Profile::new();
+fn worker(number: u64, samples: usize) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut builder = Builder::new();
     let mut locations = Vec::new();
     for function in 0..3_000_u32 {
-        let name =
-            profile.string(&Arc::from(format!("Module{}::Class{}#method{function}", function % 40, function % 300)));
-        let file = profile.string(&Arc::from(format!(
-            "/usr/share/gems/gem{0}-1.0/lib/file{1}.rb",
-            function % 60,
-            function % 400
-        )));
-        for line in 0..3 {
-            locations.push(profile.location(Function { name, file, start_line: 10 }, 11 + line));
+        let name = format!("Module{}::Class{}#method{function}", function % 40, function % 300);
+        let file = format!("/usr/share/gems/gem{0}-1.0/lib/file{1}.rb", function % 60, function % 400);
+        let [name, file] = [name, file].map(|text| builder.string(&Arc::from(text)));
+        let function = builder.function(Function { name, system_name: 0, file, start_line: 10 });
+        for line in 11..14 {
+            let lines = Arc::new([Line { function, line, column: 0 }]);
+            locations.push(builder.location(&Location { mapping: None, address: 0, folded: false, lines }));
         }
     }
-    let classes: Vec<_> = (0..30).map(|class| profile.string(&Arc::from(format!("Class{class}")))).collect();
-    let mut added = 0;
-    while added < samples {
+    let key = builder.string(&Arc::from("class"));
+    let classes: Vec<u32> = (0..30)
+        .map(|class| {
+            let value = LabelValue::Text(builder.string(&Arc::from(format!("Class{class}"))));
+            builder.label_set(&[Label { key, value }])
+        })
+        .collect();
+    let header = header();
+    let scheme = builder.scheme(Scheme::of(&header));
+    let (mut rows, mut values) = (Vec::new(), Vec::new());
+    while rows.len() < samples {
+        let added = rows.len();
         // A stack that all workers have, or this one only.
         let own = added % 10 == 0;
         let seed = if own { (number + 1) << 32 | added as u64 } else { added as u64 };
         let mut random = Random(seed);
-        let mut stack = None;
+        let mut stack = EMPTY_STACK;
         let depth = 10 + random.below(50);
         let mut function = random.below(50);
         for frame in 0..depth {
@@ -58,25 +68,33 @@ fn worker(number: u64, samples: usize) -> std::io::Result<Vec<u8>> {
             let call = if random.below(4) == 0 { random.below(3) } else { 0 };
             function = Random(function * 3 + call).below(3_000);
             let line = if frame + 1 == depth { random.below(3) } else { call };
-            stack = profile.extend(stack, locations[(function * 3 + line) as usize]);
+            stack = builder.extend(stack, locations[(function * 3 + line) as usize]);
         }
         for class in 0..3 {
-            let class = classes[random.below(10) as usize * 3 + class];
-            let values =
-                Values { allocations: 200.0, allocated_bytes: 9000.0, retained: 100.0, retained_bytes: 4000.0 };
-            profile.add(SampleKey { stack, class: Some(class), age: None, labels: None }, values);
-            added += 1;
+            rows.push(Row { stack, labels: classes[random.below(10) as usize * 3 + class], scheme });
+            values.extend([200, 9000, 100, 4000]);
         }
     }
-    let header = Header {
+    let profile = builder.finish(&header, &rows, &values, &Interrupt::default())?;
+    Ok(pprof::write_whole(&profile, 1)?)
+}
+
+fn header() -> Header {
+    Header {
         time_nanos: 1,
         duration_nanos: 1,
         period: 100,
-        sample_type_names: SampleTypeNames::Ruby,
-        default_sample_type: DefaultType::default(),
+        sample_types: [
+            ("allocations", "count"),
+            ("allocations_size", "bytes"),
+            ("retained_objects", "count"),
+            ("retained_size", "bytes"),
+        ]
+        .map(|(name, unit)| ValueType::new(name, unit))
+        .to_vec(),
         comments: vec!["greatest_weight=100".into()],
-    };
-    encode(&mut profile, &header, 1)
+        ..Header::default()
+    }
 }
 
 /// Prints the time that `work` takes, and that of the CPU, which others on the machine do not lengthen as much.
@@ -94,6 +112,7 @@ fn cpu_seconds() -> f64 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let never = &Interrupt::default();
     let mut arguments = std::env::args().skip(1);
     let mut number = |default| arguments.next().map_or(Ok(default), |argument| argument.parse::<usize>());
     let (count, samples) = (number(100)?, number(50_000)?);
@@ -110,20 +129,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
 
     let profiles: Vec<Profile> = timed("decode", || {
-        files.iter().map(|file| analysis::decode(file, analysis::GREATEST_LIMIT)).collect::<Result<_, _>>()
+        files.iter().map(|file| pprof::decode(file, pprof::GREATEST_LIMIT, never)).collect::<Result<_, _>>()
     })?;
     let (first, others) = profiles.split_first().ok_or("no profiles")?;
-    let merged = timed("merge", || analysis::merge(first, &others.iter().collect::<Vec<_>>()))?;
+    let merged = timed("merge", || profile::merge(first, &others.iter().collect::<Vec<_>>(), never))?;
     println!("{} samples, {} stacks", merged.sample_count(), merged.tables().stacks.len());
     for by in [By::Method, By::Line, By::File, By::Gem, By::Class] {
-        timed(&format!("top by {by:?}"), || analysis::top(&merged, 3, by));
+        timed(&format!("top by {by:?}"), || analysis::top(&merged, 3, by, never))?;
     }
     let options = TreeOptions { by: By::Method, classes: false, min_fraction: 0.001, max_depth: u32::MAX };
-    timed("tree", || analysis::tree(&merged, 3, options));
-    timed("diff with the first", || analysis::diff(&merged, first))?;
-    let written = timed("write as pprof", || analysis::write(&merged, 1))?;
-    timed("folded", || analysis::folded(&merged, 3));
-    timed("speedscope", || analysis::speedscope(&merged, "merged", "merge_profiles"))?;
+    timed("tree", || analysis::tree(&merged, 3, options, never))?;
+    timed("diff with the first", || profile::diff(&merged, first, never))?;
+    let written = timed("write as pprof", || pprof::write(&merged, 1, never))?;
+    timed("folded", || analysis::folded(&merged, 3, never))?;
+    timed("speedscope", || analysis::speedscope(&merged, "merged", "merge_profiles", never))?;
     println!("{} bytes of pprof", written.len());
     Ok(())
 }

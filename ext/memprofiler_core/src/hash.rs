@@ -1,4 +1,4 @@
-//! The one kind of hash map used here.
+//! How hash tables hash: keys of the program's own with fixed seeds, all others with random ones.
 
 use ahash::RandomState;
 use std::collections::HashMap;
@@ -27,7 +27,8 @@ impl BuildHasher for FixedState {
     }
 }
 
-/// Hashes with seeds that nobody knows: for keys that come from a file, whose author could choose them to collide.
+/// Hashes with seeds that nobody knows: for keys that others could choose to collide, as the author of a file, or whoever
+/// sends the requests that labels are taken from.
 #[derive(Debug, Clone)]
 pub struct SecretState(RandomState);
 
@@ -46,5 +47,18 @@ impl BuildHasher for SecretState {
     #[inline]
     fn build_hasher(&self) -> Self::Hasher {
         self.0.build_hasher()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_secret_state_makes_of_a_key_is_known_from_no_other() {
+        let hashes = [(); 8].map(|()| SecretState::default().hash_one("key"));
+        assert!(hashes[1..].iter().all(|hash| *hash != hashes[0]), "{hashes:?}");
+        let secret = SecretState::default();
+        assert_eq!(secret.hash_one("key"), secret.clone().hash_one("key"));
     }
 }

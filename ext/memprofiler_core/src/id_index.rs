@@ -1,4 +1,7 @@
 //! Finds ids by the hash of what they stand for.
+//!
+//! One hash table, be it the standard library's or a crate's, is rehashed as a whole when it grows, for which a hook
+//! cannot wait.
 
 use hashbrown::HashTable;
 

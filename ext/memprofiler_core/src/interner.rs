@@ -1,4 +1,7 @@
 //! Values that are stored once, known by a small id, and dropped with their last reference.
+//!
+//! Crates that intern keep what they have for good, or count references by pointers that are freed one by one. Here ids
+//! are used again, and the index grows by parts, since a hook waits for it.
 
 use crate::hash::FixedState;
 use crate::id_index::IdIndex;

@@ -1,25 +1,23 @@
-//! The parts of a heap profiler that know no Ruby: which allocations are sampled, how stacks and live samples are
-//! stored, how a profile is built and encoded, and how profiles are read, combined and added up.
+//! The parts of a heap profiler that know no Ruby.
+//!
+//! While the program runs: which allocations are sampled ([`reservoir`]), who is still to be told of them ([`sums`],
+//! [`readers`]), and where they were made ([`stack_tree`]). Afterwards: a [`profile`] in memory, which is read and
+//! written as [`pprof`], and what it says ([`analysis`]).
 
 #![forbid(unsafe_code)]
 
-mod address_index;
 pub mod analysis;
-pub mod encode;
-mod field_writer;
 pub mod hash;
 pub mod id_index;
-pub mod index_map;
 pub mod interner;
+pub mod interrupt;
 pub mod labels;
-pub mod live_set;
 pub mod name_table;
-pub mod pprof_message;
+pub mod pprof;
 pub mod profile;
-pub mod rates;
 pub mod readers;
-pub mod sampler;
+pub mod reservoir;
+pub mod sparse_array;
 pub mod stack_tree;
 pub mod sums;
 pub mod table;
-pub mod tally;

@@ -1,6 +1,6 @@
 //! Names that outlive what they name.
 
-use crate::hash::FixedState;
+use crate::hash::SecretState;
 use crate::id_index::IdIndex;
 use std::hash::{BuildHasher, Hash};
 use std::ops::Range;
@@ -12,7 +12,7 @@ pub struct NameTable<T: ?Sized> {
     names: Vec<Option<Name<T>>>,
     free: Vec<u32>,
     index: IdIndex,
-    hasher: FixedState,
+    hasher: SecretState,
 }
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ struct Name<T: ?Sized> {
 impl<T: ?Sized + Eq + Hash> NameTable<T> {
     /// An empty table.
     pub fn new() -> Self {
-        Self { names: Vec::new(), free: Vec::new(), index: IdIndex::new(), hasher: FixedState::default() }
+        Self { names: Vec::new(), free: Vec::new(), index: IdIndex::new(), hasher: SecretState::default() }
     }
 
     /// The id of `name`.

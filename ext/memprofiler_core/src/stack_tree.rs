@@ -1,4 +1,6 @@
 //! Call stacks, stored once: a tree whose nodes are (parent, function, position).
+//!
+//! Unlike the trees of profiles, which only grow, it forgets what nothing refers to any more.
 
 use crate::id_index::IdIndex;
 use crate::interner::Interner;

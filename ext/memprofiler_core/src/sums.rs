@@ -1,7 +1,13 @@
 //! Sums of values by key.
+//!
+//! A map of the standard library or of indexmap would not do: it grows all at once, and is freed all at once, while a
+//! hook or the GVL waits.
 
 use crate::hash::FixedState;
 use crate::id_index::IdIndex;
+use crate::readers::Readers;
+use crate::reservoir::ClassId;
+use crate::stack_tree::StackId;
 use std::hash::{BuildHasher, Hash};
 use std::ops::AddAssign;
 
@@ -61,7 +67,7 @@ impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
         }
     }
 
-    /// The entry that was added as number `position`.
+    /// The entry at `position`: where it was added, unless one was taken out before it.
     pub fn entry(&self, position: usize) -> Option<(K, V)> {
         let &(key, mut value) = self.chunks.get(position / CHUNK)?.get(position % CHUNK)?;
         if let Some((latest, _, more)) = self.latest {
@@ -70,6 +76,31 @@ impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
             }
         }
         Some((key, value))
+    }
+
+    /// Takes out the entry at `position`; the last one comes in its place.
+    pub fn take(&mut self, position: usize) -> Option<(K, V)> {
+        self.settle();
+        let taken = self.entry(position)?;
+        let last = self.chunks.last_mut()?.pop()?;
+        if self.chunks.last().is_some_and(Vec::is_empty) {
+            self.chunks.pop();
+        }
+        let end = self.len();
+        self.index.remove(self.hasher.hash_one(taken.0), position as u32);
+        if position < end {
+            let hash = self.hasher.hash_one(last.0);
+            self.index.remove(hash, end as u32);
+            self.chunks[position / CHUNK][position % CHUNK] = last;
+            let Self { chunks, index, hasher, .. } = self;
+            index.insert(hash, position as u32, |id| {
+                hasher.hash_one(chunks[id as usize / CHUNK][id as usize % CHUNK].0)
+            });
+        } else if end == 0 {
+            // Gives its memory back.
+            self.index = IdIndex::new();
+        }
+        Some(taken)
     }
 
     /// The entries, taken out one after the other, the last first.
@@ -106,6 +137,30 @@ impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Default for Sums<K, V> {
     }
 }
 
+/// Objects of one stack and class, as estimates for the whole program.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Allocated {
+    /// How many.
+    pub objects: f64,
+    /// Their bytes.
+    pub bytes: f64,
+}
+
+impl AddAssign for Allocated {
+    fn add_assign(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What a sum is of: the objects of one stack and class of which these readers do not know yet.
+pub type Kind = (StackId, ClassId, Readers);
+
+/// What was allocated and has died again before a flush could see it: sums per stack, class and readers, so that its
+/// size depends on the number of places that allocate, not of objects. Each entry holds a reference to its stack and
+/// class.
+pub type Tally = Sums<Kind, Allocated>;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +179,25 @@ mod tests {
             (2, Some(("a", 1111)), Some(("b", 2)), None)
         );
         assert_eq!(sums.into_entries().collect::<Vec<_>>(), [("b", 2), ("a", 1111)]);
+    }
+
+    #[test]
+    fn the_last_entry_comes_in_place_of_one_taken_out() {
+        let mut sums = Sums::new();
+        (0..3000).for_each(|key| assert!(sums.add(key, 1)));
+        sums.add(5, 10);
+        assert_eq!((sums.take(5), sums.take(5), sums.take(2998)), (Some((5, 11)), Some((2999, 1)), None));
+        assert!(!sums.add(2998, 1) && sums.add(5, 7));
+        let mut position = sums.len();
+        let mut left = std::collections::HashMap::new();
+        while position > 0 {
+            position -= 1;
+            left.extend(sums.take(position));
+            // What is added meanwhile is not met again.
+            sums.add(10_000 + position, 1);
+        }
+        assert_eq!((left.len(), left[&5], left[&2998], left.get(&2999)), (2999, 7, 2, None));
+        assert_eq!((sums.len(), sums.entry(0)), (2999, Some((10_001, 1))));
     }
 
     #[test]

@@ -1,18 +1,23 @@
 //! Values that are stored once and numbered.
+//!
+//! indexmap's `IndexSet` does the same with twice the memory for small values, since it keeps their hashes and
+//! positions of 64 bits, and gives them out by copying; a profile keeps the `Vec` as it is.
 
-use crate::hash::FixedState;
+use crate::hash::SecretState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 
 /// Values numbered in order of their first appearance. There must be fewer than 2^32.
 #[derive(Debug)]
-pub struct Table<T, S = FixedState> {
+pub struct Table<T> {
     values: Vec<T>,
-    index: HashMap<T, u32, S>,
+    numbers: HashTable<u32>,
+    hasher: SecretState,
 }
 
-impl<T: Clone + Eq + Hash, S: BuildHasher> Table<T, S> {
+impl<T: Clone + Eq + Hash> Table<T> {
     /// The number of `value`, which is new if the table did not have it.
     pub fn id(&mut self, value: &T) -> u32 {
         self.id_or(value, || value.clone())
@@ -23,14 +28,17 @@ impl<T: Clone + Eq + Hash, S: BuildHasher> Table<T, S> {
     where
         T: Borrow<Q>,
     {
-        if let Some(&id) = self.index.get(key) {
-            return id;
+        let Self { values, numbers, hasher } = self;
+        let is_it = |&number: &u32| values[number as usize].borrow() == key;
+        match numbers.entry(hasher.hash_one(key), is_it, |&number| hasher.hash_one(&values[number as usize])) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(vacant) => {
+                let number = values.len() as u32;
+                vacant.insert(number);
+                values.push(make());
+                number
+            }
         }
-        let value = make();
-        let id = self.values.len() as u32;
-        self.values.push(value.clone());
-        self.index.insert(value, id);
-        id
     }
 
     /// The values in order.
@@ -44,8 +52,8 @@ impl<T: Clone + Eq + Hash, S: BuildHasher> Table<T, S> {
     }
 }
 
-impl<T, S: Default> Default for Table<T, S> {
+impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { values: Vec::new(), index: HashMap::default() }
+        Self { values: Vec::new(), numbers: HashTable::new(), hasher: SecretState::default() }
     }
 }

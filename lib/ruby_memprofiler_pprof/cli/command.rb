@@ -53,7 +53,7 @@ module MemprofilerPprof
         end
       end
 
-      # Options end at the first argument that is none: what follows may be another command's.
+      # Options end at the first argument that is no option: what follows may be another command and its options.
       def parse(arguments)
         parser.order!(arguments)
       end

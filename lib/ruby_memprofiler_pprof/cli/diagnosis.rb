@@ -4,7 +4,7 @@ require "ruby_memprofiler_pprof/configuration"
 
 module MemprofilerPprof
   class CLI
-    # Looks at what this Ruby and this place allow the profiler to do.
+    # Finds out what the profiler can do with this Ruby, in this directory and with these settings.
     class Diagnosis
       # One finding. Status: :ok, :note (worth knowing), :degraded (works, but not as well as it could) or :failing.
       Check = Struct.new(:name, :status, :text)
@@ -92,7 +92,7 @@ module MemprofilerPprof
         "none is on"
       end
 
-      # Without a layout for this Ruby, the failure says so.
+      # That there is no layout for this Ruby is a failure, too.
       def check_walker
         failure = facts[:walker_failure]
         return add("frame walker", :ok, "passed its self-test on Ruby #{facts[:built_for]}") unless failure
@@ -104,7 +104,7 @@ module MemprofilerPprof
         modes = facts[:liveness]
         return add("liveness", :ok, "available: #{modes.join(", ")}") if modes.include?(:mark_bits)
 
-        add("liveness", :degraded, "available: #{modes.join(", ")}; this garbage collector does not tell mark bits")
+        add("liveness", :degraded, "available: #{modes.join(", ")}; this garbage collector does not expose mark bits")
       end
 
       def check_quirks
@@ -114,7 +114,7 @@ module MemprofilerPprof
         end
       end
 
-      # Does it for once.
+      # Takes a profile.
       def check_trial
         return unless configuration
 
@@ -130,7 +130,7 @@ module MemprofilerPprof
         add("trial", :failing, "#{e.message} (#{e.class})")
       end
 
-      # Has all settings but those by which not every object would be seen.
+      # Has all settings but those by which some objects might not be sampled.
       def trial_collector
         options = configuration.collector_options.except(:max_heap_samples, :max_stack_bytes)
         Collector.new(**options, sample_rate: 1.0)

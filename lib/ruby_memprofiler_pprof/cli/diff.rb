@@ -37,7 +37,7 @@ module MemprofilerPprof
         difference = MemprofilerPprof::Report::Difference.new(filter(old), filter(new), **options)
         return print_json(files: files, totals: totals.to_h, diff: difference.to_h) if @json
 
-        puts "#{files.join(" -> ")}#{elapsed(old, new)}", *totals.lines, *strangers(old, totals), difference.to_s(style)
+        puts "#{files.join(" -> ")}#{elapsed(old, new)}", *totals.lines, *caveat(old, totals), difference.to_s(style)
       end
 
       def elapsed(old, new)
@@ -47,11 +47,11 @@ module MemprofilerPprof
         ", #{seconds.round(seconds.abs < 10 ? 1 : 0)} s later"
       end
 
-      def strangers(old, totals)
+      def caveat(old, totals)
         before = MemprofilerPprof::Report::Totals.new(old)
         return if before["pid"] == totals["pid"] && before.started_at == totals.started_at
 
-        "These are of different processes, or the profiler was started anew: that a site has more says little."
+        "These are of different processes, or the profiler was restarted in between: that a site has more says little."
       end
     end
   end

@@ -6,10 +6,10 @@ module MemprofilerPprof
   class CLI
     # `doctor`.
     class Doctor < Command
-      SUMMARY = "tell what this Ruby supports, and what would be used"
+      SUMMARY = "check what this Ruby supports, and what would be used"
       USAGE = "[--json]"
       DESCRIPTION = <<~TEXT
-        Tells whether the profiler works with this Ruby, in this directory and with the settings in the environment:
+        Checks whether the profiler works with this Ruby, in this directory and with the settings in the environment:
         loads the extension, runs the frame walker's self-test, looks for ways to notice deaths and for bugs of this
         very Ruby, and takes a profile. Run it with the Ruby, the directory and the user of the program to profile.
       TEXT

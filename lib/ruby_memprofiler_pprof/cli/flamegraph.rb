@@ -22,9 +22,9 @@ module MemprofilerPprof
 
       private
 
-      # Of the others' options only the filters.
+      # Has only the filters of the options that the other commands share.
       def define_options(parser)
-        # Not before: the overview of all commands does not need it.
+        # Loaded only here, since the overview of all commands does not need it.
         require "ruby_memprofiler_pprof"
         require "ruby_memprofiler_pprof/flamegraph"
         define_output(parser)

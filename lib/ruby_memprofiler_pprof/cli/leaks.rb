@@ -6,10 +6,10 @@ module MemprofilerPprof
   class CLI
     # `leaks`.
     class Leaks < ProfileCommand
-      SUMMARY = "find what goes on growing in a series of profiles"
+      SUMMARY = "find what keeps growing in a series of profiles"
       USAGE = "[OPTION]... FILE..."
       DESCRIPTION = <<~TEXT
-        Tells by a series of a process's profiles which lines go on growing (a leak), which fill ever more slowly or have
+        Shows, by a series of a process's profiles, which lines keep growing (a leak), which fill ever more slowly or have
         settled (a cache), and how sure that is. Needs at least 8 profiles, better 20 or more, in any order; a FILE can
         also be a directory, and with profiles of several processes each is looked at by itself.
       TEXT
@@ -53,7 +53,7 @@ module MemprofilerPprof
 
       def snapshots(files)
         read_ahead(files) do |file|
-          # --app is the filter's part already.
+          # Without libraries already, with --app: filter does that.
           MemprofilerPprof::Report::Snapshot.new(filter(load(file)), by: @by || :line, libraries: true)
         rescue ProfileError => e
           raise ProfileError, e.message.start_with?(file) ? e.message : "#{file}: #{e.message}"

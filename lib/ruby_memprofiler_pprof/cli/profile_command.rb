@@ -8,9 +8,9 @@ module MemprofilerPprof
     class ProfileCommand < Command
       # The names of profiles in a directory.
       NAMES = "*.{pprof,pb.gz,pb}"
-      # How many sites are shown unless told otherwise.
+      # How many sites are shown by default.
       LIMIT = 20
-      # By what is added up unless told otherwise.
+      # What is grouped by, by default.
       BY = :line
 
       # @param arguments [Array<String>]
@@ -33,7 +33,7 @@ module MemprofilerPprof
       end
 
       def define_options(parser)
-        # Not before: the overview of all commands does not need it.
+        # Loaded only here, since the overview of all commands does not need it.
         require "ruby_memprofiler_pprof/report"
         groupings = Profile::Aggregation::GROUPINGS
         parser.on("--by GROUP", groupings, "#{list(groupings)} (default: #{self.class::BY})") { |by| @by = by }
@@ -73,14 +73,14 @@ module MemprofilerPprof
         "#{values[0...-1].join(", ")} or #{values.last}"
       end
 
-      # @return [Array<String>] the files that are meant, those of a directory or pattern by name
+      # @return [Array<String>] the files that the arguments name; those of a directory or pattern sorted by name
       def files(arguments)
         arguments.flat_map do |argument|
-          # In a directory's name, or that of a file which is there, nothing is a wildcard.
+          # Names of existing directories and files are taken literally, even if they contain wildcards.
           next Dir.glob(NAMES, base: argument).map { |name| File.join(argument, name) } if File.directory?(argument)
 
           found = File.exist?(argument) ? [] : Dir.glob(argument)
-          # What is not there is told of when it is read.
+          # That there is no such file is reported when it is read.
           found.empty? ? [argument] : found
         end
       end
@@ -92,7 +92,7 @@ module MemprofilerPprof
         raise Failure.new("#{file}: #{e.message[/\A[^@]*[^@\s]/]}", status: 1)
       end
 
-      # What the block makes of each file; several are read at a time, and no more of them are in memory.
+      # The block's value for each file. Several files are read at a time, and only those are in memory.
       def read_ahead(files, &)
         ReadAhead.new(files, &)
       end
@@ -102,7 +102,7 @@ module MemprofilerPprof
         app? ? profile.without_libraries : profile
       end
 
-      # Some of the samples, as they are.
+      # The samples that --focus, --ignore and --tag select, unchanged.
       def narrow(profile)
         profile = profile.focus(@focus) if @focus
         profile = profile.ignore(@ignore) if @ignore

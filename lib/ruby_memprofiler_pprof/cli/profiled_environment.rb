@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   class CLI
-    # What makes a Ruby that is started load the profiler before anything else.
+    # The environment variables that make every Ruby process load the profiler before anything else.
     module ProfiledEnvironment
       LIBRARY = File.expand_path("../..", __dir__)
       AUTOSTART = "-rruby_memprofiler_pprof/autostart"
@@ -20,7 +20,7 @@ module MemprofilerPprof
 
         private
 
-        # Where the gem's files are. An installed gem may have its compiled extension in a directory of its own.
+        # The directories of the gem's files. An installed gem may have its compiled extension in a separate one.
         def load_paths
           spec = Gem.loaded_specs["ruby_memprofiler_pprof"] if defined?(Gem)
           paths = spec ? spec.full_require_paths : []

@@ -30,7 +30,7 @@ module MemprofilerPprof
         parser.on("--sort ORDER", Profile::Aggregation::ORDERS, "flat (there itself, the default) or cumulative (with",
                   "what is called from there)") { |sort| @sort = sort }
         parser.on("--tree", "show the calls from the outermost inwards, by method",
-                  "unless told otherwise") { @tree = true }
+                  "by default") { @tree = true }
         parser.on("--min PERCENT", Float, "of the total that a call in the tree has (default: 1)") do |min|
           @min = min / 100
         end

@@ -28,7 +28,7 @@ module MemprofilerPprof
 
         Exit status: that of COMMAND; 126 if it cannot be run, 127 if it is not found, 2 for a wrong option.
       TEXT
-      # Shorter names.
+      # Short names of options.
       ALIASES = { sample_rate: "--rate" }.freeze
       # The options, in the order of the help.
       GROUPS = {
@@ -39,13 +39,13 @@ module MemprofilerPprof
       }.freeze
       private_constant :ALIASES, :GROUPS
 
-      # @return [void] does not return, but for an error
+      # @return [void] returns never, except by an error
       # @raise [Failure]
       def call(arguments)
         raise Failure, "no command given, see #{@invocation} --help" if arguments.empty?
 
         command, *rest = arguments
-        # The pair keeps a shell from taking the command apart.
+        # With a pair, exec never runs a shell, which would split the command.
         exec(ProfiledEnvironment.variables.merge(variables), [command, command], *rest)
       rescue Errno::ENOENT => e
         raise Failure.new(e.message.sub("No such file or directory", "command not found"), status: 127)

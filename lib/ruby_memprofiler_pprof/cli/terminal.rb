@@ -4,16 +4,16 @@ require "io/console"
 
 module MemprofilerPprof
   class CLI
-    # What stdout can show.
+    # The width of the terminal, and whether it shows colours.
     module Terminal
-      # What is taken as the width of a file or pipe.
+      # The width that is assumed for a file or pipe.
       WIDTH = 120
-      # Below it there is no room for a figure and its site.
+      # The least width that has room for a figure and its site.
       NARROWEST = 56
 
       module_function
 
-      # COLUMNS tells the width, or else the terminal; NO_COLOR (https://no-color.org) switches colours off.
+      # The width is that of COLUMNS, or else the terminal's; NO_COLOR (https://no-color.org) switches colours off.
       #
       # @return [MemprofilerPprof::Report::Style]
       def style(out = $stdout)

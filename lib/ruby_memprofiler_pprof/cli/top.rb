@@ -9,7 +9,7 @@ module MemprofilerPprof
       SUMMARY = "watch what a running process allocates and retains"
       USAGE = "[OPTION]... SOCKET|URL"
       DESCRIPTION = <<~TEXT
-        Shows what a process allocates per second, and what it retains, by class or site, anew each second. The process
+        Shows what a process allocates per second, and what it retains, by class or site, updated each second. The process
         has to run with the profiler, and with a socket (the setting `socket`) or a Rack endpoint, of which the URL is
         given. Files and other readers miss nothing by that.
 
@@ -25,7 +25,7 @@ module MemprofilerPprof
       TEXT
       # Whether --app is the default.
       APP = false
-      # The most seconds that the endpoint counts allocations of.
+      # The longest interval in seconds that the endpoint accepts.
       LONGEST_INTERVAL = 60
       BY = :class
       private_constant :LONGEST_INTERVAL
@@ -34,7 +34,7 @@ module MemprofilerPprof
 
       def define_options(parser)
         super
-        # Not before, likewise.
+        # Loaded only here, as in the superclass.
         require "ruby_memprofiler_pprof/cli/top/source"
         orders = MemprofilerPprof::Report::Activity::ORDERS
         parser.on("--sort FIGURE", orders, list(orders), "(default: #{orders.first})") { |sort| @sort = sort }
@@ -62,7 +62,7 @@ module MemprofilerPprof
         (@headers ||= {})[name] = value
       end
 
-      # An address is no file, of which there may be several.
+      # Takes the arguments as they are: they are addresses, not file names.
       def files(arguments)
         arguments
       end
@@ -89,7 +89,7 @@ module MemprofilerPprof
         Live.new(Screen.new(terminal, $stdout), view, color: style.color) { source.fetch(seconds) }.run
       end
 
-      # Keys are read from it, be stdin what it may.
+      # The terminal to read keys from, whatever stdin is; nil if the output does not go to one.
       def terminal
         IO.console if $stdout.tty? && ENV["TERM"] != "dumb"
       end

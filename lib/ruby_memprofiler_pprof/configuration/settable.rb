@@ -4,8 +4,8 @@ require "ruby_memprofiler_pprof/configuration"
 
 module MemprofilerPprof
   class Configuration
-    # What settings are assigned to, to be in force later: has a reader and a writer for each. A wrong value, or a
-    # setting that does not exist, is an ArgumentError at once.
+    # Collects settings that take effect later, through a reader and a writer for each. A wrong value is an
+    # ArgumentError at once; a setting that does not exist has no writer, so that assigning it is a NoMethodError.
     # @api private
     module Settable
       Configuration.settings.each do |setting|
@@ -24,19 +24,6 @@ module MemprofilerPprof
       def assign(keyword, value)
         checked = Configuration.new.merge(:framework, { keyword => value })
         value.nil? ? settings.delete(keyword) : settings[keyword] = checked[keyword]
-      end
-
-      def method_missing(name, *arguments)
-        return super unless name.match?(/\A[a-z]\w*=?\z/) && arguments.size <= 1
-
-        names = public_methods.grep(/\A[a-z]\w*=\z/).map { |writer| writer.to_s.delete_suffix("=") }.sort
-        word = name.to_s.delete_suffix("=")
-        raise ArgumentError, "there is no setting #{word}#{Configuration.suggestion(word, names)}; " \
-                             "settings are #{names.join(", ")}"
-      end
-
-      def respond_to_missing?(*)
-        false
       end
     end
   end

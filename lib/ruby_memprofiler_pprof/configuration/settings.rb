@@ -8,7 +8,7 @@ module MemprofilerPprof
     # What every variable's name begins with.
     PREFIX = "RUBY_MEMPROFILER_PPROF_"
 
-    # The default of what has none; as text it could be a file's name.
+    # Stands for the default of a setting that has none. It is not parsed: that would make it the name of a file.
     NONE = "none"
     private_constant :NONE
 

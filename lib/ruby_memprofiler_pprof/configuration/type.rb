@@ -23,7 +23,7 @@ module MemprofilerPprof
         nil
       end
 
-      # @return [Boolean] whether it has but two values
+      # @return [Boolean] whether the only values are true and false
       def boolean?
         placeholder.nil?
       end
@@ -34,7 +34,7 @@ module MemprofilerPprof
     module Types
       BOOLEANS = { "true" => true, "1" => true, "yes" => true, "on" => true,
                    "false" => false, "0" => false, "no" => false, "off" => false }.freeze
-      # What a process cannot handle, or Ruby does not let it.
+      # Signals that a process cannot handle, or that Ruby reserves.
       UNTRAPPABLE = %w[EXIT KILL STOP VTALRM SEGV BUS ILL FPE CHLD CLD].freeze
       private_constant :BOOLEANS, :UNTRAPPABLE
 
@@ -61,7 +61,7 @@ module MemprofilerPprof
 
         def pattern
           keys = FilePattern::KEYS.map { |key| "%{#{key}}" }.join(" ")
-          # Where a relative name begins is for whoever uses it to find out.
+          # Only checks the pattern; whoever uses it resolves a relative name against the right directory.
           Type.new("PATTERN", "a file name, in which #{keys} are filled in", :itself.to_proc,
                    ->(value) { FilePattern.new(value, directory: "/").to_s })
         end
@@ -78,7 +78,7 @@ module MemprofilerPprof
           value.is_a?(Numeric) && value.real? && value.to_f.finite?
         end
 
-        # What says that it is Numeric may be no number to the extension: 5.minutes of ActiveSupport.
+        # What claims to be Numeric may be no number to the extension, such as ActiveSupport's 5.minutes.
         def plain(value)
           case value
           when Integer, Float, Rational then value

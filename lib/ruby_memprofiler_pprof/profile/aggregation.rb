@@ -1,11 +1,13 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
+
 module MemprofilerPprof
   class Profile
     # Sums over a profile. `type` is the name of a sample type, such as `:retained_size`; by default it is
     # {Contents#default_sample_type}.
     module Aggregation
-      # By what can be added up:
+      # What can be grouped by:
       #
       # - `:method`: functions by name and file. Those that do not know on which line they begin, as those written in C,
       #   by name
@@ -14,7 +16,7 @@ module MemprofilerPprof
       # - `:gem`: by path; `app` for the program's own files, `ruby` for Ruby's and the standard library's
       # - `:class`: of the objects, the label `class`
       GROUPINGS = %i[method line file gem class].freeze
-      # By what {#top} can sort.
+      # What {#top} can sort by.
       ORDERS = %i[flat cumulative].freeze
 
       # @param type [Symbol, String, SampleType, nil]
@@ -30,8 +32,8 @@ module MemprofilerPprof
       # @return [Array<Site>] those that have the most first; in a difference those that have changed the most
       # @raise [ArgumentError] if an argument is none of what is allowed
       def top(by: :method, type: nil, sort: :flat, limit: nil)
-        choose("by", by, GROUPINGS)
-        choose("sort", sort, ORDERS)
+        Argument.one_of(:by, by, GROUPINGS)
+        Argument.one_of(:sort, sort, ORDERS)
         sites = native_top(column(type), by.name).map do |*group, flat, cumulative|
           Site.new(*group, estimate(flat), estimate(cumulative)).freeze
         end
@@ -49,10 +51,10 @@ module MemprofilerPprof
       # @return [Node] the root, named "total"
       # @raise [ArgumentError] if an argument is none of what is allowed
       def tree(by: :method, type: nil, classes: false, min: 0, depth: nil)
-        choose("by", by, GROUPINGS)
-        raise ArgumentError, "min must be in 0..1, got #{min.inspect}" unless (0..1).cover?(min)
-        if depth && !(0..4_294_967_295).cover?(depth)
-          raise ArgumentError, "depth must be an Integer in 0..4294967295 or nil, got #{depth.inspect}"
+        Argument.one_of(:by, by, GROUPINGS)
+        Argument.check(:min, min, "in 0..1") { (0..1).cover?(min) }
+        Argument.check(:depth, depth, "an Integer in 0..4294967295 or nil") do
+          depth.nil? || (0..4_294_967_295).cover?(depth)
         end
 
         rows, groups = native_tree(column(type), by.name, classes ? true : false, min, depth || 4_294_967_295)
@@ -77,12 +79,6 @@ module MemprofilerPprof
 
       def estimate(sum)
         Estimate.of(sum, difference?)
-      end
-
-      def choose(name, value, allowed)
-        return if allowed.include?(value)
-
-        raise ArgumentError, "#{name} must be one of #{allowed.map(&:inspect).join(", ")}, got #{value.inspect}"
       end
     end
   end

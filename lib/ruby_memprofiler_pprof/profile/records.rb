@@ -43,15 +43,17 @@ module MemprofilerPprof
     FEW = 10
     private_constant :Z, :FEW
 
-    # A figure and how sure it is. Variance, samples, low and high are nil if the profile does not tell how it was
-    # sampled.
+    # A figure and how sure it is. Variance, samples, low and high are nil if the profile does not say how it
+    # was sampled.
     #
-    # A group of equal samples has n objects of b bytes, each sample standing for w of them. The variance is n(w - 1)
-    # for objects, and (w - 1)b²/n for bytes, which is too low if the sizes within one stack and class differ. Of a
-    # difference it is the sum of both, which is too high if the same samples are in both.
+    # The value is the Horvitz-Thompson estimator. If samples with equal stacks and labels stand for n objects with b
+    # bytes in all, w objects for each sample, its variance is n(w - 1) for objects, and (w - 1)b²/n for bytes, which is
+    # too low if the sizes within one stack and class differ. For example, 25 samples that stand for 100 objects each
+    # are 2500 objects with a standard error of sqrt(2500 * 99) = 497. The variance of a difference is the sum of both,
+    # which is too high if the same samples are in both.
     #
     # @!attribute value
-    #   @return [Integer, Float] a Float per second, as {Report::Activity} tells it; else an Integer
+    #   @return [Integer, Float] a Float per second, as in {Report::Activity}; else an Integer
     # @!attribute low
     #   @return [Float, nil] where the interval begins that has the truth in it 19 times out of 20
     # @!attribute high
@@ -67,7 +69,7 @@ module MemprofilerPprof
 
         margin = Z * Math.sqrt(variance)
         low = value - margin
-        # Of what is there, there cannot be less than nothing.
+        # There cannot be fewer than no objects.
         low = [low, 0.0].max if !signed && value >= 0
         new(value, low, value + margin, samples, variance).freeze
       end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
+
 module MemprofilerPprof
   class Profile
     # Where {Profile.load} reads from.
@@ -10,17 +12,13 @@ module MemprofilerPprof
       GREATEST_LIMIT = 4_294_967_295
 
       def initialize(source, max_bytes)
-        raise TypeError, "max_bytes must be an Integer, got #{max_bytes.inspect}" unless max_bytes.is_a?(Integer)
-
-        unless max_bytes.between?(1, GREATEST_LIMIT)
-          raise ArgumentError, "max_bytes must be in 1..#{GREATEST_LIMIT}, got #{max_bytes}"
-        end
-
+        Argument.check(:max_bytes, max_bytes, "an Integer", TypeError) { max_bytes.is_a?(Integer) }
+        Argument.check(:max_bytes, max_bytes, "in 1..#{GREATEST_LIMIT}") { max_bytes.between?(1, GREATEST_LIMIT) }
         @max_bytes = max_bytes
         @source = source.respond_to?(:to_path) && !source.is_a?(IO) ? source.to_path : source
       end
 
-      # Yields the bytes; errors of the block get the source's name.
+      # Yields the bytes; errors that the block raises get the source's name.
       def read
         yield bytes
       rescue ProfileError => e
@@ -39,8 +37,8 @@ module MemprofilerPprof
         bytes? ? @source : File.open(@source, "rb") { |file| read_from(file) }
       end
 
-      # A compressed profile is never so much longer than the profile that this would matter. Ruby makes room for as
-      # much as it is asked for, so a file is asked for no more than it has.
+      # The limit is for the decompressed profile, but a compressed one is hardly ever longer. IO#read allocates as much
+      # as it is asked for, so a file is asked for no more than it has.
       def read_from(io)
         size = io.is_a?(File) ? io.size : 0
         bytes = io.read((size.positive? ? [size, @max_bytes].min : @max_bytes) + 1) || ""
@@ -54,7 +52,7 @@ module MemprofilerPprof
       end
 
       def name
-        # A pipe has none.
+        # A pipe has no path.
         path = @source.path if @source.respond_to?(:path)
         return path.to_s if path
         return @source.inspect[0, 80] if @source.respond_to?(:read)

@@ -8,14 +8,14 @@ module MemprofilerPprof
     # Makes one attempt to send one profile.
     # @api private
     class Client
-      # What came of an attempt: the answer's status or nil, what it says, and after how many seconds to ask again.
+      # The outcome of an attempt: the response's status or nil, a message, and after how many seconds to retry.
       Answer = Struct.new(:status, :message, :retry_after) do
         # @return [Boolean]
         def accepted?
           (200..299).cover?(status)
         end
 
-        # @return [Boolean] whether another attempt may fare better
+        # @return [Boolean] whether the failure may pass, so that a retry makes sense
         def passing?
           status.nil? || status == 408 || status == 429 || status >= 500
         end
@@ -54,7 +54,7 @@ module MemprofilerPprof
         request.body = bytes
         connection.start { |http| http.request(request) { |response| return answer(response) } }
       rescue StandardError => e
-        # Whatever fails when there is no server, none that answers, or one that talks nonsense.
+        # No server, a server that does not answer, or one that does not speak HTTP: the exceptions are many.
         Answer.new(nil, "#{e.class}: #{e.message}")
       end
 
@@ -78,7 +78,7 @@ module MemprofilerPprof
         return if basic_auth.nil?
         return basic_auth if basic_auth.is_a?(Array) && basic_auth.size == 2 && basic_auth.all?(String)
 
-        # Not the value, which may be half right.
+        # The message leaves out the value, which may contain the password.
         raise TypeError, "basic_auth must be nil or an Array of user and password"
       end
 
@@ -88,8 +88,8 @@ module MemprofilerPprof
         raise ArgumentError, "#{name} must be a String without blanks"
       end
 
-      # Without a spyName of Pyroscope's own, for some of which it rewrites the names of functions. The raw profile is
-      # the body, since for this format the server does not look for a form.
+      # The spyName is none of Pyroscope's own, for some of which it rewrites the names of functions. The body is the
+      # bare profile, which the server takes for this format; it needs no multipart form.
       def target(name, profile)
         till = profile.time_nanos
         from = till - profile.duration_nanos
@@ -106,7 +106,7 @@ module MemprofilerPprof
         end
       end
 
-      # Reads no more of the body than is worth logging. Leaving the request early closes the connection.
+      # Reads no more of the body than is worth logging. To return before its end closes the connection.
       def answer(response)
         message = +""
         catch(:enough) do

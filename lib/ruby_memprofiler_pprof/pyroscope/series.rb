@@ -2,8 +2,7 @@
 
 module MemprofilerPprof
   class Pyroscope
-    # What Pyroscope files profiles under: `app{key=value,…}`. There is no way to quote, so that some characters cannot
-    # be part of it.
+    # The name of Pyroscope's time series: `app{key=value,…}`. It has no quoting, so some characters are not allowed.
     # @api private
     class Series
       APP_NAME = %r{\A[\w.\-/]+\z}
@@ -16,7 +15,7 @@ module MemprofilerPprof
       # @raise [ArgumentError, TypeError]
       def initialize(app_name, tags)
         @app_name = matching("app_name", app_name, APP_NAME, "letters, digits, _, ., - and /")
-        raise TypeError, "tags must be a Hash, got #{tags.inspect}" unless tags.is_a?(Hash)
+        Argument.check(:tags, tags, "a Hash", TypeError) { tags.is_a?(Hash) }
 
         @tags = tags.to_h do |key, value|
           key = matching("a tag's name", key.to_s, KEY, "letters, digits, _ and ., and not begin with __")
@@ -25,7 +24,7 @@ module MemprofilerPprof
       end
 
       # @return [String]
-      # @raise [ArgumentError] when a callable's answer cannot be a value
+      # @raise [ArgumentError] when what a callable returns cannot be a value
       def name
         tags = @tags.map { |key, value| "#{key}=#{value.respond_to?(:call) ? value_of(key, value.call) : value}" }
         "#{@app_name}{#{tags.join(",")}}"
@@ -38,7 +37,7 @@ module MemprofilerPprof
       end
 
       def matching(name, value, pattern, allowed)
-        raise TypeError, "#{name} must be a String, got #{value.inspect}" unless value.is_a?(String)
+        Argument.check(name, value, "a String", TypeError) { value.is_a?(String) }
         return value if pattern.match?(value)
 
         raise ArgumentError, "#{name} must consist of #{allowed}, got #{value.inspect}"

@@ -1,17 +1,20 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
+
 module MemprofilerPprof
   module Rack
-    # Who may see profiles, which tell the names of classes, methods and files: whom a callable permits. Without one,
-    # requests that come straight from this machine to a program in development, and nobody else.
+    # Who may see profiles, which contain the names of classes, methods and files. A callable decides. Without one, only
+    # requests that come from this machine, through no proxy, to a program in development are permitted.
     # @api private
     class Access
-      # Puma and rackup call the environment "development" when nobody has said what it is, so that being called so is
-      # not enough.
+      # To be called so is not enough for a request to be permitted: Puma and rackup set RACK_ENV to "development" where
+      # it was not set.
       ENVIRONMENTS = %w[development test].freeze
       VARIABLES = %w[RAILS_ENV RACK_ENV APP_ENV].freeze
       LOOPBACK = /\A(?:127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)\z/
-      # With another name for this machine, a page from anywhere could have the user's browser ask (DNS rebinding).
+      # Other host names are refused even if they resolve to this machine, against DNS rebinding: otherwise a page from
+      # anywhere could read profiles through the user's browser.
       LOCAL_HOST = /\A(?:(?:[\w-]+\.)*localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?\z/i
       PROXIED = %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_FORWARDED HTTP_X_REAL_IP HTTP_VIA].freeze
       private_constant :ENVIRONMENTS, :VARIABLES, :LOOPBACK, :LOCAL_HOST, :PROXIED
@@ -19,11 +22,9 @@ module MemprofilerPprof
       # @param authorize [#call, nil]
       # @raise [TypeError]
       def initialize(authorize)
-        unless authorize.nil? || authorize.respond_to?(:call)
-          raise TypeError, "authorize must be nil or something to call, got #{authorize.inspect}"
+        @authorize = Argument.check(:authorize, authorize, "nil or something to call", TypeError) do
+          authorize.nil? || authorize.respond_to?(:call)
         end
-
-        @authorize = authorize
       end
 
       # @param env [Hash] of the request

@@ -2,10 +2,10 @@
 
 module MemprofilerPprof
   module Rack
-    # Stands in for the server: takes a response as a client would, and throws it away.
+    # Consumes a response as a server would, and discards it.
     # @api private
     module Drain
-      # What a streaming body writes to. When time is up it is as if the client had gone.
+      # The stream that a streaming body writes to. After the deadline it behaves as if the client had disconnected.
       class Sink
         # @return [Integer]
         attr_reader :bytes
@@ -50,8 +50,8 @@ module MemprofilerPprof
 
       class << self
         # @param headers [Hash] of the response
-        # @param body [#each, #call] of the response; is closed in any case
-        # @param seconds [Numeric] when to leave off
+        # @param body [#each, #call] of the response; is always closed
+        # @param seconds [Numeric] after how long to stop reading
         # @return [Integer] the bytes of the body
         def call(headers, body, seconds)
           deadline = now + seconds

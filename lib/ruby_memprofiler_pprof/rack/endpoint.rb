@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
 require "ruby_memprofiler_pprof/rack/access"
 require "ruby_memprofiler_pprof/rack/gate"
 require "ruby_memprofiler_pprof/rack/index_page"
@@ -11,12 +12,12 @@ module MemprofilerPprof
   module Rack
     # Serves the profiles of a running collector as Go's net/http/pprof does, to be mounted at `/debug/pprof`.
     #
-    # `heap` is what is alive, and what was allocated since the collector's last flush, which it does not count as: a
-    # flusher of the same collector misses nothing. `allocs` is the same profile, shown by allocations. `delta_heap` has
-    # the allocations since the last `delta_heap`, and with `?seconds=N` all three have those of N seconds, during which
-    # only this request's thread waits. What is alive is told whole in each of them.
+    # `heap` is what is alive, and what was allocated since the collector's last flush. It does not count as a flush
+    # itself: flushers of the same collector still report these allocations. `allocs` is the same profile, shown by
+    # allocations. `delta_heap` has the allocations since the last `delta_heap`. With `?seconds=N` all three have the
+    # allocations of N seconds, during which only this request's thread waits. All that is alive is in each of them.
     #
-    # `report`, `diff` and `flamegraph` are pages, made by what is behind the commands of these names.
+    # `report`, `diff` and `flamegraph` are pages that show what the commands of these names do.
     #
     # `?gc=1` collects garbage first, `?debug=1` answers with text. Errors are text, which `go tool pprof` shows.
     #
@@ -39,17 +40,18 @@ module MemprofilerPprof
       #   collector's option
       # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
       def initialize(collector: nil, authorize: nil, max_concurrent: 2, max_seconds: 60, sample_type_names: nil)
-        expect(:collector, collector, "a MemprofilerPprof::Collector") { collector.nil? || collector.is_a?(Collector) }
-        expect(:max_seconds, max_seconds, "an Integer above 0") { max_seconds.is_a?(Integer) && max_seconds.positive? }
-        expect(:sample_type_names, sample_type_names, ":ruby, :go or nil") do
+        Argument.check(:collector, collector, "a MemprofilerPprof::Collector") do
+          collector.nil? || collector.is_a?(Collector)
+        end
+        Argument.check(:sample_type_names, sample_type_names, ":ruby, :go or nil") do
           [:ruby, :go, nil].include?(sample_type_names)
         end
-        # Each takes a reader of the collector, which has seven to give; one is for delta_heap.
-        expect(:max_concurrent, max_concurrent, "an Integer in 1..6") { (1..6).include?(max_concurrent) }
+        # Each needs a reader of the collector, which has at most seven; one is for delta_heap.
+        Argument.check(:max_concurrent, max_concurrent, "an Integer in 1..6") { (1..6).include?(max_concurrent) }
         @collector = collector
         @access = Access.new(authorize)
         @gate = Gate.new(max_concurrent)
-        @max_seconds = max_seconds
+        @max_seconds = Argument.integer(:max_seconds, max_seconds, from: 1)
         @sample_type_names = sample_type_names
         @delta_mutex = Mutex.new
       end
@@ -91,7 +93,7 @@ module MemprofilerPprof
       end
 
       def page(name, env, head)
-        # Not before, since most programs are never asked for one.
+        # Loaded only here, since most programs are never asked for a page.
         require "ruby_memprofiler_pprof/rack/flamegraph_page"
         require "ruby_memprofiler_pprof/rack/report_page"
         query = PageQuery.new(name, env["QUERY_STRING"], @max_seconds)
@@ -111,7 +113,7 @@ module MemprofilerPprof
       def with_collector(query, head, empty)
         collector = running_collector
         return not_running if collector.nil?
-        # Whoever asks for the headers alone wants no profile made.
+        # A HEAD request needs no profile.
         return query.debug ? Response.text("") : empty if head
 
         @gate.enter { yield collector } || Response.too_many
@@ -141,7 +143,8 @@ module MemprofilerPprof
         end
       end
 
-      # The second has the allocations since the first, which tell what can have survived.
+      # The second profile has the allocations since the first, which bound what was born in between (see
+      # {Report::Difference}).
       def pair(query, collector)
         reader = collector.open_reader
         options = { reader: reader, gc: query.gc, sample_type_names: @sample_type_names }
@@ -175,17 +178,13 @@ module MemprofilerPprof
         return if @collector
         return MemprofilerPprof.collector if MemprofilerPprof.running?
 
-        # One that samples a single thread has been made for a moment, and tells nothing of the process.
+        # One that samples a single thread or fiber (of {Middleware}, say) does not represent the process.
         MemprofilerPprof.collectors.find { |collector| collector.running? && collector.only.nil? }
       end
 
       def not_running
         Response.error(503, "No collector runs in this process. Start one by MemprofilerPprof.start, or run the " \
                             "program by ruby_memprofiler_pprof run.", retry_after: "30")
-      end
-
-      def expect(name, value, allowed)
-        raise ArgumentError, "#{name} must be #{allowed}, got #{value.inspect}" unless yield
       end
     end
   end

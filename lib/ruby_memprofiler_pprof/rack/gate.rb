@@ -1,17 +1,16 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
+
 module MemprofilerPprof
   module Rack
-    # Lets no more than so many requests through at a time; nobody waits.
+    # Limits how many requests are served at a time. Further ones are refused rather than made to wait.
     # @api private
     class Gate
       # @param limit [Integer]
       # @raise [ArgumentError, TypeError]
       def initialize(limit)
-        raise TypeError, "max_concurrent must be an Integer above 0, got #{limit.inspect}" unless limit.is_a?(Integer)
-        raise ArgumentError, "max_concurrent must be an Integer above 0, got #{limit}" unless limit.positive?
-
-        @limit = limit
+        @limit = Argument.integer(:max_concurrent, limit, from: 1)
         @inside = []
         @mutex = Mutex.new
       end

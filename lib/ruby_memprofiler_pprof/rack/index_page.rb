@@ -4,10 +4,10 @@ require "ruby_memprofiler_pprof/rack/response"
 
 module MemprofilerPprof
   module Rack
-    # The page that tells what {Endpoint} has.
+    # The page that lists what {Endpoint} serves.
     # @api private
     class IndexPage
-      # How this and other pages look.
+      # The style of this page and of others.
       STYLE = <<~CSS
         :root { color-scheme: light dark }
         body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em }
@@ -24,7 +24,7 @@ module MemprofilerPprof
               ["heap", "", "what is alive"],
               ["heap", "?gc=1", "what is alive after a garbage collection"],
               ["allocs", "?seconds=10", "what is allocated in the next 10 seconds"],
-              ["delta_heap", "", "what is alive, and what was allocated since the last look at this one"],
+              ["delta_heap", "", "what is alive, and what was allocated since the last delta_heap"],
               ["heap", "?debug=1", "what is alive, as text"],
               ["cmdline", "", "the command that runs"]].freeze
       private_constant :ROWS

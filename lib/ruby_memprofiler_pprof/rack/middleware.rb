@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
 require "ruby_memprofiler_pprof/rack/access"
 require "ruby_memprofiler_pprof/rack/drain"
 require "ruby_memprofiler_pprof/rack/gate"
@@ -25,17 +26,17 @@ module MemprofilerPprof
     # @example config.ru
     #   use MemprofilerPprof::Rack::Middleware, authorize: ->(env) { Rack::Request.new(env).session[:admin] }
     class Middleware
-      # What the collector of a request is made with, unless the user says otherwise: everything, in bounded memory.
+      # The default options of a request's collector: it samples everything, in bounded memory.
       COLLECTOR_OPTIONS = { sample_rate: 1.0, max_heap_samples: 500_000 }.freeze
       # The forms of an answer.
       FORMATS = %w[html text pprof].freeze
 
-      # @param app [#call] what is behind
+      # @param app [#call] the next Rack application
       # @param authorize [#call, nil] as for {Endpoint#initialize}
       # @param parameter [String, nil] the query parameter that asks for a profile; nil is none
       # @param header [String, nil] the request header that does; nil is none
       # @param max_concurrent [Integer] how many requests may be profiled at a time
-      # @param max_seconds [Numeric] after how long to leave off reading a body that does not end
+      # @param max_seconds [Numeric] after how long to stop reading a body that does not end
       # @param top [Integer] how many lines each table of the summary has
       # @param collector_options [Hash] as for {Collector#initialize}; by default {COLLECTOR_OPTIONS}
       # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
@@ -44,16 +45,16 @@ module MemprofilerPprof
         @app = app
         @access = Access.new(authorize)
         @gate = Gate.new(max_concurrent)
-        expect(:parameter, parameter, "nil or a String") { parameter.nil? || parameter.is_a?(String) }
-        expect(:header, header, "nil or a String") { header.nil? || header.is_a?(String) }
-        expect(:max_seconds, max_seconds, "a number above 0") { max_seconds.is_a?(Numeric) && max_seconds.positive? }
-        expect(:top, top, "an Integer above 0") { top.is_a?(Integer) && top.positive? }
+        Argument.check(:parameter, parameter, "nil or a String") { parameter.nil? || parameter.is_a?(String) }
+        Argument.check(:header, header, "nil or a String") { header.nil? || header.is_a?(String) }
         @parameter = parameter
         @header = header && "HTTP_#{header.upcase.tr("-", "_")}"
-        @max_seconds = max_seconds
-        @top = top
+        @max_seconds = Argument.check(:max_seconds, max_seconds, "a number above 0") do
+          max_seconds.is_a?(Numeric) && max_seconds.positive?
+        end
+        @top = Argument.integer(:top, top, from: 1)
         @collector_options = { **COLLECTOR_OPTIONS, **collector_options }.freeze
-        # Tells now what is wrong with them.
+        # Raises now rather than at the first request if an option is wrong.
         Collector.new(**@collector_options)
       end
 
@@ -98,10 +99,13 @@ module MemprofilerPprof
           format == "html" ? Response.html(SummaryPage.new(summary).to_s) : Response.text(SummaryText.new(summary).to_s)
         end
       rescue MemprofilerPprof::Error => e
-        # It is the program's own if the collector has started.
+        # Once the collector has started, this is an exception of the program's own.
         raise if collector&.only
 
         Response.error(503, "#{e.message} (#{e.class})")
+      ensure
+        # No profile: because of an exception, a throw, or the end of the thread, perhaps while the profile was made.
+        discard(collector) unless profile
       end
 
       def not_a_format(wanted)
@@ -111,7 +115,8 @@ module MemprofilerPprof
 
       # @return [RequestSummary::Outcome]
       def run(collector, env)
-        # What the program adds to the environment is to go with the request.
+        # A copy, so that objects that the program adds to the environment do not outlive the request, and count as
+        # retained.
         env = env.dup.tap { |copy| copy.delete("rack.hijack") }
         env["rack.hijack?"] = false if env.key?("rack.hijack?")
         began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
@@ -119,23 +124,16 @@ module MemprofilerPprof
         status, headers, body = @app.call(env)
         bytes = Drain.call(headers, body, @max_seconds)
         collector.stop
-        outcome = RequestSummary::Outcome.new(status, bytes, Process.clock_gettime(Process::CLOCK_MONOTONIC) - began)
-      ensure
-        # An exception, a throw to outside, the end of the thread.
-        discard(collector) unless outcome
+        RequestSummary::Outcome.new(status, bytes, Process.clock_gettime(Process::CLOCK_MONOTONIC) - began)
       end
 
-      # Takes the last hook off.
+      # A stopped collector keeps a hook, to follow the deaths of its objects, until a flush removes that, too.
       def discard(collector)
-        collector.stop
-        collector.flush
+        collector&.stop
+        collector&.flush
       rescue MemprofilerPprof::Error
-        # It could not be started.
+        # It could not be started, so there is no hook.
         nil
-      end
-
-      def expect(name, value, allowed)
-        raise ArgumentError, "#{name} must be #{allowed}, got #{value.inspect}" unless yield
       end
     end
   end

@@ -6,15 +6,15 @@ require "ruby_memprofiler_pprof/report"
 
 module MemprofilerPprof
   module Rack
-    # The parameters of a page of {Endpoint}, which are called as the options of the command line are.
+    # The parameters of a page of {Endpoint}, named like the options of the command line.
     # @api private
     class PageQuery < Query
-      # The most sites that a page may have.
+      # How many sites a page may show.
       MAX_LIMIT = 1000
-      # Over how many seconds `diff` looks unless told otherwise.
+      # How many seconds `diff` covers by default.
       SECONDS = 10
 
-      # @return [Symbol, nil] what a site is
+      # @return [Symbol, nil] what to group by
       attr_reader :by
       # @return [Symbol, nil] one of Profile::Aggregation::ORDERS
       attr_reader :sort

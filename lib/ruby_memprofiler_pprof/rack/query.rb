@@ -4,11 +4,11 @@ require "uri"
 
 module MemprofilerPprof
   module Rack
-    # The parameters of a request, as Go's net/http/pprof has them: `gc`, `debug`, `seconds`. Others are left to whom
-    # they are for, such as a token of whoever authorizes.
+    # The parameters of a request, as Go's net/http/pprof has them: `gc`, `debug`, `seconds`. Others are ignored: they
+    # may be for `authorize:`, such as a token.
     # @api private
     class Query
-      # A parameter is not what it may be. The message names it, its value and what is allowed.
+      # A parameter has a wrong value. The message names it, its value and what is allowed.
       class Invalid < StandardError; end
 
       # @param text [String, nil] the request's QUERY_STRING

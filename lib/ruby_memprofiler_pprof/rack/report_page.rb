@@ -60,7 +60,7 @@ module MemprofilerPprof
         "Process #{Process.pid}#{": the last #{@query.seconds} seconds" if @compares}"
       end
 
-      # What else can be shown, by parameter: links.
+      # Links to the other views, by parameter.
       def choices
         all = { "by" => Profile::Aggregation::GROUPINGS.map { |by| link(by, by: by) },
                 "value" => @last.sample_types.map { |type| link(type.name, value: type.name) } }

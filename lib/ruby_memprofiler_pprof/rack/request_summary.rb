@@ -5,7 +5,7 @@ module MemprofilerPprof
     # What a request allocated and retained, in tables.
     # @api private
     class RequestSummary
-      # The program's answer, of which only this is left: status, bytes of the body, seconds that it took.
+      # What is left of the program's response: status, bytes of the body, seconds that it took.
       Outcome = Struct.new(:status, :bytes, :seconds)
       # What objects of one class and call path retain, with the program's own frames, the innermost first.
       Path = Struct.new(:class_name, :objects, :bytes, :frames)
@@ -30,10 +30,10 @@ module MemprofilerPprof
         @top = top
       end
 
-      # @return [String] what was asked
+      # @return [String] the request's method and path
       attr_reader :request
 
-      # @return [String] what was answered
+      # @return [String] about the response
       def answer
         "status #{@outcome.status}, #{count(@outcome.bytes)} bytes, " \
           "#{(@outcome.seconds * 1000).round} ms while profiled"

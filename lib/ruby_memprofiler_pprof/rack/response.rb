@@ -2,12 +2,12 @@
 
 module MemprofilerPprof
   module Rack
-    # Answers to requests. Names of headers are in lower case, as Rack 3 wants them.
+    # Builds responses. Names of headers are in lower case, as Rack 3 wants them.
     # @api private
     module Response
       SAFE = { "x-content-type-options" => "nosniff", "cache-control" => "no-store" }.freeze
       TEXT = "text/plain; charset=utf-8"
-      # No script, no image, nothing from elsewhere.
+      # Allows no script, no image and nothing from elsewhere.
       POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
       ESCAPES = { "&" => "&amp;", "<" => "&lt;", ">" => "&gt;", '"' => "&quot;", "'" => "&#39;" }.freeze
       private_constant :SAFE, :TEXT, :POLICY, :ESCAPES
@@ -36,7 +36,7 @@ module MemprofilerPprof
           build(200, TEXT, body)
         end
 
-        # @param policy [String] what the page may do; nobody may show it within a page of their own
+        # @param policy [String] the page's Content-Security-Policy; no other page may frame it in any case
         def html(body, policy: POLICY)
           build(200, "text/html; charset=utf-8", body,
                 "content-security-policy" => "#{policy}; frame-ancestors 'none'")
@@ -47,7 +47,7 @@ module MemprofilerPprof
                 "content-disposition" => "attachment; filename=\"#{name}.pprof\"")
         end
 
-        # For a request by HEAD.
+        # For a HEAD request.
         def without_body((status, headers, _))
           [status, headers, []]
         end

@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   module Rack
-    # A profile as text for `?debug=1`, in the manner of Go's: each call path with what it holds, the greatest first.
+    # A profile as text for `?debug=1`, as Go writes it: each call path with what it retains, the greatest first.
     #
     #     heap profile: 3: 120 [5: 200] @ heap/100
     #     # retained objects: bytes [allocated objects: bytes] …
@@ -13,7 +13,7 @@ module MemprofilerPprof
     # @api private
     class StackText
       # @param data [ProfileData]
-      # @param order [Symbol] by which value
+      # @param order [Symbol] the value to sort by
       def initialize(data, order)
         @profile = data.profile
         @order = order == :allocations_size ? 1 : 3

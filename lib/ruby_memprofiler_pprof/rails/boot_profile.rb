@@ -7,11 +7,11 @@ require "ruby_memprofiler_pprof/file_pattern"
 module MemprofilerPprof
   module Rails
     # What booting an app retains, by gem: boots it in a process of its own, in which every allocation is sampled, and
-    # adds up what is alive after a garbage collection. The code of a file belongs to the gem whose `require` loads it,
-    # which may be Zeitwerk's or Bootsnap's; it is with all calls that a gem tells what it brings along.
+    # adds up what is alive after a garbage collection. What loading a file retains is allocated by the gem that calls
+    # `require`, which may be Zeitwerk or Bootsnap. So "itself" says little; "all calls" shows what a gem brings along.
     # @api private
     class BootProfile
-      # What the other process does. Whatever Bundler and Rails need to know is in the environment.
+      # Runs in the other process, which inherits the environment that Bundler and Rails need.
       PROGRAM = <<~RUBY
         require "ruby_memprofiler_pprof/base"
         MemprofilerPprof.profile(out: ARGV.first, max_heap_samples: 16_777_214, track_allocations: false) do
@@ -19,7 +19,7 @@ module MemprofilerPprof
           GC.start
         end
       RUBY
-      # The app may start the profiler, which would write profiles of its own.
+      # Keeps the app from starting its own profiler, which would write further profiles.
       NOTHING_ELSE = { "RUBY_MEMPROFILER_PPROF_START_PAUSED" => "true" }.freeze
       PATTERN = "tmp/profiles/boot-%{pid}-%{isotime}.pprof"
       ROW = "%9s %6s  %9s %6s  %s"

@@ -5,7 +5,7 @@ require "ruby_memprofiler_pprof/file_flusher"
 
 module MemprofilerPprof
   module Rails
-    # Writes files below the app's root, and tells ActiveSupport::Notifications of each:
+    # Writes files below the app's root, and instruments each for ActiveSupport::Notifications:
     #
     # - `flush.memprofiler_pprof` when a file is there. The payload has `path`, `profile` (the {ProfileData}) and `pid`
     # - `flush_failed.memprofiler_pprof` when a profile is lost, with `message`, `pid`, and as everywhere in Rails

@@ -4,7 +4,7 @@ require "ruby_memprofiler_pprof/own_labels"
 
 module MemprofilerPprof
   module Rails
-    # Are put before the methods that run an action or a job, so that callbacks count, too.
+    # Modules that are prepended, so that callbacks of actions and jobs have the labels, too.
     # @api private
     module Labels
       # For ActionController::Base and ::API.

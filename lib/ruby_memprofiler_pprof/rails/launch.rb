@@ -5,7 +5,7 @@ require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
   module Rails
-    # Brings the app's settings into force, and starts the profiler where it is wanted.
+    # Applies the app's settings, and starts the profiler where it is wanted.
     #
     # What is wrong in the app's code has failed at its boot already (see {Options}). What is wrong in the environment
     # of the process, or with this Ruby, is logged, and the app runs without a profile.
@@ -37,17 +37,17 @@ module MemprofilerPprof
         @options.enabled == :always || (@options.enabled && !tool?)
       end
 
-      # A server can be recognised in so many ways that it is easier to tell what is none.
+      # There are so many servers and job runners that it is easier to recognise what is neither.
       def tool?
         spring? || rake? || command?
       end
 
-      # All that Spring preloads the app for: tests, consoles, generators and tasks.
+      # Spring preloads the app for tests, consoles, generators and tasks, none of which is a server.
       def spring?
         defined?(::Spring::Application) ? true : false
       end
 
-      # Rake may be loaded in a server, too, but has nothing to do there.
+      # Rake may be loaded in a server, too, but runs no tasks there.
       def rake?
         defined?(::Rake.application) && ::Rake.application.top_level_tasks.any?
       end

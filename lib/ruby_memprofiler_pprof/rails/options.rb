@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
 require "ruby_memprofiler_pprof/configuration/settable"
 
 module MemprofilerPprof
   module Rails
     # What `config.memprofiler_pprof` is in a Rails app. It also has a reader and a writer for each setting of the
-    # {Configuration}, where what stands here comes last but for the defaults. Whatever is wrong fails where it is
-    # assigned, that is at boot.
+    # {Configuration}; what is assigned here has the lowest precedence of all sources but the defaults. A wrong value
+    # fails where it is assigned, that is at boot.
     class Options
       include Configuration::Settable
 
@@ -65,10 +66,8 @@ module MemprofilerPprof
         expect(name, value, "true or false") { [true, false].include?(value) }
       end
 
-      def expect(name, value, allowed)
-        return value if yield
-
-        raise ArgumentError, "config.memprofiler_pprof.#{name} must be #{allowed}, got #{value.inspect}"
+      def expect(name, value, allowed, &)
+        Argument.check("config.memprofiler_pprof.#{name}", value, allowed, &)
       end
     end
   end

@@ -5,21 +5,21 @@ module MemprofilerPprof
     # What a process allocates per second, and what is alive in it, by site.
     class Activity
       # The figures of a row, in their order, with the names of their values in profiles, their units, their titles, and
-      # how expendable they are where there is no room.
+      # how early they are left out where there is no room: the highest rank first.
       FIGURES = {
         allocations: [Snapshot::ALLOCATIONS, "count", "ALLOC/S", 11],
         allocated_bytes: [%w[allocations_size alloc_space], "bytes", "BYTES/S", 13],
         objects: [Totals::OBJECTS, "count", "OBJECTS", 12],
         bytes: [Totals::BYTES, "bytes", "RETAINED", 10]
       }.freeze
-      # What of them is told per second.
+      # Those that are given per second.
       RATES = %i[allocations allocated_bytes].freeze
-      # Columns are not to move each time that a figure changes.
+      # Fixed widths, so that columns do not move each time that a figure changes.
       FIGURE_WIDTH = 9
       INTERVAL_WIDTH = 20
       private_constant :FIGURES, :RATES, :FIGURE_WIDTH, :INTERVAL_WIDTH
 
-      # By what rows can be sorted.
+      # The figures that rows can be sorted by.
       ORDERS = FIGURES.keys.freeze
       # Stands before a figure that rests on fewer than ten samples.
       LOW_CONFIDENCE = "~"
@@ -46,13 +46,13 @@ module MemprofilerPprof
       # @param sort [Symbol] one of {ORDERS}
       # @param matching [Regexp, nil] only sites of which the name, file or method matches
       # @param limit [Integer, nil] the most rows
-      # @raise [ProfileError] if the profile has not all of these values, or does not tell its duration
+      # @raise [ProfileError] if the profile has not all of these values, or does not say its duration
       # @raise [ArgumentError] if an argument is none of what is allowed
       def initialize(profile, by: :class, sort: :allocations, matching: nil, limit: nil)
         @by = by
-        @sort = check(sort)
+        @sort = Argument.one_of(:sort, sort, ORDERS)
         @seconds = profile.duration
-        raise ProfileError, "the profile does not tell of how many seconds it is" unless @seconds.positive?
+        raise ProfileError, "the profile does not say how many seconds it covers" unless @seconds.positive?
 
         @types = types(profile)
         @total = @types.to_h { |figure, type| [figure, estimate(figure, profile.total(type))] }
@@ -65,7 +65,7 @@ module MemprofilerPprof
       def summary(style = PLAIN)
         [["Allocates", "objects/s", :allocations, "/s", :allocated_bytes],
          ["Retains", "objects", :objects, "", :bytes]].map do |verb, noun, count, per, bytes|
-          text = "#{verb.ljust(9)} #{told(count, " #{noun}")}, #{told(bytes, per)}"
+          text = "#{verb.ljust(9)} #{with_interval(count, " #{noun}")}, #{with_interval(bytes, per)}"
           style.paint(Table.cut(text, text.gsub(/ \([^)]*\)/, ""), width: style.width), nil)
         end
       end
@@ -101,12 +101,6 @@ module MemprofilerPprof
         end
       end
 
-      def check(sort)
-        return sort if ORDERS.include?(sort)
-
-        raise ArgumentError, "sort must be one of #{ORDERS.map(&:inspect).join(", ")}, got #{sort.inspect}"
-      end
-
       def rows_of(profile)
         none = Profile::Estimate.new(0, 0.0, 0.0, 0.0, 0.0).freeze
         rows = Hash.new { |hash, key| hash[key] = Row.new(*key, nil, *[none] * ORDERS.size) }
@@ -139,11 +133,11 @@ module MemprofilerPprof
         [row.name, row.file, row.function].compact.any? { |text| pattern.match?(text) }
       end
 
-      # Where there is no room, intervals go first, that of the figure by which it is sorted last.
+      # Where there is too little room, intervals are left out first, that of the figure it is sorted by last of them.
       def columns
-        FIGURES.flat_map do |figure, (_, _, title, expendable)|
+        FIGURES.flat_map do |figure, (_, _, title, drop_rank)|
           sorted = figure == @sort
-          [[(sorted ? "*#{title}" : title).rjust(FIGURE_WIDTH), :right, sorted ? nil : expendable],
+          [[(sorted ? "*#{title}" : title).rjust(FIGURE_WIDTH), :right, sorted ? nil : drop_rank],
            ["95% INTERVAL".rjust(INTERVAL_WIDTH), :right, sorted ? 20 : 30]]
         end
       end
@@ -161,7 +155,7 @@ module MemprofilerPprof
         "#{LOW_CONFIDENCE if estimate.low_confidence?}#{Units.format(estimate.value, unit)}"
       end
 
-      def told(name, per)
+      def with_interval(name, per)
         estimate = @total[name]
         unit = FIGURES.fetch(name)[1]
         interval = SiteText.interval(estimate, unit)

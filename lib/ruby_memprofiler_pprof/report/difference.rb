@@ -4,12 +4,16 @@ module MemprofilerPprof
   module Report
     # What has grown, and shrunk, between two profiles of a process.
     #
-    # A sample that is in both cancels out: of a difference of counts D = born - died, the variance is
-    # (w - 1)(born + died) objects, w being how many objects a sample stands for, since each object is sampled
-    # independently. A profile does not tell who survived; but those born since cannot be more than the new profile has,
-    # nor, if it was the next one, than it has allocations, nor, with gc_age, than are as young as the difference in
-    # collections. That bounds born, and born + died = 2 born - D. The variance of a difference of bytes shrinks in the
-    # same proportion.
+    # A sample that is in both cancels out. So the difference of two counts is D = born - died, and its variance is
+    # (w - 1)(born + died), w being how many objects a sample stands for, since each object is sampled independently.
+    # Profiles do not say which objects survived, but born is at most what the new profile has; if the profiles are
+    # consecutive, at most the allocations in the new one; and with gc_age, at most the objects that are as young as the
+    # number of collections in between. With that bound, born + died = 2 born - D. The variance of a difference of bytes
+    # shrinks in the same proportion.
+    #
+    # Example: 1000 objects before, 1200 after, w = 100, and 300 were allocated in between. D = 200, born <= 300, so
+    # born + died <= 400 and the standard error is at most sqrt(99 * 400) = 199; if nothing cancelled out it would be
+    # sqrt(99 * 2200) = 467.
     #
     # The probability that a site has grown is that of a normal variable with such mean and variance to be positive. It
     # is for each site by itself: of a hundred sites that have not grown, about five have more than 95 %.
@@ -21,7 +25,7 @@ module MemprofilerPprof
       # @!attribute change
       #   @return [Profile::Estimate]
       # @!attribute probability
-      #   @return [Float, nil] that it has grown, 0..1; nil if the profiles do not tell how they were sampled
+      #   @return [Float, nil] that it has grown, 0..1; nil if the profiles do not say how they were sampled
       Change = Struct.new(:name, :file, :line, :function, :old, :new, :change, :probability)
 
       # @param old [Profile]
@@ -34,9 +38,9 @@ module MemprofilerPprof
       def initialize(old, new, by: :line, type: nil, limit: Top::LIMIT)
         @type = Report.type(new, type)
         @by = by
-        # Tells whether they can be compared.
+        # Raises if they cannot be compared.
         @total = new.diff(old).total(@type).value
-        @newborn = Newborn.new(old, new, by)
+        @births = Births.new(old, new, by)
         changes = pairs(old, new).values.map { |before, after| change(before, after) }
         changes.reject! { |each| each.change.value.zero? }
         changes.sort_by! { |each| [-each.change.value.abs, each.name] }
@@ -67,7 +71,7 @@ module MemprofilerPprof
 
       private
 
-      # By name, what both have there.
+      # Pairs of sites, old and new, by name.
       def pairs(old, new)
         pairs = Hash.new { |hash, name| hash[name] = [nil, nil] }
         [old, new].each_with_index do |profile, side|
@@ -87,7 +91,7 @@ module MemprofilerPprof
         change = new.value - old.value
         return Profile::Estimate.of([change, nil, nil], true) unless old.variance && new.variance
 
-        part = retained? ? @newborn.turnover(site) : 1.0
+        part = retained? ? @births.turnover(site) : 1.0
         Profile::Estimate.of([change, (old.variance + new.variance) * part, (old.samples + new.samples) * part], true)
       end
 
@@ -121,12 +125,13 @@ module MemprofilerPprof
     # How many objects can have been born between two profiles, by site.
     #
     # @api private
-    class Newborn
-      # Of a profile's interval, by how much it may differ from the time between two profiles.
+    class Births
+      # By what fraction of itself a profile's interval may differ from the time between two profiles.
       TOLERANCE = 0.05
 
-      # @return [Boolean] whether the allocations in `new` are those since `old`
-      def self.next?(old, new)
+      # @return [Boolean] whether the interval of `new` begins where `old` was taken, so that its allocations are those
+      #   since `old`
+      def self.consecutive?(old, new)
         return false unless old.time && new.time && new.duration.positive?
 
         (new.time - old.time - new.duration).abs <= [TOLERANCE * new.duration, 0.5].max
@@ -140,7 +145,7 @@ module MemprofilerPprof
         @bounds = [allocations(old, new, by), young(old, new, by, name)].compact
       end
 
-      # @return [Float] which part of the samples in both profiles cannot be the same, at most; 0..1
+      # @return [Float] (born + died) / (old + new), at most: the part of both profiles' objects that do not cancel out
       def turnover(site)
         return 1.0 unless @new
 
@@ -156,13 +161,13 @@ module MemprofilerPprof
 
       def allocations(old, new, by)
         type = new.sample_types.map(&:name).find { |name| Snapshot::ALLOCATIONS.include?(name) }
-        return unless type && Newborn.next?(old, new)
+        return unless type && Births.consecutive?(old, new)
 
         counts = Counts.of(new, by, type)
         counts unless counts.empty?
       end
 
-      # Ages are rounded down, so that these are at least the newborn.
+      # Ages are rounded down, so that no object that was born in between is missing.
       def young(old, new, by, name)
         collections = [old, new].map { |profile| Totals.new(profile).collections }
         return unless collections.all? && Counts.ages?(new)
@@ -171,7 +176,7 @@ module MemprofilerPprof
       end
     end
 
-    # Objects by name of a site.
+    # Counts objects by site.
     #
     # @api private
     module Counts

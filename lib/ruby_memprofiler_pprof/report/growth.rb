@@ -2,19 +2,34 @@
 
 module MemprofilerPprof
   module Report
-    # One site in a series of profiles.
+    # How one site has grown in a series of profiles. It is growing if each of these holds, with p-values below 1 %:
     #
-    # The last three quarters of the series tell whether it grows at all, since programs warm up first. That it still
-    # grows in the last half, and has more in the last quarter than it ever had in the first half, tells a leak from a
-    # cache that has filled. And since what is old and dead stays until the next major collection, it must also have
-    # grown between the profiles that were the first after one, the last of which has the most (where there are eight or
-    # more, the last quarter has more than any of the first half).
+    # 1. The {Trend} of the last three quarters rises. The first quarter does not count, since programs warm up.
+    # 2. The trend of the last half rises, too, and the mean of the last quarter is above all of the first half: unlike
+    #    that of a cache that has filled.
+    # 3. It has grown from one major garbage collection to another, since old objects that have died stay until the next
+    #    one. Of the profiles that were the first after a major collection, the last has the most (where there are eight
+    #    or more, the mean of their last quarter is above all of their first half), and sampling alone hardly explains
+    #    the rise. The test is that of {Trend}, without a line: at least b heads in b + d tosses of a coin.
+    #
+    #    Example: from 0 samples to 7, all of which were born meanwhile, b = 7 and d = 0. The probability of 7 heads in
+    #    7 tosses is 1/2^7 = 0.8 %, so that it has grown; that of 6 in 6 is 1.6 %, which is too much. From 1 sample to
+    #    9, b may be 9, and then one has died: the probability of at least 9 heads in 10 tosses is
+    #    (10 + 1) / 2^10 = 1.07 %, which is too much, too.
+    #
+    # A site that grows is slowing if it gained significantly less in the second half of the last three quarters than in
+    # the first: less than half, and if both had gained as much, each of the gained objects would be in either with
+    # probability 1/2. Example: 15 and 3 samples. The probability of at least 15 heads in 18 tosses is
+    # (816 + 153 + 18 + 1) / 2^18 = 0.4 %, so that it is slowing.
+    #
+    # A site that does not grow has settled if the rise of the first half is no chance by the test of 3, is more than 3
+    # standard deviations of the later levels, and more than four times the rise of the second half.
     class Growth
-      # The most that p-values may be, of the site by itself.
+      # The greatest p-value that is significant, for this site alone.
       SUSPICIOUS = 0.01
       # How many standard deviations of its later levels a site must have grown by to have settled.
       SCATTER = 3
-      # Sites that rest on fewer samples cannot be told from luck.
+      # What rests on fewer samples than this may be chance.
       FEW = 10
 
       # @return [Profile::Site] as in the last profile that has it
@@ -59,7 +74,7 @@ module MemprofilerPprof
         end
       end
 
-      # @return [Boolean] whether the last half grows, and the last quarter has more than there ever was before
+      # @return [Boolean] whether it still grows in the last half, and has more in the last quarter than ever before
       def late?
         half = [@objects.size / 2, Trend::LEAST].max
         last = @objects.last([@objects.size / 4, 1].max)
@@ -67,7 +82,7 @@ module MemprofilerPprof
         fit(half, correlated: false).p_value < SUSPICIOUS && last.sum.fdiv(last.size) > (early.max || @objects.first)
       end
 
-      # @return [Boolean] whether it grew from one major collection to the other; true if there were none to tell
+      # @return [Boolean] whether it has grown from one major collection to another; true if there were not two
       def proven?
         return true if @clean.nil? || @clean.size < 2
 
@@ -78,7 +93,7 @@ module MemprofilerPprof
         rose?(levels.last - levels[first], born(@objects.size - @clean[first]))
       end
 
-      # @return [Boolean] whether it grew by more than it has scattered since, and hardly did so in the last half
+      # @return [Boolean] whether it has grown in the first half, by more than it scatters since, and hardly afterwards
       def settled?
         middle = @objects.size / 2
         early = level(middle) - @objects.first
@@ -88,12 +103,12 @@ module MemprofilerPprof
         rose?(early, level(middle)) && early > SCATTER * scatter(@objects[middle..])
       end
 
-      # @return [Boolean] whether the second half of the last three quarters grew significantly less than the first
+      # @return [Boolean] whether it gained significantly less in the second half of the last three quarters
       def slowing?
         start = @objects.size - warm
         middle = start + (warm / 2)
         first, second = [[start, middle], [middle, -1]].map { |from, to| (level(to) - level(from)) / @weight }
-        second < first / 2 && Statistics.coin_tail(first, first + [second, 0].max) < SUSPICIOUS
+        second < first / 2 && Statistics.binomial_tail(first, first + [second, 0].max) < SUSPICIOUS
       end
 
       private
@@ -115,7 +130,7 @@ module MemprofilerPprof
         Trend.new(@times.last(size), @objects.last(size), weight: @weight, born: born(size), correlated: correlated)
       end
 
-      # The most that can have been born after the first of the last `size` profiles and still live.
+      # The most that can have been born after the first of the last `size` profiles and be alive at the end.
       def born(size)
         allocated = @allocations&.last(size - 1)
         allocated&.all? ? [@objects.last, allocated.sum].min : @objects.last
@@ -128,10 +143,10 @@ module MemprofilerPprof
         last.sum.fdiv(last.size) > levels.first(levels.size / 2).max
       end
 
-      # Whether sampling alone hardly explains it, see {Trend}.
+      # Whether it has risen by more than sampling alone explains.
       def rose?(rise, born)
         born = [born, rise].max
-        Statistics.coin_tail(born / @weight, ((2 * born) - rise) / @weight) < SUSPICIOUS
+        Statistics.binomial_tail(born / @weight, ((2 * born) - rise) / @weight) < SUSPICIOUS
       end
 
       # The standard deviation.
@@ -140,7 +155,7 @@ module MemprofilerPprof
         Math.sqrt(levels.sum { |level| (level - mean)**2 } / levels.size)
       end
 
-      # Of three neighbours, so that one odd level does not decide.
+      # The mean of three neighbours, so that a single outlier does not decide.
       def level(index)
         index += @objects.size if index.negative?
         near = @objects[[index - 1, 0].max..(index + 1)]

@@ -2,8 +2,8 @@
 
 module MemprofilerPprof
   module Report
-    # Which sites of a process go on growing, by a series of its profiles. How that is told is described at {Growth} and
-    # {Trend}; the p-values are corrected for the number of sites (Holm).
+    # Which sites of a process keep growing, by a series of its profiles. {Growth} and {Trend} describe the tests; their
+    # p-values are corrected for the number of sites by Holm's method.
     class Leaks
       # - `:growing`: a leak, or something that will stop growing after the series
       # - `:slowing`: grows, but ever more slowly, as a cache that fills
@@ -13,7 +13,7 @@ module MemprofilerPprof
       # - `:steady`
       # - `:unclear`: fewer than ten samples
       VERDICTS = %i[growing slowing perhaps settled steady unclear].freeze
-      # The chance that any site is called growing, in a program of which none is.
+      # The probability that any site is called growing in a program in which none grows (the family-wise error rate).
       LEVEL = 0.001
       # With fewer profiles no site is called growing.
       LEAST = 8
@@ -28,7 +28,7 @@ module MemprofilerPprof
 
       # @return [Array<Finding>] in the order of the verdicts; of those with the same one, the fastest first
       attr_reader :findings
-      # @return [Array<String>] why no site is called growing, whatever it does
+      # @return [Array<String>] why no site can be called growing in this series
       attr_reader :warnings
       # @return [Integer] how many profiles at the end are left out, since no major garbage collection followed them
       attr_reader :cut
@@ -70,10 +70,10 @@ module MemprofilerPprof
 
       private
 
-      # What did not grow is told of only if it did once.
+      # All that grow, or did once.
       def shown
-        told = @findings.reject { |finding| %i[steady unclear].include?(finding.verdict) }
-        @limit ? told.first(@limit) : told
+        shown = @findings.reject { |finding| %i[steady unclear].include?(finding.verdict) }
+        @limit ? shown.first(@limit) : shown
       end
 
       def to_json_site(finding)
@@ -118,7 +118,7 @@ module MemprofilerPprof
         counts.each_index.select { |index| index.zero? || counts[index] > counts[index - 1] }
       end
 
-      # What has died since the last major collection would look like growth.
+      # Profiles after the last major collection contain garbage that would look like growth.
       def cut_off_the_unproven
         last = @clean&.last
         return if last.nil? || last < Trend::LEAST
@@ -136,7 +136,7 @@ module MemprofilerPprof
       end
 
       def growths
-        contiguous = @snapshots.each_cons(2).all? { |old, new| Newborn.next?(old, new) }
+        contiguous = @snapshots.each_cons(2).all? { |old, new| Births.consecutive?(old, new) }
         names = @snapshots.flat_map { |snapshot| snapshot.sites.keys }.uniq
         names.map { |name| Growth.new(@snapshots, name, contiguous: contiguous, clean: @clean) }
       end

@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   module Report
-    # What {Leaks} looks like.
+    # Formats {Leaks} as text.
     #
     # @api private
     class LeaksText

@@ -2,17 +2,17 @@
 
 module MemprofilerPprof
   module Report
-    # What sites, nodes and estimates look like.
+    # How sites, nodes and estimates are shown.
     #
     # @api private
     module SiteText
-      # Stands in a line that rests on fewer than ten samples.
+      # Marks a row that rests on fewer than ten samples.
       LOW_CONFIDENCE = "low confidence"
 
       module_function
 
-      # @return [Array(String, String)] such as "app/a.rb:7  Foo#bar", and the same in short. What could be a command to
-      #   a terminal is replaced
+      # @return [Array(String, String)] such as "app/a.rb:7  Foo#bar", and the same in short. Control characters, which
+      #   could be commands to a terminal, are replaced
       def label(site, paths)
         names(site, paths).map { |name| name.gsub(/[[:cntrl:]]/, "?") }
       end
@@ -26,9 +26,9 @@ module MemprofilerPprof
         ["#{site.name}  #{place}", site.name]
       end
 
-      # @return [Paths] for sites or nodes
+      # @return [PathShortener] for sites or nodes
       def paths(sites)
-        Paths.new(sites.map { |site| site.file || (site.name if site.name.start_with?("/")) })
+        PathShortener.new(sites.map { |site| site.file || (site.name if site.name.start_with?("/")) })
       end
 
       def note(estimate)

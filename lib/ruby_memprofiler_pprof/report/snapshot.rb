@@ -2,11 +2,11 @@
 
 module MemprofilerPprof
   module Report
-    # What {Leaks} needs of one profile.
+    # What {Leaks} needs to know of one profile.
     class Snapshot
-      # How allocations are called, in this gem's profiles and in those that are named as Go does.
+      # What allocations are called, in this gem's profiles and in those with Go's names.
       ALLOCATIONS = %w[allocations alloc_objects].freeze
-      # Groupings of which the frames of libraries are no part, unless told otherwise.
+      # Groupings in which frames of libraries are left out by default.
       PLACES = %i[method line file].freeze
 
       # @return [Float] seconds since 1970
@@ -24,8 +24,8 @@ module MemprofilerPprof
       # @param by [Symbol] one of Profile::Aggregation::GROUPINGS
       # @param libraries [Boolean] whether what gems and Ruby allocate counts for them, rather than for the line of the
       #   program that called them
-      # @param time [Time, Numeric, nil] when it was taken, if the profile does not tell
-      # @raise [ProfileError] if it is no profile of live objects, has no time, or does not tell how it was sampled
+      # @param time [Time, Numeric, nil] when it was taken, if the profile does not say
+      # @raise [ProfileError] if it is no profile of live objects, has no time, or does not say how it was sampled
       def initialize(profile, by: :line, libraries: false, time: nil)
         @time = (time || profile.time || raise(ProfileError, "the profile has no time")).to_f
         @duration = profile.duration
@@ -35,7 +35,7 @@ module MemprofilerPprof
         count(profile, by)
       end
 
-      # @return [Array] what tells processes, and starts of the profiler in them, apart
+      # @return [Array] identifies the process, and the start of the profiler in it
       def process
         [@totals["pid"], @totals.started_at]
       end
@@ -59,7 +59,7 @@ module MemprofilerPprof
 
       def weight_of(profile)
         weights = profile.comments.filter_map { |comment| comment[/\Agreatest_weight=([\d.e+]+)/, 1] }
-        raise ProfileError, "the profile does not tell how it was sampled (greatest_weight)" if weights.empty?
+        raise ProfileError, "the profile does not say how it was sampled (greatest_weight)" if weights.empty?
 
         weights.map(&:to_f).max
       end
@@ -70,14 +70,14 @@ module MemprofilerPprof
         raise ProfileError, "the profile is not one of live objects" unless objects && bytes
 
         @allocations = allocated(profile, by)
-        # What no collection has looked at yet may be garbage.
+        # Objects that have not survived a collection yet may be garbage.
         proven = Counts.ages?(profile) ? profile.tag(gc_age: 1..) : profile
         @objects = Counts.of(proven, by, objects)
         sites = proven.top(by: by, type: bytes).select { |site| site.flat.value.positive? }
         @sites = sites.to_h { |site| [site.name, site] }
       end
 
-      # A profile in which nothing was allocated was most likely taken without counting that.
+      # A profile without any allocations was most likely taken with `track_allocations: false`.
       def allocated(profile, by)
         type = type(profile, ALLOCATIONS) or return
         counts = Counts.of(profile, by, type)

@@ -2,11 +2,11 @@
 
 module MemprofilerPprof
   module Report
-    # Distributions and corrections.
+    # Probability distributions, and a correction for multiple tests.
     #
     # @api private
     module Statistics
-      # How small a change ends a continued fraction, and what stands for 0 in it.
+      # The relative change at which a continued fraction has converged, and what replaces a 0 in it.
       PRECISION = 1e-12
       TINY = 1e-300
 
@@ -20,7 +20,7 @@ module MemprofilerPprof
       # @return [Float] the probability that a variable with Student's t distribution is greater (Abramowitz and Stegun
       #   26.7.1)
       def student_tail(value, degrees)
-        half = 0.5 * beta(degrees.fdiv(degrees + (value**2)), degrees / 2.0, 0.5)
+        half = 0.5 * incomplete_beta(degrees.fdiv(degrees + (value**2)), degrees / 2.0, 0.5)
         value.positive? ? half : 1 - half
       end
 
@@ -37,15 +37,16 @@ module MemprofilerPprof
 
       # @return [Float] the probability that of so many fair coins at least so many show heads (Abramowitz and Stegun
       #   26.5.24, which also holds between whole numbers)
-      def coin_tail(heads, coins)
+      def binomial_tail(heads, coins)
         return 1.0 if heads <= 0
         return 0.5**coins if heads >= coins
 
-        beta(0.5, heads, coins - heads + 1)
+        incomplete_beta(0.5, heads, coins - heads + 1)
       end
 
-      # Holm's step-down correction for having looked at many: the chance that any of those that are called small is so
-      # by luck (Holm, A simple sequentially rejective multiple test procedure, 1979).
+      # Holm's step-down correction for multiple tests, which bounds the probability that any of them is significant by
+      # chance (Holm, A simple sequentially rejective multiple test procedure, 1979). For example, 0.01, 0.03 and 0.04
+      # become 3 * 0.01 = 0.03, 2 * 0.03 = 0.06 and, since they must not fall, 0.06.
       #
       # @param values [Array<Float>] p-values
       # @return [Array<Float>] the adjusted ones, in the same order
@@ -59,19 +60,19 @@ module MemprofilerPprof
       end
 
       # The regularized incomplete beta function I_x(a, b), by Lentz's method (Press et al., Numerical Recipes, 6.4).
-      def beta(x, a, b) # rubocop:disable Naming/MethodParameterName
+      def incomplete_beta(x, a, b) # rubocop:disable Naming/MethodParameterName
         return x.clamp(0, 1).to_f if x <= 0 || x >= 1
-        return 1 - beta(1 - x, b, a) if x > (a + 1.0) / (a + b + 2)
+        return 1 - incomplete_beta(1 - x, b, a) if x > (a + 1.0) / (a + b + 2)
 
-        Math.exp((a * Math.log(x)) + (b * Math.log(1 - x)) - complete(a, b)) * fraction(x, a, b) / a
+        Math.exp((a * Math.log(x)) + (b * Math.log(1 - x)) - log_beta(a, b)) * fraction(x, a, b) / a
       end
 
       # The logarithm of the complete beta function.
-      def complete(*parameters)
-        parameters.sum { |each| gamma(each) } - gamma(parameters.sum)
+      def log_beta(*parameters)
+        parameters.sum { |each| log_gamma(each) } - log_gamma(parameters.sum)
       end
 
-      def gamma(value)
+      def log_gamma(value)
         Math.lgamma(value).first
       end
 

@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   module Report
-    # How a text may look.
+    # How wide a text may be, and whether it may have colours.
     #
     # @!attribute width
     #   @return [Integer] in columns
@@ -15,7 +15,7 @@ module MemprofilerPprof
         code && !text.empty? ? "\e[#{code}m#{text}\e[0m" : text
       end
     end
-    # For files, mail and pipes.
+    # For files and pipes.
     PLAIN = Style.new(120, false).freeze
   end
 end

@@ -2,16 +2,16 @@
 
 module MemprofilerPprof
   module Report
-    # Rows of text in columns. Where the width does not suffice, columns are left out, those that are most expendable
-    # first, and the last one is cut in its middle. A cell of the last column may be an Array of a text and of what is
-    # shown of it if it is too long.
+    # Rows of text in columns. Where there is too little room, columns are left out, those with the highest `drop_rank`
+    # first, and the text of the last column is cut in its middle. A cell of the last column may be an Array of a text
+    # and of a shorter form of it for when it is too long.
     #
     # @api private
     class Table
-      # @!attribute expendable
-      #   @return [Integer, nil] nil if it must stay; columns with the same number go together
-      Column = Struct.new(:title, :align, :expendable)
-      # What the last column should have.
+      # @!attribute drop_rank
+      #   @return [Integer, nil] nil if it must stay; columns with the same rank go together
+      Column = Struct.new(:title, :align, :drop_rank)
+      # The width that the last column should have at least.
       ROOM = 44
       GAP = "  "
 
@@ -39,13 +39,13 @@ module MemprofilerPprof
 
       private
 
-      # The numbers of the columns that fit, those without any text aside.
+      # The indices of the columns that fit, without those that are empty.
       def fitting(width)
         shown = @columns.each_index.reject { |index| blank?(index) }
-        order = @columns.filter_map(&:expendable).uniq.sort
-        while order.any? && width - taken(shown) < [ROOM, widest(shown.last)].min
-          least = order.pop
-          shown.reject! { |index| @columns[index].expendable == least }
+        ranks = @columns.filter_map(&:drop_rank).uniq.sort
+        while ranks.any? && width - taken(shown) < [ROOM, widest(shown.last)].min
+          highest = ranks.pop
+          shown.reject! { |index| @columns[index].drop_rank == highest }
         end
         shown
       end
@@ -81,7 +81,7 @@ module MemprofilerPprof
           return text if text.size <= width
           return short if short.size <= width
 
-          # What is on the right tells more, as it is the file's own name.
+          # Two thirds of what is kept are from the end, which has the file's own name.
           left = (width - 3) / 3
           "#{short[0, left]}...#{short[(short.size - (width - 3 - left))..]}"
         end

@@ -4,7 +4,7 @@ module MemprofilerPprof
   module Report # rubocop:disable Style/Documentation
     # The sites that have most.
     class Top
-      # How many sites there are unless told otherwise.
+      # How many sites are shown by default.
       LIMIT = 20
 
       # @param profile [Profile]
@@ -44,7 +44,7 @@ module MemprofilerPprof
           "#{@shown.size} of #{@sites.size} by #{@by}"
       end
 
-      # In a narrow terminal the figures by which it is not sorted go first.
+      # In a narrow terminal the figures that it is not sorted by are left out first.
       def table
         flat, cumulative = @sort == :flat ? [nil, 10] : [10, nil]
         table = Table.new([["FLAT", :right, flat], ["95% INTERVAL", :right, flat], ["", :right, 20],

@@ -2,15 +2,16 @@
 
 module MemprofilerPprof
   module Report
-    # What processes have in all, as their profiles tell, and how much of it the profiles explain.
+    # The totals of a process that its profile contains, and how much of them the profile explains.
     class Totals
       # The comments that are numbers.
       NUMBERS = %w[pid live_slots_at_start heap_live_slots total_allocated_objects malloc_increase_bytes
                    oldmalloc_increase_bytes minor_gc_count major_gc_count heap_bytes rss_bytes thinned_samples
-                   missed_collections missed_deaths stack_overflows label_overflows].freeze
+                   missed_collections missed_deaths stack_overflows class_overflows label_overflows].freeze
       # Of those, what a profile lost.
-      LOSSES = %w[thinned_samples missed_collections missed_deaths stack_overflows label_overflows].freeze
-      # How the values of live objects are called, in this gem's profiles and in those that are named as Go does.
+      LOSSES = %w[thinned_samples missed_collections missed_deaths stack_overflows class_overflows
+                  label_overflows].freeze
+      # What the values of live objects are called, in this gem's profiles and in those with Go's names.
       OBJECTS = %w[retained_objects inuse_objects].freeze
       BYTES = %w[retained_size inuse_space].freeze
 
@@ -19,7 +20,7 @@ module MemprofilerPprof
         @retained_bytes = sum(profile, BYTES)
         @retained_objects = sum(profile, OBJECTS)
         pairs = profile.comments.filter_map { |comment| comment.match(/\A(\w+)=([-+.\de]+)/)&.captures }
-        # In a profile that was merged from several there are those of each, and nobody knows which belong together.
+        # A profile that was merged from several has the comments of each, and which belong together is unknown.
         single = pairs.group_by(&:first).values.select { |found| found.size == 1 }
         @figures = single.to_h(&:first)
       end
@@ -46,7 +47,7 @@ module MemprofilerPprof
       # @return [Profile::Estimate, nil] how many live objects are in the profile
       attr_reader :retained_objects
 
-      # @return [Integer, nil] how many live objects the profile does not have: about those that were there before
+      # @return [Integer, nil] how many live objects are not in the profile: mostly those from before sampling began
       def unseen_objects
         slots = self["heap_live_slots"]
         [slots - retained_objects.value, 0].max if slots && retained_objects

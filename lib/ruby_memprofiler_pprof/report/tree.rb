@@ -4,7 +4,7 @@ module MemprofilerPprof
   module Report
     # The calls from the outermost frame inwards.
     class Tree
-      # What part of the total a call must have to be shown, unless told otherwise.
+      # Which part of the total a call must have to be shown, by default.
       MIN = 0.01
 
       # @param profile [Profile]
@@ -48,7 +48,7 @@ module MemprofilerPprof
 
       private
 
-      # Without recursion: stacks may be thousands of calls deep. Where a call leads to one other, the indent stays.
+      # Without recursion: stacks may be thousands of calls deep. An only child is not indented further.
       def visit
         pending = [[@root, 0, nil]]
         while (node, level, parent = pending.pop)

@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   module Report
-    # Figures for people, with three digits.
+    # Formats figures for people, with three significant digits.
     #
     # @api private
     module Units
@@ -32,7 +32,7 @@ module MemprofilerPprof
       end
 
       # @param value [Float, nil] 0..1
-      # @return [String] never 100 %, which nothing is that was sampled
+      # @return [String] never 100 % or 0 %, since nothing that is sampled is certain
       def probability(value)
         return "" unless value
         return ">99.9%" if value > 0.999

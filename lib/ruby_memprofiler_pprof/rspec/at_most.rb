@@ -46,7 +46,7 @@ module MemprofilerPprof
       # @param calls [Integer] how often to call the block before the call that counts; 0 by default
       # @return [self]
       def warm_up(calls)
-        @warm_up_calls = Testing::Argument.integer(:warm_up, calls)
+        @warm_up_calls = Argument.integer(:warm_up, calls)
         self
       end
 

@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   module RSpec
-    # What {AtMost} and {Joint} have in common: they judge one measurement.
+    # What {AtMost} and {CompoundBound} have in common: they take one measurement and judge it.
     # @api private
     class Bound
       include ::RSpec::Matchers::Composable
@@ -44,21 +44,21 @@ module MemprofilerPprof
       # @param other [Object] a matcher. With another of this gem, both judge the same call of the block
       # @return [Object] a matcher
       def and(other)
-        other.is_a?(Bound) ? Joint.new(self, other, :and) : super
+        other.is_a?(Bound) ? CompoundBound.new(self, other, :and) : super
       end
       alias & and
 
       # @param other [Object] as for {#and}
       # @return [Object] a matcher
       def or(other)
-        other.is_a?(Bound) ? Joint.new(self, other, :or) : super
+        other.is_a?(Bound) ? CompoundBound.new(self, other, :or) : super
       end
       alias | or
     end
 
-    # Two bounds on the same call.
+    # Two bounds on the same call of a block, combined by `and` or `or`.
     # @api private
-    class Joint < Bound
+    class CompoundBound < Bound
       def initialize(one, other, operator)
         super()
         @bounds = [one, other]

@@ -2,15 +2,15 @@
 
 module MemprofilerPprof
   module RSpec
-    # What an example's metadata asks for, and what the ranking needs. What is measured is a run of the example with its
-    # hooks. Before it is counted what has stayed, instance variables and the values of `let` are forgotten.
+    # Measures an example, with its hooks, as its metadata asks and as the ranking needs. Before the survivors are
+    # counted, instance variables and the values of `let` are cleared.
     # @api private
     class ExampleChecks
-      # What tells the examples to measure from others.
+      # The metadata key of examples that are to be measured.
       KEY = :memprofiler_pprof_checks
       # Metadata with limits, and what each limits.
       LIMITS = { retains_at_most: :retain, allocates_at_most: :allocate }.freeze
-      # What a limit or `leaks` may have.
+      # The keys that a limit, and `leaks`, may have.
       LIMIT_KEYS = %i[objects bytes of].freeze
       LEAK_KEYS = %i[warm_up iterations tolerating of].freeze
       private_constant :LIMITS, :LIMIT_KEYS, :LEAK_KEYS
@@ -49,7 +49,7 @@ module MemprofilerPprof
       def measure(limits)
         measurement = Testing::Measurement.take(cleanup: method(:forget)) { @example.run }
         self.class.ranking&.add(@example, measurement)
-        tell(measurement) if @metadata[:memprofiler]
+        report(measurement) if @metadata[:memprofiler]
         check(limits, measurement) if passed?
       end
 
@@ -57,33 +57,33 @@ module MemprofilerPprof
         failures = limits.reject { |limit| limit.met?(measurement) }.map do |limit|
           "expected the example to #{limit}, but #{limit.explain(measurement)}"
         end
-        disappoint(failures.join("\n\n")) if failures.any?
+        fail_example(failures.join("\n\n")) if failures.any?
       end
 
       def check_leaks(leak_check)
         leaks = leak_check.leak? do
           forget
           @example.run
-          # The failure of a later run is the example's.
+          # The exception of a later run is set on the example, like that of the first.
           return unless passed?
         end
-        disappoint("expected the example not to #{leak_check}, but #{leak_check.explain}") if leaks
+        fail_example("expected the example not to #{leak_check}, but #{leak_check.explain}") if leaks
       end
 
       def passed?
         @example.exception.nil? && !@example.pending?
       end
 
-      def disappoint(message)
-        # Any other line would be the framework's or this gem's.
+      def fail_example(message)
+        # The example's own line as backtrace: any other would be RSpec's or this gem's.
         line = "#{@metadata[:absolute_file_path]}:#{@metadata[:line_number]}"
         raise ::RSpec::Expectations::ExpectationNotMetError, message, [line]
       end
 
       def forget
         (@group.instance_variables - @variables).each { |name| @group.remove_instance_variable(name) }
-        # The values of `let`. They are taken out of the object that holds them, not dropped with it: frames that go on
-        # around this one may still seem to refer to that.
+        # The values of `let`. The hash that holds them is cleared rather than dropped, since the garbage collector may
+        # still find a reference to it on the machine stack.
         memoized = @group.instance_variable_get(:@__memoized)
         memoized.instance_variables.each do |name|
           value = memoized.instance_variable_get(name)
@@ -91,7 +91,7 @@ module MemprofilerPprof
         end
       end
 
-      def tell(measurement)
+      def report(measurement)
         saved = Testing::Report.saved(measurement.profile(:allocate), :retained_size)
         name = "#{@example.location_rerun_argument} #{@example.full_description}"
         ::RSpec.configuration.reporter.message("\n#{name}\n#{saved}")

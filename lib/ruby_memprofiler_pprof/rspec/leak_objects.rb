@@ -26,8 +26,8 @@ module MemprofilerPprof
         with(warm_up: calls)
       end
 
-      # @param calls [Integer] how often to call it at first, from 20. By default 200 times, or as many as take 0.25 s.
-      #   What grows is followed over more calls
+      # @param calls [Integer] how often to call it at first, from 20. By default 200, 60 or 20 times, by the CPU time
+      #   of a call. What grows is followed over more calls
       # @return [self]
       def iterations(calls)
         with(iterations: calls)

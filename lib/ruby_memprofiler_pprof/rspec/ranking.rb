@@ -6,16 +6,16 @@ module MemprofilerPprof
     # reporter, which hands the text on to whatever formatters there are.
     # @api private
     class Ranking
-      # What is told of an example: objects and bytes, by :allocate and :retain.
+      # An example, and its objects and bytes, by :allocate and :retain.
       Entry = Struct.new(:name, :location, :objects, :bytes)
-      # What is told of each list, and by what it is ordered.
+      # The lists, by what they are ordered by, with the words for it.
       LISTS = { retain: "retained afterwards", allocate: "allocated" }.freeze
       private_constant :Entry, :LISTS
 
       # @param top [Integer] how many to list
       # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
       def initialize(top)
-        @top = Testing::Argument.integer(:top, top, from: 1)
+        @top = Argument.integer(:top, top, from: 1)
         @selection = Testing::Selection.new
         @entries = []
       end

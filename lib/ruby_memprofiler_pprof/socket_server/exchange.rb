@@ -3,21 +3,22 @@
 module MemprofilerPprof
   class SocketServer
     # One request and its answer, in the little of HTTP that this takes: `GET /heap` and `GET /heap?seconds=N`, which
-    # mean what they do at {Rack::Endpoint}. That one is not used since its library, uri, is a default gem.
+    # mean what they do at {Rack::Endpoint}. That one is not used here, since it needs uri, which is a default gem (see
+    # {StderrLogger} for why none is loaded).
     # @api private
     class Exchange
-      # Seconds that a client may take to send its request, and to receive an answer.
-      PATIENCE = 5
-      # The most that a request may have, in bytes.
+      # How many seconds a client may take to send its request, and as many to receive the answer.
+      CLIENT_TIMEOUT = 5
+      # How many bytes a request may have.
       LONGEST_REQUEST = 8192
-      # The most that `seconds` may be.
+      # The greatest value of the parameter `seconds`.
       MAX_SECONDS = 60
       REASONS = { 200 => "OK", 400 => "Bad Request", 404 => "Not Found", 405 => "Method Not Allowed",
                   503 => "Service Unavailable" }.freeze
       TARGET = %r{\A(?:http://[^/]*)?/heap(?:\?seconds=(?<seconds>[^&]*))?\z}
-      private_constant :PATIENCE, :LONGEST_REQUEST, :MAX_SECONDS, :REASONS, :TARGET
+      private_constant :CLIENT_TIMEOUT, :LONGEST_REQUEST, :MAX_SECONDS, :REASONS, :TARGET
 
-      # Ends an exchange with an error; the client's fault if the status is below 500.
+      # Ends an exchange with an error response.
       class Refusal < StandardError
         attr_reader :status
 
@@ -27,17 +28,17 @@ module MemprofilerPprof
         end
       end
 
-      # The client has gone, or is too slow.
-      class Gone < StandardError; end
+      # The client has disconnected, or is too slow.
+      class ClientLost < StandardError; end
 
       # @param client [IO]
       def initialize(client)
         @client = client
       end
 
-      # Answers with what the block makes.
+      # Responds with the profile that the block returns.
       # @yieldparam seconds [Integer, nil] of which the allocations are wanted
-      # @yieldparam wait [Proc] waits for so many seconds, while the client is there
+      # @yieldparam wait [Proc] waits for so many seconds, but ends the exchange if the client disconnects
       # @yieldreturn [String] a profile
       # @return [void]
       def call
@@ -47,7 +48,7 @@ module MemprofilerPprof
         refuse(e.status, e.message)
       rescue Error => e
         refuse(503, "#{e.message} (#{e.class})")
-      rescue Gone, SystemCallError, IOError
+      rescue ClientLost, SystemCallError, IOError
         nil
       end
 
@@ -55,20 +56,20 @@ module MemprofilerPprof
       # @return [void]
       def refuse(status, message)
         deliver(status, "text/plain; charset=utf-8", "#{message}\n")
-      rescue Gone, SystemCallError, IOError
+      rescue ClientLost, SystemCallError, IOError
         nil
       end
 
       private
 
       def receive
-        deadline = now + PATIENCE
+        deadline = now + CLIENT_TIMEOUT
         request = "".b
         until request.match?(/\r?\n\r?\n/)
           raise Refusal.new(400, "The request is too long.") if request.bytesize > LONGEST_REQUEST
 
           chunk = @client.read_nonblock(LONGEST_REQUEST, exception: false)
-          raise Gone if chunk.nil?
+          raise ClientLost if chunk.nil?
 
           chunk == :wait_readable ? await(deadline, reading: true) : request << chunk
         end
@@ -88,15 +89,15 @@ module MemprofilerPprof
         raise Refusal.new(400, "seconds must be a whole number from 1 to #{MAX_SECONDS}, got #{text.inspect}.")
       end
 
-      # Who has asked has nothing more to say, so that there is something to read only when they leave.
+      # A client sends nothing after its request, so that the socket becomes readable only when it disconnects.
       def wait(seconds)
-        raise Gone if ready?(seconds, reading: true)
+        raise ClientLost if ready?(seconds, reading: true)
       end
 
       def deliver(status, type, body)
         bytes = "HTTP/1.0 #{status} #{REASONS.fetch(status)}\r\nContent-Type: #{type}\r\n" \
                 "Content-Length: #{body.bytesize}\r\nConnection: close\r\n\r\n".b << body.b
-        deadline = now + PATIENCE
+        deadline = now + CLIENT_TIMEOUT
         until bytes.empty?
           written = @client.write_nonblock(bytes, exception: false)
           written == :wait_writable ? await(deadline, reading: false) : bytes = bytes.byteslice(written..)
@@ -104,10 +105,10 @@ module MemprofilerPprof
       end
 
       def await(deadline, reading:)
-        raise Gone unless ready?([deadline - now, 0].max, reading: reading)
+        raise ClientLost unless ready?([deadline - now, 0].max, reading: reading)
       end
 
-      # IO#wait_readable and its like take io/wait on Ruby 3.1, a default gem.
+      # Not IO#wait_readable and the like, which need io/wait on Ruby 3.1, a default gem.
       def ready?(seconds, reading:)
         ios = [@client]
         reading ? IO.select(ios, nil, nil, seconds) : IO.select(nil, ios, nil, seconds)

@@ -15,17 +15,17 @@ module MemprofilerPprof
       # @return [String]
       attr_reader :path
 
-      # Takes the place of a socket to which nobody listens, and of nothing else.
+      # Replaces a socket on which no process listens any more, and no other file.
       #
       # @param path [String]
-      # @raise [SystemCallError] if there is another file, somebody listens there, or it cannot be made
+      # @raise [SystemCallError] if there is another file, a process listens there, or it cannot be made
       # @raise [ArgumentError] if the path is too long for a socket, which is about 100 bytes
       def initialize(path)
         @path = path
         @socket = Socket.new(:UNIX, :STREAM)
         bind(Socket.sockaddr_un(path))
         @identity = identity
-        # Nobody can connect before the next line.
+        # No client can connect before listen is called, so none can while anybody may.
         File.chmod(MODE, path)
         @socket.listen(BACKLOG)
       rescue SystemCallError, ArgumentError
@@ -49,7 +49,7 @@ module MemprofilerPprof
         close
         File.unlink(path) if @identity && identity == @identity
       rescue SystemCallError
-        # It is gone, or the directory is.
+        # The file or its directory does not exist any more.
         nil
       end
 
@@ -61,12 +61,13 @@ module MemprofilerPprof
         raise Errno::EEXIST, path unless File.lstat(path).socket?
         raise unless abandoned?(address)
 
-        # A process that does the same at this moment may have its new socket removed, and goes on without.
+        # If another process does the same at this moment, this may remove its new socket; that process then has none.
         File.unlink(path)
         @socket.bind(address)
       end
 
-      # A socket of another type finds out without disturbing whoever listens, nor waiting for them.
+      # Whether no process listens. Connecting a datagram socket shows it without a connection that the listener would
+      # have to accept: it fails either way, but with different errors.
       def abandoned?(address)
         probe = Socket.new(:UNIX, :DGRAM)
         probe.connect(address)
@@ -74,7 +75,7 @@ module MemprofilerPprof
       rescue Errno::ECONNREFUSED
         true
       rescue SystemCallError
-        # EPROTOTYPE: there is one.
+        # EPROTOTYPE: a process listens, with a stream socket.
         false
       ensure
         probe&.close

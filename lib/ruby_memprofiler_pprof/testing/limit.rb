@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "ruby_memprofiler_pprof/testing/argument"
+require "ruby_memprofiler_pprof/argument"
 require "ruby_memprofiler_pprof/testing/report"
 require "ruby_memprofiler_pprof/testing/selection"
 

@@ -4,19 +4,20 @@ require "ruby_memprofiler_pprof/testing/sample"
 
 module MemprofilerPprof
   module Testing
-    # What one call of a block allocated, and what of it is alive afterwards. The block's value is not: nobody has it.
+    # What one call of a block allocated, and what of it is alive afterwards. The block's value is discarded, so that it
+    # is not alive.
     # @api private
     class Measurement
-      # Bounds high enough for nothing to be thinned out; and what the reports rest on.
+      # Every object is sampled, with bounds so high that no sample is dropped; the rest is what reports need.
       EXACT = { sample_rate: 1.0, max_heap_samples: 16_000_000, max_stack_bytes: 1 << 30,
                 object_class: true, sample_type_names: :ruby }.freeze
-      # Garbage collections in which to come to rest: some objects are released by the finalizers of others.
+      # How many garbage collections there are at most, since finalizers may release further objects.
       COLLECTIONS = 3
       private_constant :EXACT, :COLLECTIONS
 
       class << self
         # @param warm_up [Integer] how often to call the block before
-        # @param cleanup [#call, nil] what to do before looking at what is alive
+        # @param cleanup [#call, nil] is called before the survivors are counted
         # @return [Measurement]
         # @raise [Error] if not everything could be counted
         def take(warm_up: 0, cleanup: nil, &block)
@@ -37,17 +38,17 @@ module MemprofilerPprof
           new(allocated, retained)
         end
 
-        # @return [Collector] one that follows everything
+        # @return [Collector] one that samples every object
         def collector(**options)
           Collector.new(**Testing.collector_options, **EXACT, **options)
         end
 
-        # Calls something, and then the block, whose allocations do not count. The collector has to be started right
-        # before: one that cannot start must not be flushed either. Objects are followed further on, until the next
-        # flush, which the caller must do in any case.
+        # Calls the code, and then the block, whose allocations do not count. The caller has to start the collector
+        # right before: one that cannot start must not be flushed either. Deaths are followed until the next flush,
+        # which the caller must do even if this raises.
         #
-        # Until a flush, a collector keeps the code alive by which its samples were allocated, so that classes which the
-        # code itself has made would seem to stay. That is why this one flushes.
+        # Until a flush, a collector keeps the code alive that allocated its samples, so that classes which that code
+        # has defined would seem to be retained. That is why this flushes.
         #
         # @return [ProfileData] of what was allocated
         def observe(collector, code, collect: false)
@@ -73,7 +74,7 @@ module MemprofilerPprof
           end
         end
 
-        # @raise [Error] if a collector lost sight of something
+        # @raise [Error] if a collector did not see every object
         def check(collector)
           stats = collector.stats
           reason = stats[:disarmed] || stats[:failure]
@@ -84,7 +85,7 @@ module MemprofilerPprof
 
         private
 
-        # A regexp match stays reachable as $~ of the method around the block, which is nobody's leak.
+        # Restores the last regexp match: it stays reachable as $~ of the method around the block, which is no leak.
         def last_match_restorer(block)
           match, setter = block.binding.eval("[$~, ->(match) { $~ = match }]", __FILE__, __LINE__)
           -> { setter.call(match) }

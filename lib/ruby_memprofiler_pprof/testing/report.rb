@@ -2,24 +2,24 @@
 
 module MemprofilerPprof
   module Testing
-    # Text for people.
+    # Text for failure messages.
     # @api private
     module Report
-      # How many places, and how many frames of each, are told.
+      # How many places are shown, and how many frames of each.
       SITES = 5
       FRAMES = 4
-      # Directories of code that is not the project's own, though it may lie below it.
+      # Directories of code that is not the project's own, even if they are below the project's directory.
       FOREIGN = %r{/(?:gems|vendor|rubylibs?|\.bundle)/}
       UNITS = %w[KB MB GB TB].freeze
       private_constant :SITES, :FRAMES, :FOREIGN, :UNITS
 
       class << self
-        # The places that most comes from, with the call paths that lead there.
+        # The places that allocate most, with the call paths that lead there.
         #
         # @param samples [Array<Sample>]
         # @param values [Hash{Symbol => Symbol}] the names of the values that are the :objects and the :bytes
         # @param by [Symbol] the name of the value that counts
-        # @param calls [Integer, nil] tells how much it is per call
+        # @param calls [Integer, nil] how many calls there were, to show objects per call
         # @return [String]
         def sites(samples, values, by:, calls: nil)
           sites = samples.group_by { |sample| [sample.class_name, sample.frames] }

@@ -1,14 +1,16 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
+
 module MemprofilerPprof
   module Testing
-    # Which samples count: those of one class, or all but the VM's own objects (inline caches and the like, which come
-    # and go with code that runs for the first time) and what code of a test framework allocates.
+    # Which samples count: those of one class, or else all but the VM's internal objects (such as inline caches, which
+    # appear when code runs for the first time) and what test frameworks allocate.
     # @api private
     class Selection
-      # Files of the harness, below whose frames stacks are not of interest.
+      # Files of this gem's test helpers. Their frames, and all that are further out, are left out of stacks.
       HARNESS = %r{\A#{Regexp.escape(File.expand_path("..", __dir__))}/(?:testing|rspec|minitest)(?:/|\.rb\z)}
-      # How the classes of objects that Ruby code never sees are labelled.
+      # The labels of the VM's internal objects, which have no class.
       VMS_OWN = /\A\([A-Z]+\)\z/
       # Files of test frameworks.
       FRAMEWORK = %r{/lib/(?:rspec/(?:core|support|expectations|matchers|mocks)|minitest)(?:/|\.rb\z)}
@@ -23,8 +25,8 @@ module MemprofilerPprof
       # @param type [Module, String, nil] objects of this class, or of those below it, or all
       # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
       def initialize(type = nil)
-        unless type.nil? || type.is_a?(Module) || type.is_a?(String)
-          raise TypeError, "of must be a class, a module or the name of a class, got #{type.inspect}"
+        Argument.check(:of, type, "a class, a module or the name of a class", TypeError) do
+          type.nil? || type.is_a?(Module) || type.is_a?(String)
         end
         if type.is_a?(Module) && type.name.nil?
           raise ArgumentError, "of must be a class with a name, since profiles have names; got #{type.inspect}"
@@ -65,7 +67,7 @@ module MemprofilerPprof
       def constant(name)
         Object.const_get(name, false) if Object.const_defined?(name, false)
       rescue NameError
-        # "(STRING)" and the like, or a class that calls itself something.
+        # No valid name of a constant: "(STRING)" and the like, or a class that overrides `name`.
         nil
       end
     end

@@ -1,43 +1,61 @@
 # frozen_string_literal: true
 
 RSpec.describe "rails generate memprofiler_pprof:install", :rails do
-  def generate
+  # By its command; where it is to write into another directory a booted app calls it.
+  before(:context) do
+    File.write("#{app}/.gitignore", "/log\n")
     outcome = ruby_in_app("bin/rails", "generate", "memprofiler_pprof:install")
     raise outcome.to_s unless outcome.success?
   end
 
-  it "writes an initializer, with which the profiler runs" do
-    generate
-    outcome = in_app("puts MemprofilerPprof.running?, MemprofilerPprof.config.interval")
-    expect(outcome.stdout).to start_with("true\n300\n"), outcome.to_s
-  end
-
-  it "writes settings of which all that are commented out stand at their defaults" do
-    generate
-    path = "#{app}/config/initializers/memprofiler_pprof.rb"
-    File.write(path, File.read(path).gsub(/^  # (config\.(?!endpoint))/, '  \1'))
-    defaults = MemprofilerPprof::Configuration.new.to_h.merge(interval: 300)
-    expect(in_app("p MemprofilerPprof.config.to_h").stdout).to start_with("#{defaults}\n")
-  end
-
-  it "proposes an access rule that lets nobody in without a token" do
-    generate
-    path = "#{app}/config/initializers/memprofiler_pprof.rb"
-    File.write(path, File.read(path).gsub(/^  # (config\.endpoint_authorize|  |end$)/, '  \1'))
-    code = "p Rails.application.config.memprofiler_pprof.endpoint_authorize.call('HTTP_X_TOKEN' => ENV['PPROF_TOKEN'])"
-    answers = ["", "x"].map { |token| in_app(code, env: { "PPROF_TOKEN" => token }).stdout[/\w+/] }
-    expect(answers).to eq(%w[false true])
+  def initializer
+    "#{app}/config/initializers/memprofiler_pprof.rb"
   end
 
   it "has git ignore the profiles" do
-    File.write("#{app}/.gitignore", "/log\n")
-    generate
     expect(File.read("#{app}/.gitignore")).to eq("/log\n\n/tmp/profiles/\n")
   end
 
-  it "adds nothing where all of tmp is ignored" do
-    File.write("#{app}/.gitignore", "/tmp/*\n")
-    generate
-    expect(File.read("#{app}/.gitignore")).to eq("/tmp/*\n")
+  describe "as it is" do
+    before(:context) do
+      FileUtils.mkdir("#{app}/ignoring")
+      File.write("#{app}/ignoring/.gitignore", "/tmp/*\n")
+      invoke = 'Rails::Generators.invoke("memprofiler_pprof:install", [], destination_root: "ignoring")'
+      @answers = ask({ running: "MemprofilerPprof.running?", interval: "MemprofilerPprof.config.interval",
+                       again: "require 'rails/generators'; #{invoke}" })
+    end
+
+    it "writes an initializer, with which the profiler runs" do
+      expect([@answers[:running], @answers[:interval]]).to eq([true, 300]), @answers.to_s
+    end
+
+    it "adds nothing where all of tmp is ignored" do
+      expect(File.read("#{app}/ignoring/config/initializers/memprofiler_pprof.rb")).to eq(File.read(initializer))
+      expect(File.read("#{app}/ignoring/.gitignore")).to eq("/tmp/*\n"), @answers.to_s
+    end
+  end
+
+  describe "with nothing commented out" do
+    before(:context) do
+      uncommented = File.read(initializer).gsub(/^  # (config\.|  |end$)/, '  \1')
+      @app = RailsApp.copy
+      FileUtils.mkdir("#{app}/config/initializers")
+      File.write(initializer, uncommented)
+      @answers = ask({ settings: "MemprofilerPprof.config.to_h.inspect", allowed: <<~RUBY })
+        ["", "x"].map do |token|
+          ENV["PPROF_TOKEN"] = token
+          Rails.application.config.memprofiler_pprof.endpoint_authorize.call("HTTP_X_TOKEN" => token)
+        end
+      RUBY
+    end
+
+    it "writes settings that are the defaults" do
+      defaults = MemprofilerPprof::Configuration.new.to_h.merge(interval: 300)
+      expect(@answers[:settings]).to eq(defaults.inspect), @answers.to_s
+    end
+
+    it "proposes an access rule that lets nobody in without a token" do
+      expect(@answers[:allowed]).to eq([false, true]), @answers.to_s
+    end
   end
 end

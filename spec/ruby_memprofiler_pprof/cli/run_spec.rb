@@ -143,14 +143,14 @@ RSpec.describe "ruby_memprofiler_pprof run" do
   end
 
   describe "signals" do
-    # Starts a program that says that it is there, and yields its pid and a way to wait for files.
+    # Starts a program that says that it is there, and yields its pid and what else it says.
     def with_program(*options, code: "")
       reader, writer = IO.pipe
       pid = spawn(RbConfig.ruby, program, "run", "--interval", "1000", "--rate", "1", *options, "--", RbConfig.ruby,
                   "-e", "class Kept; end; KEPT = Kept.new; #{code}; $stdout.syswrite('.'); sleep", out: writer)
       writer.close
       reader.read(1)
-      yield pid
+      yield pid, reader
     ensure
       Process.kill(:TERM, pid)
       Process.wait(pid)
@@ -172,12 +172,16 @@ RSpec.describe "ruby_memprofiler_pprof run" do
     end
 
     it "start a program's profiler that is paused, and stop it again" do
-      handler = "class After; end; trap(:USR1) { AFTER = After.new }"
-      with_program("--start-paused", "--toggle-on", "URG", code: handler) do |pid|
+      code = <<~RUBY
+        class After; end
+        trap(:USR1) { (AFTER = After.new) && $stdout.syswrite("!") }
+        Thread.new { (sleep 0.01 until MemprofilerPprof.running?) || $stdout.syswrite("!") }
+      RUBY
+      with_program("--start-paused", "--toggle-on", "URG", code: code) do |pid, said|
         Process.kill(:URG, pid)
-        sleep 0.3
+        said.read(1)
         Process.kill(:USR1, pid)
-        sleep 0.1
+        said.read(1)
         expect(profiles).to be_empty
         Process.kill(:URG, pid)
         wait_for_files(1)
@@ -199,9 +203,9 @@ RSpec.describe "ruby_memprofiler_pprof run" do
     end
 
     it "warn when there is nothing to write" do
-      code = 'Process.kill(:URG, Process.pid); sleep 0.3; print "on"'
-      expect(run_code(code, "--start-paused", "--dump-on", "URG"))
-        .to have_attributes(stdout: "on", stderr: /no profile: the profiler is not running/)
+      code = "reader, writer = IO.pipe; STDERR.reopen(writer); Process.kill(:URG, Process.pid); print reader.gets"
+      expect(run_code(code, "--start-paused", "--dump-on", "URG").stdout)
+        .to match(/no profile: the profiler is not running/)
     end
   end
 end

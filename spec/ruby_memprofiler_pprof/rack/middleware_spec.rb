@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/rack"
+require "timeout"
 
-RSpec.describe MemprofilerPprof::Rack::Middleware do
+RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
   thing = Class.new
   before do
     stub_const("Thing", thing)
@@ -65,6 +66,19 @@ RSpec.describe MemprofilerPprof::Rack::Middleware do
     during = nil
     get(middleware(->(_) { answer.tap { during = MemprofilerPprof.collectors } }))
     expect(during.map(&:only)).to eq([:thread])
+    expect(MemprofilerPprof.collectors).to eq([])
+  end
+
+  it "leaves no collector behind if the request's time is over while the profile is made" do
+    stack = middleware
+    allow(MemprofilerPprof::Collector).to receive(:new).and_wrap_original do |original, **options|
+      original.call(**options).tap do |collector|
+        allow(collector).to receive(:flush).and_wrap_original do |flush, **arguments|
+          arguments.empty? ? flush.call : raise(Timeout::Error)
+        end
+      end
+    end
+    expect { get(stack) }.to raise_error(Timeout::Error)
     expect(MemprofilerPprof.collectors).to eq([])
   end
 
@@ -159,8 +173,8 @@ RSpec.describe MemprofilerPprof::Rack::Middleware do
 
     it "need not end" do
       endless = Class.new { def each = loop { yield "x" } }.new
-      expect(text(->(_) { [200, {}, endless] }, max_seconds: 0.1)).to include("status 200")
-      expect(text(->(_) { [200, {}, ->(stream) { loop { stream.write("x") } }] }, max_seconds: 0.1)).to include("200")
+      expect(text(->(_) { [200, {}, endless] }, max_seconds: 0.01)).to include("status 200")
+      expect(text(->(_) { [200, {}, ->(stream) { loop { stream.write("x") } }] }, max_seconds: 0.01)).to include("200")
     end
 
     it "cannot take the connection away" do
@@ -181,9 +195,10 @@ RSpec.describe MemprofilerPprof::Rack::Middleware do
   end
 
   it "ends the profile when the request is ended from without" do
-    stack = middleware(->(_) { sleep })
+    inside = Queue.new
+    stack = middleware(->(_) { (inside << MemprofilerPprof.collectors.size) && sleep })
     thread = Thread.new { get(stack) }
-    wait_until { thread.stop? && MemprofilerPprof.collectors.any? }
+    expect(inside.pop).to eq(1)
     thread.kill.join
     expect(MemprofilerPprof.collectors).to eq([])
   end
@@ -199,15 +214,13 @@ RSpec.describe MemprofilerPprof::Rack::Middleware do
   end
 
   it "profiles no more requests at a time than it may" do
-    stack = middleware(lambda do |_|
-      LEAK << 1
-      sleep 0.01 until LEAK.size > 1
-      answer
-    end)
+    inside = Queue.new
+    gate = Queue.new
+    stack = middleware(->(_) { (inside << true) && gate.pop && answer })
     first = Thread.new { get(stack) }
-    wait_until { LEAK.size == 1 }
+    inside.pop
     expect(get(stack)).to match([429, include("retry-after" => "1"), [/max_concurrent/]])
-    LEAK << 2
+    gate << true
     expect(first.value.first).to eq(200)
   end
 
@@ -315,7 +328,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware do
   end
 
   describe ".new" do
-    { { parameter: 1 } => /parameter must be nil or a String, got 1/, { top: 0 } => /top must be an Integer above 0/,
+    { { parameter: 1 } => /parameter must be nil or a String, got 1/, { top: 0 } => /top must be an Integer from 1/,
       { max_seconds: 0 } => /max_seconds must be a number above 0/, { sample_rate: 2 } => /sample_rate must be/,
       { max_concurrent: 0 } => /max_concurrent must be/, { rate: 1 } => /keyword: :rate/ }.each do |options, text|
       it "refuses #{options}" do
@@ -332,7 +345,8 @@ RSpec.describe MemprofilerPprof::Rack::Middleware do
       expect(HttpServer.get("#{url}/").body).to eq("shop")
       expect(HttpServer.get("#{url}/a?memprofiler").body).to start_with("GET /a: status 200, 4 bytes")
       profile = Pprof.decode(HttpServer.get("#{url}/", X_Memprofiler: "pprof").body)
-      expect(profile.samples_with_frame("MemprofilerPprof::Rack::Middleware#run").size).to eq(profile.samples.size)
+      expect(profile.samples_with_frame("MemprofilerPprof::Rack::Middleware#run").size)
+        .to eq(profile.samples.size).and be_positive
     end
   end
 end

@@ -1,43 +1,63 @@
 # frozen_string_literal: true
 
 RSpec.describe "MemprofilerPprof::Rails::Labels", :rails do
-  # The jars that are kept, by label, after some code.
-  def jars_after(code, label, settings = "")
-    configure("config.sample_rate = 1; #{settings}")
-    outcome = in_app("MemprofilerPprof.start\n#{code}\nMemprofilerPprof.flush(out: 'now.pb.gz')")
-    raise outcome.to_s unless outcome.success?
-
-    jars("#{app}/now.pb.gz", label)
-  end
-
-  def get(path)
+  def self.get(path)
     "Rails.application.call(Rack::MockRequest.env_for('#{path}')).last.close"
   end
 
-  it "tell the action that allocated" do
-    expect(jars_after(get("/jars"), "endpoint")).to eq("jars#index" => 100)
-  end
+  job = "RestockJob.perform_later"
+  no_room = [get("/jars"), job].map do |work|
+    "MemprofilerPprof.with_labels(Array.new(16) { |n| ['a' * (n + 1), n] }.to_h) { #{work} }"
+  end.join("\n")
 
-  it "tell the action of an API with its callbacks and namespace" do
-    expect(jars_after(get("/api/jars"), "endpoint")).to eq("api/jars#index" => 100)
-  end
-
-  it "of controllers can be switched off" do
-    expect(jars_after(get("/jars"), "endpoint", "config.label_controllers = false")).to eq(nil => 100)
-  end
-
-  it "tell the job that allocated" do
-    expect(jars_after("RestockJob.perform_later", "job")).to eq("RestockJob" => 100)
-  end
-
-  it "are left out where there is no room for them" do
-    code = [get("/jars"), "RestockJob.perform_later"].map do |work|
-      "MemprofilerPprof.with_labels(Array.new(16) { |n| ['a' * (n + 1), n] }.to_h) { #{work} }"
+  # Boots the app and takes a profile of each piece of code.
+  def profile(pieces, settings = "")
+    configure(settings)
+    questions = pieces.to_h do |name, code|
+      [name, "MemprofilerPprof.profile(sample_rate: 1, out: '#{name}.pb.gz') { #{code} }\ntrue"]
     end
-    expect(jars_after(code.join("\n"), "a" * 16)).to eq("15" => 200)
+    @answers = ask(questions)
   end
 
-  it "of jobs can be switched off" do
-    expect(jars_after("RestockJob.perform_later", "job", "config.label_jobs = false")).to eq(nil => 100)
+  # The jars that were kept, by label, after a piece.
+  def jars_after(name, label)
+    expect(@answers[name]).to be(true), @answers.to_s
+    jars("#{app}/#{name}.pb.gz", label)
+  end
+
+  describe "by default" do
+    before(:context) do
+      profile({ action: self.class.get("/jars"), api: self.class.get("/api/jars"), job: job, no_room: no_room })
+    end
+
+    it "tell the action that allocated" do
+      expect(jars_after(:action, "endpoint")).to eq("jars#index" => 100)
+    end
+
+    it "tell the action of an API with its callbacks and namespace" do
+      expect(jars_after(:api, "endpoint")).to eq("api/jars#index" => 100)
+    end
+
+    it "tell the job that allocated" do
+      expect(jars_after(:job, "job")).to eq("RestockJob" => 100)
+    end
+
+    it "are left out where there is no room for them" do
+      expect(jars_after(:no_room, "a" * 16)).to eq("15" => 200)
+    end
+  end
+
+  describe "that are switched off" do
+    before(:context) do
+      profile({ action: self.class.get("/jars"), job: job }, "config.label_controllers = config.label_jobs = false")
+    end
+
+    it "do not tell the action" do
+      expect(jars_after(:action, "endpoint")).to eq(nil => 100)
+    end
+
+    it "do not tell the job" do
+      expect(jars_after(:job, "job")).to eq(nil => 100)
+    end
   end
 end

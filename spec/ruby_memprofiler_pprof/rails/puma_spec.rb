@@ -3,7 +3,7 @@
 require "net/http"
 
 # A real server with real workers: no hook of Puma's is told of the profiler.
-RSpec.describe "A Rails app under Puma", :rails do
+RSpec.describe "A Rails app under Puma", :rails, :threads do
   before { skip "Puma is not installed" unless UsableGems.include?("puma") }
 
   after { stop }
@@ -52,15 +52,15 @@ RSpec.describe "A Rails app under Puma", :rails do
   # Waits for the profiles that tell of all visits.
   def expect_jars_of(visits)
     expected = visits.transform_values { |count| { "jars#index" => 100 * count } }
-    wait_until(timeout: 30, what: "a profile with #{expected}") { jars_by_process == expected }
+    wait_until(timeout: 60, what: "a profile with #{expected}") { jars_by_process == expected }
   end
 
-  it "writes a profile of each worker when the app is preloaded" do
+  it "writes a profile of each worker when the app is preloaded", :slow do
     serve("-w", "2", "--preload")
     expect_jars_of(visit(2))
   end
 
-  it "writes a profile of each worker that loads the app itself" do
+  it "writes a profile of each worker that loads the app itself", :slow do
     serve("-w", "2")
     expect_jars_of(visit(2))
   end

@@ -37,6 +37,13 @@ RSpec.describe MemprofilerPprof::Report::Difference do
     expect(change(old, next_one({ "/a.rb:1" => [600, 1500] })).change.variance).to be_within(1e-6).of(9 * 700)
   end
 
+  it "has the standard errors of the example in its documentation" do
+    before = profile({ "/a.rb:1" => [0, 1000] }, weight: 100)
+    errors = [next_one({ "/a.rb:1" => [300, 1200] }, weight: 100), later({ "/a.rb:1" => [300, 1200] }, weight: 100)]
+             .map { |after| Math.sqrt(change(before, after).change.variance).round }
+    expect(errors).to eq([199, 467])
+  end
+
   it "lets survivors cancel out by their ages" do
     before = profile({ "/a.rb:1" => [0, 1000] }, comments: { minor_gc_count: 10, major_gc_count: 2 })
     comments = { minor_gc_count: 14, major_gc_count: 2 }

@@ -2,15 +2,34 @@
 
 require "ruby_memprofiler_pprof/testing"
 
-RSpec.describe MemprofilerPprof::Testing::LeakCheck do
+RSpec.describe MemprofilerPprof::Testing::LeakCheck, :liveness, :moving do
   include_context "with the testing engine"
 
-  before { stub_const("Kept", Class.new) }
-
   let(:list) { [] }
+  let(:clocks) { { Process::CLOCK_THREAD_CPUTIME_ID => 0.0, Process::CLOCK_MONOTONIC => 0.0 } }
+
+  before do
+    stub_const("Kept", Class.new)
+    # Time passes only where a block says so.
+    allow(Process).to receive(:clock_gettime) { |clock| clocks.fetch(clock) }
+    allow(MemprofilerPprof::Testing::Cost).to receive(:voluntary_switches)
+  end
+
+  def take(cpu:, wall: cpu)
+    clocks[Process::CLOCK_THREAD_CPUTIME_ID] += cpu
+    clocks[Process::CLOCK_MONOTONIC] += wall
+  end
 
   def leak?(**options, &)
     described_class.new(**options).leak?(&)
+  end
+
+  # As if the block were slow.
+  def few_calls(**options)
+    leak?(**options) do
+      take(cpu: 1)
+      yield
+    end
   end
 
   # Adds entries, and removes the oldest beyond a number of them.
@@ -34,11 +53,11 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck do
     end
 
     it "one object per call among much garbage" do
-      expect(leak?(iterations: 20) { Array.new(100) { +"x" } && (list << Kept.new) }).to be(true)
+      expect(few_calls { Array.new(100) { +"x" } && (list << Kept.new) }).to be(true)
     end
 
     it "what another thread leaves behind" do
-      expect(leak?(iterations: 20) { Thread.new { list << Kept.new }.join }).to be(true)
+      expect(few_calls { Thread.new { list << Kept.new }.join }).to be(true)
     end
 
     it "a leak beside a cache that fills up" do
@@ -51,27 +70,15 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck do
     end
 
     it "a leak beside a last result whose size varies, in few calls" do
-      # As if the block were slow.
-      stub_const("#{described_class}::SECONDS", 0)
       last = nil
       random = Random.new(1)
-      found = Array.new(20) do
-        leak?(iterations: 20) do
+      found = Array.new(6) do
+        few_calls do
           last = Array.new(random.rand(1000)) { +"x" }
           list << Kept.new
         end
       end
       expect(found).to all(be(true))
-    end
-
-    it "a leak in a slow block, in few calls" do
-      calls = 0
-      found = leak? do
-        calls += 1
-        sleep 0.02
-        list << Kept.new
-      end
-      expect([found, calls]).to match([true, be < 100])
     end
   end
 
@@ -82,7 +89,7 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck do
 
     it "the last value, however large" do
       last = nil
-      expect(leak?(iterations: 20) { last = Array.new(1000) { +"x" } }).to be(false)
+      expect(few_calls { last = Array.new(1000) { +"x" } }).to be(false)
     end
 
     it "something built once, in the middle" do
@@ -130,23 +137,59 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck do
     end
   end
 
-  it "stops as soon as the suspicion is gone" do
-    entries = []
-    calls = 0
-    leak? { (calls += 1) < 300 && (entries << Kept.new) }
-    expect(calls).to be < 1500
+  describe "calls the block" do
+    def calls(**options)
+      calls = 0
+      leak?(**options) do
+        calls += 1
+        yield calls
+      end
+      calls
+    end
+
+    # Two more come before each look at what is alive.
+    it "as often on a busy machine as on a quiet one", :aggregate_failures do
+      [1, 7].each do |times|
+        number = calls do
+          take(cpu: 0.001, wall: 0.001 * times)
+          list << Kept.new
+        end
+        expect(number).to eq(3 + 200 + (80 + 160 + 320 + 640 + 1280) + (6 * 2))
+      end
+    end
+
+    it "a few times if it waits" do
+      number = calls do
+        take(cpu: 0.000_01, wall: 0.02)
+        list << Kept.new
+      end
+      expect(number).to eq(3 + 20 + (8 + 16 + 32) + (4 * 2))
+    end
+
+    it "no more once it costs too much" do
+      number = calls do |call|
+        take(cpu: call < 800 ? 0.000_1 : 0.01)
+        list << Kept.new
+      end
+      expect(number).to eq(3 + 200 + (80 + 160 + 320 + 640 + 1280) + (6 * 2))
+    end
+
+    it "no more once the suspicion is gone" do
+      number = calls { |call| call < 280 && (list << Kept.new) }
+      expect(number).to eq(3 + 200 + (80 + 160) + (3 * 2))
+    end
   end
 
   describe "tolerating:" do
     it "lets that many objects per call stay" do
-      found = [2, 1.9].map { |tolerated| leak?(tolerating: tolerated) { 2.times { list << Kept.new } } }
+      found = [2, 1.9].map { |tolerated| few_calls(tolerating: tolerated) { 2.times { list << Kept.new } } }
       expect(found).to eq([false, true])
     end
   end
 
   describe "of:" do
     it "looks at objects of a class only" do
-      found = [Kept, Hash].map { |type| leak?(of: type, iterations: 20) { list << Kept.new << +"" } }
+      found = [Kept, Hash].map { |type| few_calls(of: type) { list << Kept.new << +"" } }
       expect(found).to eq([true, false])
     end
   end
@@ -160,9 +203,10 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck do
     end
 
     it "must be large enough", :aggregate_failures do
-      expect { leak?(warm_up: 0) { 1 } }.to raise_error(ArgumentError, "warm_up must be at least 1, got 0")
-      expect { leak?(iterations: 19) { 1 } }.to raise_error(ArgumentError, "iterations must be at least 20, got 19")
-      expect { leak?(iterations: 20.5) { 1 } }.to raise_error(TypeError, "iterations must be an Integer, got 20.5")
+      expect { leak?(warm_up: 0) { 1 } }.to raise_error(ArgumentError, "warm_up must be an Integer from 1, got 0")
+      wrong = "iterations must be an Integer from 20, got"
+      expect { leak?(iterations: 19) { 1 } }.to raise_error(ArgumentError, "#{wrong} 19")
+      expect { leak?(iterations: 20.5) { 1 } }.to raise_error(TypeError, "#{wrong} 20.5")
       expect { leak?(tolerating: -1) { 1 } }.to raise_error(ArgumentError, /\Atolerating must be a finite number/)
     end
   end

@@ -4,8 +4,8 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use memprofiler_core::live_set::{ClassId, Fate, LiveSet, RateId, Sample};
 use memprofiler_core::readers::Readers;
+use memprofiler_core::reservoir::{ClassId, Fate, LiveSet, Sample};
 use memprofiler_core::stack_tree::StackId;
 use std::collections::BTreeMap;
 
@@ -29,15 +29,7 @@ enum Step {
 }
 
 fn sample(address: u64, born: u32) -> Sample {
-    Sample {
-        address,
-        stack: StackId::EMPTY,
-        class: ClassId(0),
-        born,
-        rate: RateId(0),
-        seen: 0,
-        unreported: Readers::only(0),
-    }
+    Sample::new(address, StackId::EMPTY, ClassId(0), born, Readers::only(0))
 }
 
 /// Address to birth, and whether the sample was last found old.

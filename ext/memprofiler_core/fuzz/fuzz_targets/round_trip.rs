@@ -2,15 +2,21 @@
 
 #![no_main]
 
+mod work;
+
 use arbitrary::Arbitrary;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use libfuzzer_sys::fuzz_target;
-use memprofiler_core::analysis::{self, By, Profile};
-use memprofiler_core::pprof_message as wire;
+use memprofiler_core::analysis::{self, By};
+use memprofiler_core::interrupt::Interrupt;
+use memprofiler_core::pprof::message as wire;
+use memprofiler_core::pprof::{self, DecodeError};
+use memprofiler_core::profile::{self, Profile};
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use work::{bounded, most};
 
 /// Numbers are taken modulo the size of what they refer to.
 #[derive(Debug, Arbitrary)]
@@ -139,7 +145,7 @@ fn plain_sums(message: &Outermost) -> BTreeMap<(String, String), (i64, i64)> {
 }
 
 fn sums(profile: &Profile) -> BTreeMap<(String, String), (i64, i64)> {
-    let sites = analysis::top(profile, 0, By::Method).into_iter();
+    let sites = analysis::top(profile, 0, By::Method, &Interrupt::default()).expect("nobody interrupts").into_iter();
     sites
         .map(|site| {
             let file = site.group.file.map_or(String::new(), |file| file.to_string());
@@ -150,18 +156,29 @@ fn sums(profile: &Profile) -> BTreeMap<(String, String), (i64, i64)> {
 
 fuzz_target!(|input: Input| {
     let message = message(&input);
+    let never = &Interrupt::default();
     let mut bytes = message.encode_to_vec();
+    let (once, double) = (most(bytes.len() as u64, 1), most(bytes.len() as u64, 2));
     if input.gzipped {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(&bytes).expect("a Vec takes everything");
         bytes = gzip.finish().expect("a Vec takes everything");
     }
-    let profile = analysis::decode(&bytes, 1 << 26).expect("the profile is valid");
-    let written = analysis::write(&profile, 1).expect("a profile can be written");
-    assert_eq!(analysis::decode(&written, 1 << 26).expect("what was written can be read"), profile);
-    assert_eq!(sums(&profile), plain_sums(&message));
+    let profile = match bounded("decode", once, || pprof::decode(&bytes, 1 << 26, never)) {
+        Err(DecodeError::Expands(_)) => return,
+        result => result.expect("the profile is valid"),
+    };
+    let written = bounded("write", once, || pprof::write(&profile, 1, never)).expect("a profile can be written");
+    match pprof::decode(&written, 1 << 26, never) {
+        // What is left out may have been what made the profile as long as it had to be.
+        Err(DecodeError::Expands(_)) => {}
+        result => assert_eq!(result.expect("what was written can be read"), profile),
+    }
+    assert_eq!(bounded("top", once, || sums(&profile)), plain_sums(&message));
 
-    let twice = analysis::merge(&profile, &[&profile]).expect("equal types can be merged");
+    let twice = bounded("merge", double, || profile::merge(&profile, &[&profile], never));
+    let twice = twice.expect("equal types can be merged");
     assert_eq!(twice.sample_count(), profile.sample_count());
-    assert_eq!(analysis::diff(&twice, &profile).expect("equal types can be subtracted"), profile);
+    let difference = bounded("diff", double, || profile::diff(&twice, &profile, never));
+    assert_eq!(difference.expect("equal types can be subtracted"), profile);
 });

@@ -1,44 +1,7 @@
 //! How sure figures are that rest on samples.
 
-use super::profile::Profile;
-use super::records::{Header, Row, ValueType};
-
-/// What one sampled object stands for.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Weighting {
-    /// The profile does not tell.
-    Unknown,
-    /// At most that many objects: the comment `greatest_weight` of this gem's profiles.
-    Each(f64),
-    /// An object of y bytes is sampled with probability 1 - exp(-y / interval), as in Go's and V8's heap profiles.
-    Bytes(f64),
-}
-
-impl Weighting {
-    /// What a profile with that header says.
-    pub fn of(header: &Header) -> Self {
-        let told = header.comments.iter().filter_map(|comment| comment.strip_prefix("greatest_weight="));
-        let greatest = told.filter_map(|weight| weight.parse().ok()).filter(|weight: &f64| weight.is_finite());
-        if let Some(weight) = greatest.reduce(f64::max) {
-            return Self::Each(weight.max(1.0));
-        }
-        match &header.period_type {
-            Some(period_type) if &*period_type.unit == "bytes" && header.period > 0 => {
-                Self::Bytes(header.period as f64)
-            }
-            _ => Self::Unknown,
-        }
-    }
-}
-
-/// How the samples of a row were taken, and whether they were subtracted.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scheme {
-    /// What each stands for.
-    pub weighting: Weighting,
-    /// Whether it is part of the base of a difference.
-    pub base: bool,
-}
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::profile::{Profile, Row, ValueType, Weighting};
 
 /// A sum of values with what is known of its error.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -95,8 +58,8 @@ impl<'a> Estimator<'a> {
 
     /// The value of a row.
     ///
-    /// A row has n = sum(w) objects of b = sum(w y) bytes, w being a sample's weight and y its size. The variance of a sum
-    /// of w y is estimated by sum((1 - 1/w) w² y²). With all weights w that is n (w - 1) for objects, and for bytes
+    /// A row has n = sum(w) objects of b = sum(w y) bytes, w being a sample's weight and y its size. The variance of a
+    /// sum of w y is estimated by sum((1 - 1/w) w² y²). With all weights w that is n (w - 1) for objects, and for bytes
     /// (w - 1) b²/n if the sizes are all b/n. Where they vary among the objects of one stack and class the true one is
     /// greater.
     pub fn row(&self, number: usize, row: Row) -> Sum {
@@ -121,11 +84,12 @@ impl<'a> Estimator<'a> {
     }
 
     /// The sum of all rows.
-    pub fn total(&self) -> Sum {
+    pub fn total(&self, interrupt: &Interrupt) -> Result<Sum, Interrupted> {
         let mut total = Sum::default();
         for (number, &row) in self.profile.rows().iter().enumerate() {
+            interrupt.at(number)?;
             total += self.row(number, row);
         }
-        total
+        Ok(total)
     }
 }

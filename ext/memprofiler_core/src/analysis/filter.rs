@@ -1,48 +1,57 @@
 //! Parts of profiles.
 
 use super::gem;
-use super::profile::Profile;
-use super::records::Location;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::profile::{Location, Profile};
 
 impl Profile {
-    /// The samples with at least one frame for which `matches` is true, or with `invert` those without. Frames are asked
-    /// about by number of function, and by number of location where no function is known.
-    pub fn filter_frames(&self, invert: bool, matches: impl Fn(FrameName) -> bool) -> Self {
+    /// The samples with at least one frame for which `matches` is true, or with `invert` those without. Frames are
+    /// asked about by number of function, and by number of location where no function is known.
+    pub fn filter_frames(
+        &self,
+        invert: bool,
+        matches: impl Fn(FrameName) -> bool,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Interrupted> {
         let tables = self.tables();
         let functions: Vec<bool> =
             (0..tables.functions.len()).map(|number| matches(FrameName::Function(number as u32))).collect();
-        let locations: Vec<bool> = tables
-            .locations
-            .iter()
-            .enumerate()
-            .map(|(number, location)| match &*location.lines {
+        let mut locations = vec![false; tables.locations.len()];
+        for (number, location) in tables.locations.iter().enumerate() {
+            interrupt.at(number)?;
+            locations[number] = match &*location.lines {
                 [] => matches(FrameName::Location(number as u32)),
                 lines => lines.iter().any(|line| functions[line.function as usize]),
-            })
-            .collect();
+            };
+        }
         let mut stacks = vec![false; tables.stacks.len()];
         for (number, frame) in tables.stacks.iter().enumerate().skip(1) {
+            interrupt.at(number)?;
             stacks[number] = stacks[frame.caller as usize] || locations[frame.location as usize];
         }
-        self.select(|row| stacks[row.stack as usize] != invert)
+        self.select(|row| stacks[row.stack as usize] != invert, interrupt)
     }
 
     /// The samples whose set of labels, an index into the profile's, satisfies `matches`.
-    pub fn filter_labels(&self, matches: impl Fn(u32) -> bool) -> Self {
+    pub fn filter_labels(&self, matches: impl Fn(u32) -> bool, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let sets: Vec<bool> = (0..self.tables().label_sets.len() as u32).map(matches).collect();
-        self.select(|row| sets[row.labels as usize])
+        self.select(|row| sets[row.labels as usize], interrupt)
     }
 
-    /// All samples without the frames of gems and of Ruby, so that what these allocate counts for the program's own line
-    /// that called them. A stack without a frame of the program's stays as it is.
-    pub fn without_libraries(&self) -> Self {
+    /// All samples without the frames of gems and of Ruby, so that what these allocate counts for the program's own
+    /// line that called them. A stack without a frame of the program's stays as it is.
+    pub fn without_libraries(&self, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let tables = self.tables();
         let is_own = |location: &Location| {
             let file = |function: u32| &tables.strings[tables.functions[function as usize].file as usize];
             location.lines.iter().any(|line| gem::of(file(line.function)) == "app")
         };
-        let own: Vec<bool> = tables.locations.iter().map(is_own).collect();
-        self.only_locations(&own)
+        let mut own = Vec::with_capacity(tables.locations.len());
+        for (number, location) in tables.locations.iter().enumerate() {
+            interrupt.at(number)?;
+            own.push(is_own(location));
+        }
+        self.only_locations(&own, interrupt)
     }
 }
 

@@ -7,20 +7,53 @@
 //!  "values":  one per profile: [one per column: {"node": [node, …], "value": […], "variance": […], "samples": […]}]}
 //! ```
 //!
-//! String 0 is empty, which is what is unknown. Node 0 is the root; a parent comes before its children. Values are those
-//! of a node itself, without its children; nodes not named have none. Variance and samples are empty if not known.
+//! String 0 is empty, which is what is unknown. Node 0 is the root; a parent comes before its children. Values are
+//! those of a node itself, without its children; nodes not named have none. Variance and samples are empty if not
+//! known.
 
-use super::combine::{Incompatible, columns};
 use super::estimate::{Estimator, Sum};
 use super::gem;
 use super::grouping::{By, Group, Grouping};
-use super::profile::Profile;
-use crate::hash::SecretState;
+use super::json;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::profile::{CombineError, PrefixTree, Profile, ROOT, add_to_parents, columns, sort_by_number};
 use crate::table::Table;
-use serde_json::{Value, json};
+use serde::Serialize;
+use std::num::Saturating;
 use std::sync::Arc;
 
-/// What a node is: the last field of its identity, and `kind` in the JSON.
+#[derive(Serialize)]
+struct Graph<'a> {
+    strings: Vec<&'a str>,
+    frames: Frames,
+    nodes: Nodes,
+    values: Vec<Vec<Values>>,
+}
+
+#[derive(Serialize)]
+struct Frames {
+    name: Vec<u32>,
+    file: Vec<u32>,
+    line: Vec<i64>,
+    gem: Vec<u32>,
+}
+
+#[derive(Serialize)]
+struct Nodes {
+    parent: Vec<u32>,
+    frame: Vec<u32>,
+    kind: Vec<u32>,
+}
+
+#[derive(Serialize)]
+struct Values {
+    node: Vec<u32>,
+    value: Vec<i64>,
+    variance: Vec<f64>,
+    samples: Vec<f64>,
+}
+
+/// What a node is: `kind` in the JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Frame = 0,
@@ -32,46 +65,54 @@ enum Kind {
     OtherClasses = 3,
 }
 
-/// Of a node: its parent, its frame and its kind.
-type Node = (u32, u32, Kind);
+/// The frame and kind of a node, which tell it from others of its parent.
+type Item = (u32, Kind);
+
+/// A node: its parent and the rest.
+type Node = (u32, Item);
 
 /// The root stands for no frame, and so do the nodes for what was too small: they have the first one, without a name.
 const NO_FRAME: u32 = 0;
 
 /// The tree of calls of all profiles with the values of all columns, which are those of the first. Only nodes are shown
 /// that have `min_fraction` of the total in any profile and column; the values of others are in nodes of their own.
-pub fn flamegraph(profiles: &[&Profile], by: By, min_fraction: f64) -> Result<String, Incompatible> {
+pub fn flamegraph(
+    profiles: &[&Profile],
+    by: By,
+    min_fraction: f64,
+    interrupt: &Interrupt,
+) -> Result<String, CombineError> {
     let Some((first, others)) = profiles.split_first() else { return Ok("null".into()) };
     let mut orders = vec![(0..first.header().sample_types.len()).collect()];
     for (index, other) in others.iter().enumerate() {
         orders.push(columns(first.header(), other.header(), index)?);
     }
     let mut forest = Forest::new();
-    let sums: Vec<Vec<Flat>> =
-        profiles.iter().zip(&orders).map(|(profile, order)| forest.add(profile, order, by)).collect();
-    let (targets, nodes) = fold_small(forest.nodes.values(), &sums, min_fraction);
+    let mut sums: Vec<Vec<Flat>> = Vec::new();
+    for (profile, order) in profiles.iter().zip(&orders) {
+        sums.push(forest.add(profile, order, by, interrupt)?);
+    }
+    let (targets, nodes) = fold_small(forest.nodes.nodes(), &sums, min_fraction, interrupt)?;
     let mut strings = Table::default();
     strings.id(&Arc::from(""));
-    let mut shown: Table<u32, SecretState> = Table::default();
+    let mut shown: Table<u32> = Table::default();
     shown.id(&NO_FRAME);
-    let frame_of_node: Vec<u32> = nodes.iter().map(|node| shown.id(&node.1)).collect();
-    let frames = frames_json(&forest, shown.values(), &mut strings);
-    let values: Vec<Value> = profiles
-        .iter()
-        .zip(&orders)
-        .zip(&sums)
-        .map(|((profile, order), columns)| {
-            let known = order.iter().map(|&column| Estimator::new(profile, column).knows_error());
-            columns.iter().zip(known).map(|(flat, known)| values_json(flat, &targets, known)).collect()
-        })
-        .collect();
-    let nodes = json!({
-        "parent": nodes.iter().map(|node| node.0).collect::<Vec<_>>(),
-        "frame": frame_of_node,
-        "kind": nodes.iter().map(|node| node.2 as u32).collect::<Vec<_>>(),
-    });
-    let strings: Vec<&str> = strings.values().iter().map(|text| &**text).collect();
-    Ok(json!({ "strings": strings, "frames": frames, "nodes": nodes, "values": values }).to_string())
+    let nodes = Nodes {
+        parent: nodes.iter().map(|&(parent, _)| parent).collect(),
+        frame: nodes.iter().map(|&(_, (frame, _))| shown.id(&frame)).collect(),
+        kind: nodes.iter().map(|&(_, (_, kind))| kind as u32).collect(),
+    };
+    let frames = frames(&forest, shown.values(), &mut strings);
+    let mut values = Vec::new();
+    for ((profile, order), columns) in profiles.iter().zip(&orders).zip(&sums) {
+        let of_profile = order.iter().zip(columns).map(|(&column, flat)| {
+            let known = Estimator::new(profile, column).knows_error();
+            of_column(flat, &targets, known, interrupt)
+        });
+        values.push(of_profile.collect::<Result<_, _>>()?);
+    }
+    let strings = strings.values().iter().map(|text| &**text).collect();
+    Ok(json::to_string(&Graph { strings, frames, nodes, values }, interrupt)?)
 }
 
 /// The sums of one column of a profile by node, for the nodes that have samples of their own. Sorted by node.
@@ -79,54 +120,56 @@ type Flat = Vec<(u32, Sum)>;
 
 /// The nodes of all profiles.
 struct Forest {
-    frames: Table<Group, SecretState>,
+    frames: Table<Group>,
     /// Of each frame.
     lines: Vec<Option<i64>>,
-    nodes: Table<Node, SecretState>,
+    nodes: PrefixTree<Item>,
 }
 
 impl Forest {
     fn new() -> Self {
-        let mut forest = Self { frames: Table::default(), lines: Vec::new(), nodes: Table::default() };
+        let nodes = PrefixTree::new((NO_FRAME, Kind::Frame));
+        let mut forest = Self { frames: Table::default(), lines: Vec::new(), nodes };
         forest.frame(&Group::named("".into()), By::Method);
-        forest.nodes.id(&(0, NO_FRAME, Kind::Frame));
         forest
     }
 
-    fn add(&mut self, profile: &Profile, order: &[usize], by: By) -> Vec<Flat> {
-        let mut grouping = Grouping::new(profile, by);
+    fn add(
+        &mut self,
+        profile: &Profile,
+        order: &[usize],
+        by: By,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Flat>, Interrupted> {
+        let mut grouping = Grouping::new(profile, by, interrupt)?;
         let stacks = &profile.tables().stacks;
         let classes: Vec<Option<u32>> = (0..profile.tables().label_sets.len())
             .map(|labels| grouping.class(labels as u32).map(|name| self.frame(&Group::named(name), By::Class)))
             .collect();
         let no_stack = grouping.of_no_stack();
         let frames: Vec<u32> = grouping.groups().iter().map(|group| self.frame(group, by)).collect();
-        let mut of_stack = vec![0; stacks.len()];
+        let mut of_stack = vec![ROOT; stacks.len()];
         for (stack, frame) in stacks.iter().enumerate().skip(1) {
+            interrupt.at(stack)?;
             of_stack[stack] = grouping
                 .of_location(frame.location)
                 .iter()
                 .rev()
                 .fold(of_stack[frame.caller as usize], |node, &group| {
-                    self.child(node, frames[group as usize], Kind::Frame)
+                    self.nodes.child(node, (frames[group as usize], Kind::Frame))
                 });
         }
-        let of_row: Vec<u32> = profile
-            .rows()
-            .iter()
-            .map(|row| {
-                let node = match of_stack[row.stack as usize] {
-                    0 => self.child(0, frames[no_stack as usize], Kind::Frame),
-                    node => node,
-                };
-                classes[row.labels as usize].map_or(node, |class| self.child(node, class, Kind::Class))
-            })
-            .collect();
-        order.iter().map(|&column| flat(profile, column, &of_row)).collect()
-    }
-
-    fn child(&mut self, parent: u32, frame: u32, kind: Kind) -> u32 {
-        self.nodes.id(&(parent, frame, kind))
+        let mut of_row = Vec::with_capacity(profile.rows().len());
+        for (number, row) in profile.rows().iter().enumerate() {
+            interrupt.at(number)?;
+            let node = match of_stack[row.stack as usize] {
+                ROOT => self.nodes.child(ROOT, (frames[no_stack as usize], Kind::Frame)),
+                node => node,
+            };
+            of_row
+                .push(classes[row.labels as usize].map_or(node, |class| self.nodes.child(node, (class, Kind::Class))));
+        }
+        order.iter().map(|&column| flat(profile, column, &of_row, interrupt)).collect()
     }
 
     /// The same line may have been found with different functions in it in different profiles, and of a method with
@@ -142,17 +185,22 @@ impl Forest {
     }
 }
 
-fn flat(profile: &Profile, column: usize, of_row: &[u32]) -> Flat {
+fn flat(profile: &Profile, column: usize, of_row: &[u32], interrupt: &Interrupt) -> Result<Flat, Interrupted> {
     let estimator = Estimator::new(profile, column);
-    let rows = profile.rows().iter().enumerate();
-    let mut flat: Flat = rows.map(|(number, &row)| (of_row[number], estimator.row(number, row))).collect();
-    flat.retain(|(_, sum)| sum.value != 0);
-    add_up(&mut flat);
-    flat
+    let mut flat = Flat::new();
+    for (number, &row) in profile.rows().iter().enumerate() {
+        interrupt.at(number)?;
+        let sum = estimator.row(number, row);
+        if sum.value != 0 {
+            flat.push((of_row[number], sum));
+        }
+    }
+    add_up(&mut flat, interrupt)?;
+    Ok(flat)
 }
 
-fn add_up(flat: &mut Flat) {
-    flat.sort_by_key(|&(node, _)| node);
+fn add_up(flat: &mut Flat, interrupt: &Interrupt) -> Result<(), Interrupted> {
+    sort_by_number(flat, |&(node, _)| node, interrupt)?;
     flat.dedup_by(|next, first| {
         let same = next.0 == first.0;
         if same {
@@ -160,67 +208,68 @@ fn add_up(flat: &mut Flat) {
         }
         same
     });
+    Ok(())
 }
 
 /// For each node with values that by which it is shown, and the nodes that are shown.
-fn fold_small(nodes: &[Node], sums: &[Vec<Flat>], min_fraction: f64) -> (Vec<u32>, Vec<Node>) {
+fn fold_small(
+    nodes: &[Node],
+    sums: &[Vec<Flat>],
+    min_fraction: f64,
+    interrupt: &Interrupt,
+) -> Result<(Vec<u32>, Vec<Node>), Interrupted> {
     let mut present = vec![false; nodes.len()];
     let mut great = vec![false; nodes.len()];
-    let mut cumulative = vec![0_i64; nodes.len()];
+    let mut cumulative = vec![Saturating(0_i64); nodes.len()];
     for flat in sums.iter().flatten() {
-        cumulative.fill(0);
-        flat.iter().for_each(|&(node, sum)| cumulative[node as usize] = sum.value);
-        for node in (1..nodes.len()).rev() {
-            let value = cumulative[node];
-            let parent = &mut cumulative[nodes[node].0 as usize];
-            *parent = parent.saturating_add(value);
-        }
-        let least = min_fraction * cumulative[0].unsigned_abs() as f64;
-        for (node, &value) in cumulative.iter().enumerate().filter(|&(_, &value)| value != 0) {
+        cumulative.fill(Saturating(0));
+        flat.iter().for_each(|&(node, sum)| cumulative[node as usize].0 = sum.value);
+        add_to_parents(&mut cumulative, |node| nodes[node].0, interrupt)?;
+        let least = min_fraction * cumulative[0].0.unsigned_abs() as f64;
+        for (node, &Saturating(value)) in cumulative.iter().enumerate().filter(|(_, value)| value.0 != 0) {
             present[node] = true;
             great[node] |= value.unsigned_abs() as f64 >= least;
         }
     }
-    let mut shown: Table<Node, SecretState> = Table::default();
-    shown.id(&nodes[0]);
-    let mut targets = vec![0; nodes.len()];
-    for (number, &(parent, frame, kind)) in nodes.iter().enumerate().skip(1) {
+    let mut shown: PrefixTree<Item> = PrefixTree::new(nodes[0].1);
+    let mut targets = vec![ROOT; nodes.len()];
+    for (number, &(parent, (frame, kind))) in nodes.iter().enumerate().skip(1) {
+        interrupt.at(number)?;
         let parent = targets[parent as usize];
         let other = if kind == Kind::Class { Kind::OtherClasses } else { Kind::OtherFrames };
-        targets[number] = match shown.values()[parent as usize].2 {
+        targets[number] = match shown.nodes()[parent as usize].1.1 {
             Kind::OtherFrames => parent,
             // As stacks of samples that were filtered out.
             _ if !present[number] => parent,
-            _ if great[number] => shown.id(&(parent, frame, kind)),
-            _ => shown.id(&(parent, NO_FRAME, other)),
+            _ if great[number] => shown.child(parent, (frame, kind)),
+            _ => shown.child(parent, (NO_FRAME, other)),
         };
     }
-    (targets, shown.into_values())
+    Ok((targets, shown.into_nodes()))
 }
 
-fn frames_json(forest: &Forest, shown: &[u32], strings: &mut Table<Arc<str>, SecretState>) -> Value {
+fn frames(forest: &Forest, shown: &[u32], strings: &mut Table<Arc<str>>) -> Frames {
     let frames: Vec<&Group> = shown.iter().map(|&frame| &forest.frames.values()[frame as usize]).collect();
     let mut optional = |text: Option<&Arc<str>>| text.map_or(0, |text| strings.id(text));
-    let names: Vec<u32> = frames.iter().map(|frame| optional(Some(&frame.name))).collect();
-    let files: Vec<u32> = frames.iter().map(|frame| optional(frame.file.as_ref())).collect();
     let gem = |frame: &Group| frame.file.as_ref().map(|file| Arc::from(gem::of(file)));
-    let gems: Vec<u32> = frames.iter().map(|frame| optional(gem(frame).as_ref())).collect();
-    let lines: Vec<i64> = shown.iter().map(|&frame| forest.lines[frame as usize].unwrap_or_default()).collect();
-    json!({ "name": names, "file": files, "line": lines, "gem": gems })
+    Frames {
+        name: frames.iter().map(|frame| optional(Some(&frame.name))).collect(),
+        file: frames.iter().map(|frame| optional(frame.file.as_ref())).collect(),
+        line: shown.iter().map(|&frame| forest.lines[frame as usize].unwrap_or_default()).collect(),
+        gem: frames.iter().map(|frame| optional(gem(frame).as_ref())).collect(),
+    }
 }
 
-fn values_json(flat: &Flat, targets: &[u32], known: bool) -> Value {
+fn of_column(flat: &Flat, targets: &[u32], known: bool, interrupt: &Interrupt) -> Result<Values, Interrupted> {
     let mut shown: Flat = flat.iter().map(|&(node, sum)| (targets[node as usize], sum)).collect();
-    add_up(&mut shown);
+    add_up(&mut shown, interrupt)?;
     // Four digits tell more than an estimated error means.
-    let rounded = |of: fn(&Sum) -> f64| -> Vec<f64> {
-        let digits = |value: f64| format!("{value:.3e}").parse().unwrap_or(value);
-        if known { shown.iter().map(|(_, sum)| digits(of(sum))).collect() } else { Vec::new() }
-    };
-    json!({
-        "node": shown.iter().map(|&(node, _)| node).collect::<Vec<_>>(),
-        "value": shown.iter().map(|(_, sum)| sum.value).collect::<Vec<_>>(),
-        "variance": rounded(|sum| sum.variance),
-        "samples": rounded(|sum| sum.samples),
+    let rounded = |value: f64| format!("{value:.3e}").parse().unwrap_or(value);
+    let errors = |of: fn(&Sum) -> f64| shown.iter().filter(|_| known).map(|(_, sum)| rounded(of(sum))).collect();
+    Ok(Values {
+        node: shown.iter().map(|&(node, _)| node).collect(),
+        value: shown.iter().map(|(_, sum)| sum.value).collect(),
+        variance: errors(|sum| sum.variance),
+        samples: errors(|sum| sum.samples),
     })
 }

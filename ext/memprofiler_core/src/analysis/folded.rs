@@ -1,29 +1,30 @@
 //! Folded stacks, as Brendan Gregg's flame graph scripts read them.
 
 use super::grouping::{address_name, function_name};
-use super::profile::Profile;
 use crate::hash::SecretState;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::profile::Profile;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// One column as a line per stack: the names of its functions from the outermost to the innermost, separated by `;`, and
-/// the value. A `;` in a name becomes `:`, a line break a space. Stacks whose value is 0 are left out.
-pub fn folded(profile: &Profile, column: usize) -> String {
+/// One column as a line per stack: the names of its functions from the outermost to the innermost, separated by `;`,
+/// and the value. A `;` in a name becomes `:`, a line break a space. Stacks whose value is 0 are left out.
+pub fn folded(profile: &Profile, column: usize, interrupt: &Interrupt) -> Result<String, Interrupted> {
     let tables = profile.tables();
-    let names: Vec<String> = tables
-        .locations
-        .iter()
-        .map(|location| {
-            if location.lines.is_empty() {
-                return escaped(&address_name(profile, location));
-            }
-            let names = location.lines.iter().rev().map(|line| escaped(function_name(profile, line.function)));
-            names.collect::<Vec<_>>().join(";")
-        })
-        .collect();
+    let mut names = Vec::with_capacity(tables.locations.len());
+    for (number, location) in tables.locations.iter().enumerate() {
+        interrupt.at(number)?;
+        if location.lines.is_empty() {
+            names.push(escaped(&address_name(profile, location)));
+            continue;
+        }
+        let lines = location.lines.iter().rev().map(|line| escaped(function_name(profile, line.function)));
+        names.push(lines.collect::<Vec<_>>().join(";"));
+    }
     let mut order = Vec::new();
     let mut values: HashMap<u32, i64, SecretState> = HashMap::default();
-    for sample in profile.samples() {
+    for (number, sample) in profile.samples().enumerate() {
+        interrupt.at(number)?;
         let value = values.entry(sample.stack).or_insert_with(|| {
             order.push(sample.stack);
             0
@@ -32,7 +33,8 @@ pub fn folded(profile: &Profile, column: usize) -> String {
     }
     let mut text = String::new();
     let mut locations = Vec::new();
-    for stack in order {
+    for (number, stack) in order.into_iter().enumerate() {
+        interrupt.at(number)?;
         let value = values.get(&stack).copied().unwrap_or_default();
         if value == 0 {
             continue;
@@ -43,6 +45,7 @@ pub fn folded(profile: &Profile, column: usize) -> String {
             text.push_str("(no stack)");
         }
         for (position, &location) in locations.iter().rev().enumerate() {
+            interrupt.at(position + 1)?;
             if position > 0 {
                 text.push(';');
             }
@@ -51,7 +54,7 @@ pub fn folded(profile: &Profile, column: usize) -> String {
         // Writing into a String does not fail.
         let _ = writeln!(text, " {value}");
     }
-    text
+    Ok(text)
 }
 
 fn escaped(name: &str) -> String {

@@ -1,9 +1,9 @@
 //! What figures are added up by.
 
 use super::gem;
-use super::profile::Profile;
-use super::records::{LabelValue, Location};
 use crate::hash::SecretState;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::profile::{LabelValue, Location, Profile};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -65,17 +65,18 @@ pub struct Grouping<'a> {
 
 impl<'a> Grouping<'a> {
     /// Finds the groups of all locations.
-    pub fn new(profile: &'a Profile, by: By) -> Self {
+    pub fn new(profile: &'a Profile, by: By, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let index = HashMap::default();
         let tells_starts = profile.tables().functions.iter().any(|function| function.start_line != 0);
         let mut grouping =
             Self { profile, by, groups: Vec::new(), index, tells_starts, locations: Vec::new(), members: Vec::new() };
-        for location in &profile.tables().locations {
+        for (number, location) in profile.tables().locations.iter().enumerate() {
+            interrupt.at(number)?;
             let start = grouping.members.len();
             grouping.add(location);
             grouping.locations.push(start..grouping.members.len());
         }
-        grouping
+        Ok(grouping)
     }
 
     fn add(&mut self, location: &Location) {

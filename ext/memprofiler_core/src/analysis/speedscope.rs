@@ -1,71 +1,118 @@
 //! speedscope's own format: <https://www.speedscope.app/file-format-schema.json>.
 
 use super::grouping::{address_name, function_name};
-use super::profile::Profile;
-use super::records::{Location, Sample};
-use crate::hash::SecretState;
-use crate::table::Table;
-use serde_json::{Value, json, to_string};
+use super::json::{self, List};
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::profile::{EMPTY_STACK, Lazy, Profile, Sample, Used};
+use serde::Serialize;
 use std::fmt::{Display, Formatter};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Why a profile cannot be written for speedscope.
 #[derive(Debug)]
 pub enum SpeedscopeError {
     /// It has negative values, as differences have, which speedscope cannot show.
     NegativeValue,
-    /// JSON could not be written.
-    Json(serde_json::Error),
+    /// It was interrupted.
+    Interrupted(Interrupted),
 }
 
 impl Display for SpeedscopeError {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NegativeValue => f.write_str("speedscope cannot show negative values, as differences have them"),
-            Self::Json(error) => error.fmt(f),
+            Self::Interrupted(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for SpeedscopeError {}
 
-impl From<serde_json::Error> for SpeedscopeError {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Json(error)
+impl From<Interrupted> for SpeedscopeError {
+    fn from(error: Interrupted) -> Self {
+        Self::Interrupted(error)
     }
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct File<'a, P> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    exporter: &'a str,
+    name: &'a str,
+    active_profile_index: usize,
+    shared: Shared<'a>,
+    profiles: Vec<P>,
+}
+
+#[derive(Serialize)]
+struct Shared<'a> {
+    frames: &'a [Frame<'a>],
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    name: Arc<str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    file: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<i64>,
+}
+
+/// One column: the frames of each sample, the outermost first, and its value.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "sampled", rename_all = "camelCase")]
+struct Column<'a, S, W> {
+    name: &'a str,
+    unit: &'a str,
+    start_value: i64,
+    end_value: i64,
+    samples: S,
+    weights: W,
+}
+
 /// All columns as JSON, each as a profile of its own.
-pub fn speedscope(profile: &Profile, name: &str, exporter: &str) -> Result<String, SpeedscopeError> {
-    let samples: Vec<Sample> = profile.samples().collect();
-    if samples.iter().flat_map(|sample| &sample.values).any(|&value| value < 0) {
-        return Err(SpeedscopeError::NegativeValue);
+pub fn speedscope(
+    profile: &Profile,
+    name: &str,
+    exporter: &str,
+    interrupt: &Interrupt,
+) -> Result<String, SpeedscopeError> {
+    let header = profile.header();
+    let mut samples: Vec<Sample> = Vec::with_capacity(profile.sample_count());
+    let mut totals = vec![0_i64; header.sample_types.len()];
+    for (number, sample) in profile.samples().enumerate() {
+        interrupt.at(number)?;
+        if sample.values.iter().any(|&value| value < 0) {
+            return Err(SpeedscopeError::NegativeValue);
+        }
+        totals.iter_mut().zip(&sample.values).for_each(|(total, &value)| *total = total.saturating_add(value));
+        samples.push(sample);
     }
-    let mut frames = Frames::new(profile);
-    let stacks: Vec<Vec<u32>> = samples.iter().map(|sample| frames.of_stack(sample.stack)).collect();
-    // Put together here: as a serde_json::Value the stacks would take ten times the memory.
-    let mut profiles = Vec::new();
-    for (column, value_type) in profile.header().sample_types.iter().enumerate() {
-        let shown: Vec<usize> = (0..samples.len()).filter(|&number| samples[number].values[column] > 0).collect();
-        let stacks: Vec<&[u32]> = shown.iter().map(|&number| &*stacks[number]).collect();
-        let weights: Vec<i64> = shown.iter().map(|&number| samples[number].values[column]).collect();
-        let total = weights.iter().fold(0_i64, |sum, &weight| sum.saturating_add(weight));
-        profiles.push(format!(
-            r#"{{"type":"sampled","name":{},"unit":{},"startValue":0,"endValue":{total},"samples":{},"weights":{}}}"#,
-            to_string(&*value_type.name)?,
-            to_string(unit(&value_type.unit))?,
-            to_string(&stacks)?,
-            to_string(&weights)?,
-        ));
-    }
-    Ok(format!(
-        r#"{{"$schema":{},"exporter":{},"name":{},"activeProfileIndex":{},"shared":{{"frames":{}}},"profiles":[{}]}}"#,
-        to_string("https://www.speedscope.app/file-format-schema.json")?,
-        to_string(exporter)?,
-        to_string(name)?,
-        profile.header().default_column().unwrap_or_default(),
-        to_string(&frames.described)?,
-        profiles.join(","),
-    ))
+    let stacks = &Stacks::new(profile, interrupt)?;
+    let samples = &samples;
+    let columns = header.sample_types.iter().zip(totals).enumerate().map(|(column, (value_type, end_value))| {
+        let shown = move || samples.iter().filter(move |sample| sample.values[column] > 0);
+        Column {
+            name: &value_type.name,
+            unit: unit(&value_type.unit),
+            start_value: 0,
+            end_value,
+            samples: List(move || shown().map(|sample| stacks.frames(sample.stack, interrupt))),
+            weights: List(move || shown().map(move |sample| sample.values[column])),
+        }
+    });
+    let file = File {
+        schema: "https://www.speedscope.app/file-format-schema.json",
+        exporter,
+        name,
+        active_profile_index: header.default_column().unwrap_or_default(),
+        shared: Shared { frames: &stacks.frames },
+        profiles: columns.collect(),
+    };
+    Ok(json::to_string(&file, interrupt)?)
 }
 
 /// The names that speedscope has for units.
@@ -76,70 +123,78 @@ fn unit(unit: &str) -> &str {
     }
 }
 
-struct Frames<'a> {
+/// The frames of a profile, and which of them its stacks have.
+struct Stacks<'a> {
     profile: &'a Profile,
-    numbers: Table<Key, SecretState>,
-    described: Vec<Value>,
+    frames: Vec<Frame<'a>>,
+    /// For each location a range in `members`.
+    locations: Vec<Range<usize>>,
+    /// Frames, the innermost of a location first.
+    members: Vec<u32>,
+    no_stack: u32,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum Key {
-    Function(u32),
-    Address(u32),
-    None,
-}
-
-impl<'a> Frames<'a> {
-    fn new(profile: &'a Profile) -> Self {
-        Self { profile, numbers: Table::default(), described: Vec::new() }
-    }
-
-    /// The numbers of a stack's frames, the outermost first.
-    fn of_stack(&mut self, stack: u32) -> Vec<u32> {
-        let profile = self.profile;
-        let mut frames = Vec::new();
-        for number in profile.locations(stack) {
-            let location = &profile.tables().locations[number as usize];
+impl<'a> Stacks<'a> {
+    fn new(profile: &'a Profile, interrupt: &Interrupt) -> Result<Self, Interrupted> {
+        let tables = profile.tables();
+        let used = Used::of(profile, interrupt)?;
+        let mut stacks = Self {
+            profile,
+            frames: Vec::new(),
+            locations: vec![0..0; tables.locations.len()],
+            members: Vec::new(),
+            no_stack: 0,
+        };
+        let mut functions = Lazy::new(tables.functions.len());
+        for (number, frame) in tables.stacks.iter().enumerate().skip(1) {
+            interrupt.at(number)?;
+            let at = frame.location as usize;
+            if !used.stacks[number] || !stacks.locations[at].is_empty() {
+                continue;
+            }
+            let (location, start) = (&tables.locations[at], stacks.members.len());
             if location.lines.is_empty() {
-                frames.push(self.number(Key::Address(number), location));
+                let frame = stacks.add(Frame { name: address_name(profile, location), file: "", line: None });
+                stacks.members.push(frame);
             }
-            for line in &*location.lines {
-                frames.push(self.number(Key::Function(line.function), location));
+            for (step, line) in (1..).zip(&*location.lines) {
+                interrupt.at(step)?;
+                let frame = functions.get(line.function, || stacks.add_function(line.function));
+                stacks.members.push(frame);
             }
+            stacks.locations[at] = start..stacks.members.len();
         }
-        if frames.is_empty() {
-            let number = self.numbers.id(&Key::None);
-            if number as usize == self.described.len() {
-                self.described.push(json!({ "name": "(no stack)" }));
-            }
-            frames.push(number);
+        if profile.rows().iter().any(|row| row.stack == EMPTY_STACK) {
+            stacks.no_stack = stacks.add(Frame { name: "(no stack)".into(), file: "", line: None });
         }
-        frames.reverse();
-        frames
+        Ok(stacks)
     }
 
-    fn number(&mut self, key: Key, location: &Location) -> u32 {
-        let number = self.numbers.id(&key);
-        if number as usize == self.described.len() {
-            self.described.push(match key {
-                Key::Function(function) => self.describe(function),
-                _ => json!({ "name": &*address_name(self.profile, location) }),
-            });
-        }
-        number
-    }
-
-    fn describe(&self, number: u32) -> Value {
+    fn add_function(&mut self, number: u32) -> u32 {
         let tables = self.profile.tables();
         let function = tables.functions[number as usize];
-        let file = &*tables.strings[function.file as usize];
-        let mut frame = json!({ "name": &**function_name(self.profile, number) });
-        if !file.is_empty() {
-            frame["file"] = file.into();
+        let line = Some(function.start_line).filter(|&line| line > 0);
+        let name = Arc::clone(function_name(self.profile, number));
+        self.add(Frame { name, file: &tables.strings[function.file as usize], line })
+    }
+
+    fn add(&mut self, frame: Frame<'a>) -> u32 {
+        self.frames.push(frame);
+        self.frames.len() as u32 - 1
+    }
+
+    /// The numbers of a stack's frames, the outermost first; not all of them once the interrupt is struck, which
+    /// whoever writes them notices, too.
+    fn frames(&self, stack: u32, interrupt: &Interrupt) -> Vec<u32> {
+        if stack == EMPTY_STACK {
+            return vec![self.no_stack];
         }
-        if function.start_line > 0 {
-            frame["line"] = function.start_line.into();
-        }
-        frame
+        let locations = (1..).zip(self.profile.locations(stack)).take_while(|&(step, _)| interrupt.at(step).is_ok());
+        let mut frames: Vec<u32> = Vec::new();
+        locations.for_each(|(_, location)| {
+            frames.extend_from_slice(&self.members[self.locations[location as usize].clone()]);
+        });
+        frames.reverse();
+        frames
     }
 }

@@ -2,9 +2,8 @@
 
 use super::estimate::{Estimator, Sum};
 use super::grouping::{By, Group, Grouping};
-use super::profile::Profile;
-use crate::hash::SecretState;
-use crate::table::Table;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::profile::{PrefixTree, Profile, ROOT, add_to_parents};
 
 /// What the tree is to show.
 #[derive(Debug, Clone, Copy)]
@@ -33,44 +32,54 @@ pub struct TreeNode {
 }
 
 /// The tree of calls for one column, the root first, and the groups that its nodes refer to.
-pub fn tree(profile: &Profile, column: usize, options: TreeOptions) -> (Vec<TreeNode>, Vec<Group>) {
+pub fn tree(
+    profile: &Profile,
+    column: usize,
+    options: TreeOptions,
+    interrupt: &Interrupt,
+) -> Result<(Vec<TreeNode>, Vec<Group>), Interrupted> {
     let estimator = Estimator::new(profile, column);
-    let mut grouping = Grouping::new(profile, options.by);
+    let mut grouping = Grouping::new(profile, options.by, interrupt)?;
     let with_frames = options.by != By::Class;
-    // (parent, group)
-    let mut nodes: Table<(u32, u32), SecretState> = Table::default();
-    nodes.id(&(0, u32::MAX));
+    let mut nodes: PrefixTree<u32> = PrefixTree::new(u32::MAX);
     let frames = &profile.tables().stacks;
-    let mut of_stack = vec![0; frames.len()];
+    let mut of_stack = vec![ROOT; frames.len()];
     for (stack, frame) in frames.iter().enumerate().skip(1).filter(|_| with_frames) {
+        interrupt.at(stack)?;
         let groups = grouping.of_location(frame.location).iter().rev();
-        of_stack[stack] = groups.fold(of_stack[frame.caller as usize], |node, &group| nodes.id(&(node, group)));
+        of_stack[stack] = groups.fold(of_stack[frame.caller as usize], |node, &group| nodes.child(node, group));
     }
-    let mut flat = vec![Sum::default(); nodes.values().len()];
+    let mut flat = vec![Sum::default(); nodes.len()];
     for (number, &row) in profile.rows().iter().enumerate() {
+        interrupt.at(number)?;
         let mut node = of_stack[row.stack as usize];
         if options.classes || !with_frames {
-            node = nodes.id(&(node, grouping.of_class(row.labels)));
-            flat.resize(nodes.values().len(), Sum::default());
+            node = nodes.child(node, grouping.of_class(row.labels));
+            flat.resize(nodes.len(), Sum::default());
         }
         flat[node as usize] += estimator.row(number, row);
     }
-    let nodes = nodes.into_values();
+    let nodes = nodes.into_nodes();
     let mut cumulative = flat.clone();
-    for number in (1..nodes.len()).rev() {
-        let sum = cumulative[number];
-        cumulative[nodes[number].0 as usize] += sum;
-    }
-    (prune(&nodes, &flat, &cumulative, options), grouping.into_groups())
+    add_to_parents(&mut cumulative, |node| nodes[node].0, interrupt)?;
+    Ok((prune(&nodes, &flat, &cumulative, options, interrupt)?, grouping.into_groups()))
 }
 
-fn prune(nodes: &[(u32, u32)], flat: &[Sum], cumulative: &[Sum], options: TreeOptions) -> Vec<TreeNode> {
+/// `nodes` are parents and groups.
+fn prune(
+    nodes: &[(u32, u32)],
+    flat: &[Sum],
+    cumulative: &[Sum],
+    options: TreeOptions,
+    interrupt: &Interrupt,
+) -> Result<Vec<TreeNode>, Interrupted> {
     const GONE: u32 = u32::MAX;
     let least = options.min_fraction * cumulative[0].value.unsigned_abs() as f64;
     let mut kept = vec![TreeNode { parent: 0, group: None, flat: flat[0], cumulative: cumulative[0] }];
     let mut new_numbers = vec![0; nodes.len()];
     let mut depths = vec![0_u32; nodes.len()];
     for (number, &(parent, group)) in nodes.iter().enumerate().skip(1) {
+        interrupt.at(number)?;
         depths[number] = depths[parent as usize].saturating_add(1);
         let parent = new_numbers[parent as usize];
         let sum = cumulative[number];
@@ -82,5 +91,5 @@ fn prune(nodes: &[(u32, u32)], flat: &[Sum], cumulative: &[Sum], options: TreeOp
         new_numbers[number] = kept.len() as u32;
         kept.push(TreeNode { parent, group: Some(group), flat: flat[number], cumulative: sum });
     }
-    kept
+    Ok(kept)
 }

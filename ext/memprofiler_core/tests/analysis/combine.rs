@@ -1,7 +1,8 @@
 //! Profiles merged and compared.
 
-use crate::maker::{Maker, RETAINED, maker, maker_of_one, names, recursive};
-use memprofiler_core::analysis::{self, By, Sum};
+use crate::maker::{Maker, RETAINED, maker, maker_of_one, names, recursive, refused};
+use crate::uninterrupted::{self as analysis, By, Profile, Sum};
+use memprofiler_core::interrupt::Interrupt;
 
 #[test]
 fn merging_adds_samples_and_durations_and_keeps_the_earliest_time() {
@@ -28,7 +29,7 @@ fn merging_finds_columns_by_name() {
 #[test]
 fn merging_refuses_other_sample_types() {
     let other = Maker::new(&RETAINED[..1], &[]).profile();
-    let refused = analysis::merge(&maker().profile(), &[&maker().profile(), &other]).unwrap_err();
+    let refused = refused(analysis::merge(&maker().profile(), &[&maker().profile(), &other]).unwrap_err());
     assert_eq!(refused.index, 1);
     let told = "its sample types are retained_objects/count, not retained_objects/count, retained_size/bytes";
     assert_eq!(refused.to_string(), told);
@@ -38,7 +39,7 @@ fn merging_refuses_other_sample_types() {
 fn merged_profiles_keep_the_weights_of_each() {
     let other = Maker::new(&RETAINED, &["greatest_weight=2"]).sample(&["a /a.rb:1 1"], None, &[100, 4000]);
     let both = analysis::merge(&maker().sample(&["a /a.rb:1 1"], None, &[100, 4000]).profile(), &[&other.profile()]);
-    let total = analysis::Estimator::new(&both.unwrap(), 0).total();
+    let total = analysis::Estimator::new(&both.unwrap(), 0).total(&Interrupt::default()).unwrap();
     assert_eq!(total, Sum { value: 200, variance: 100.0 * 9.0 + 100.0, samples: 60.0 });
 }
 
@@ -68,4 +69,12 @@ fn values_that_overflow_stay_at_the_greatest() {
     let difference = analysis::diff(&maker().profile(), &profile).unwrap();
     assert_eq!(difference.samples().next().unwrap().values, [-i64::MAX, i64::MAX]);
     assert_eq!(analysis::top(&merged, 1, By::Method).len(), 1);
+}
+
+#[test]
+fn merging_keeps_each_comment_once_in_order() {
+    let [a, b] = [["x", "y"], ["y", "z"]].map(|comments| Maker::new(&RETAINED, &comments).profile());
+    let comments = |profile: Profile| profile.header().comments.iter().map(|each| each.to_string()).collect::<Vec<_>>();
+    assert_eq!(comments(analysis::merge(&a, &[&b, &a]).unwrap()), ["x", "y", "z"]);
+    assert_eq!(comments(analysis::diff(&b, &a).unwrap()), ["y", "z", "x"]);
 }

@@ -1,7 +1,7 @@
 //! What is read, and what is refused.
 
 use crate::maker::{LIMIT, Maker, Pprof, maker, maker_of_one, recursive};
-use memprofiler_core::analysis::{self, By, Site};
+use crate::uninterrupted::{self as analysis, By, Site};
 use prost::Message;
 
 fn error(message: &Pprof) -> String {

@@ -1,7 +1,8 @@
 //! What a flame graph is given to draw.
 
-use crate::maker::{Maker, maker};
-use memprofiler_core::analysis::{self, By, Profile};
+use crate::maker::{Maker, maker, refused};
+use crate::uninterrupted::{self as analysis, By, Profile};
+use memprofiler_core::interrupt::Interrupt;
 
 fn flamegraph(profiles: &[&Profile], min_fraction: f64) -> serde_json::Value {
     serde_json::from_str(&analysis::flamegraph(profiles, By::Method, min_fraction).unwrap()).unwrap()
@@ -84,11 +85,12 @@ fn a_flame_graph_names_only_what_it_shows() {
         .sample(&["a /a.rb:1 1", "secret /b.rb:1 1"], Some("Secret"), &[1, 1])
         .sample(&["a /a.rb:1 1", "c /a.rb:2 2"], Some("Shown"), &[1, 1])
         .profile();
-    let kept = profile.filter_labels(|labels| {
+    let shown = |labels: u32| {
         profile.tables().label_sets[labels as usize].iter().any(|label| {
         matches!(label.value, analysis::LabelValue::Text(text) if &*profile.tables().strings[text as usize] == "Shown")
     })
-    });
+    };
+    let kept = profile.filter_labels(shown, &Interrupt::default()).unwrap();
     let graph = flamegraph(&[&kept], 0.0);
     assert_eq!(flames(&graph, 0, 0), ["a/c/<Shown> 1"]);
     assert_eq!(graph["nodes"]["kind"], serde_json::json!([0, 0, 0, 1]));
@@ -99,5 +101,5 @@ fn a_flame_graph_names_only_what_it_shows() {
 fn a_flame_graph_refuses_other_sample_types() {
     let other = Maker::new(&[("x", "count")], &[]).profile();
     let error = analysis::flamegraph(&[&maker().profile(), &maker().profile(), &other], By::Method, 0.0).unwrap_err();
-    assert_eq!(error.index, 1);
+    assert_eq!(refused(error).index, 1);
 }

@@ -4,7 +4,10 @@
 
 mod combine;
 mod decode;
+mod expansion;
 mod flamegraph;
+mod interrupts;
 mod maker;
 mod shapes;
 mod totals;
+mod uninterrupted;

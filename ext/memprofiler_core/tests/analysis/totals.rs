@@ -1,7 +1,8 @@
 //! Samples chosen, and added up by what they have in common.
 
 use crate::maker::{Maker, RETAINED, maker, named, names, recursive, sites};
-use memprofiler_core::analysis::{self, By, Profile, Sum};
+use crate::uninterrupted::{self as analysis, By, Profile, Sum};
+use memprofiler_core::interrupt::Interrupt;
 
 #[test]
 fn methods_count_once_however_often_they_call_themselves() {
@@ -43,7 +44,7 @@ fn inlined_functions_are_frames_of_their_own() {
 fn estimates_have_the_variance_of_their_samples() {
     // 10 samples of weight 10, each of 40 bytes.
     let profile = maker().sample(&["a /a.rb:1 1"], None, &[100, 4000]).profile();
-    let estimate = |column| analysis::Estimator::new(&profile, column).total();
+    let estimate = |column| analysis::Estimator::new(&profile, column).total(&Interrupt::default()).unwrap();
     assert_eq!(estimate(0), Sum { value: 100, variance: 100.0 * 9.0, samples: 10.0 });
     assert_eq!(estimate(1), Sum { value: 4000, variance: 100.0 * 9.0 * 1600.0, samples: 10.0 });
 }
@@ -66,12 +67,16 @@ fn frames_and_labels_choose_samples() {
             analysis::FrameName::Location(_) => false,
         }
     };
-    let chosen = |invert, name| profile.filter_frames(invert, |frame| is(name)(frame, &profile));
+    let chosen =
+        |invert, name| profile.filter_frames(invert, |frame| is(name)(frame, &profile), &Interrupt::default()).unwrap();
     assert_eq!(names(&chosen(false, "fib")), ["<main>;fib;fib 100", "<main>;fib;Class#new 30"]);
     assert_eq!(names(&chosen(true, "fib")), ["(no stack) 10", "<main>;Class#new 10"]);
     let set = profile.samples().map(|sample| sample.labels).max().unwrap();
-    assert_eq!(names(&profile.filter_labels(|labels| labels == set)), ["(no stack) 10"]);
-    assert_eq!(profile.filter_labels(|_| false).sample_count(), 0);
+    assert_eq!(
+        names(&profile.filter_labels(|labels| labels == set, &Interrupt::default()).unwrap()),
+        ["(no stack) 10"]
+    );
+    assert_eq!(profile.filter_labels(|_| false, &Interrupt::default()).unwrap().sample_count(), 0);
 }
 
 #[test]
@@ -82,7 +87,8 @@ fn without_libraries_what_these_allocate_counts_for_their_caller() {
         .sample(&["m /app/m.rb:1 1", "a /app/a.rb:5 1"], None, &[20, 800])
         .sample(&[library], None, &[5, 200])
         .profile()
-        .without_libraries();
+        .without_libraries(&Interrupt::default())
+        .unwrap();
     assert_eq!(profile.sample_count(), 2);
     let rack = library.split(' ').nth(1).unwrap();
     assert_eq!(sites(&profile, By::Line), named(&[("/app/a.rb:5", 30, 30), ("/app/m.rb:1", 0, 30), (rack, 5, 5)]));

@@ -4,13 +4,13 @@ use super::contexts::{Contexts, Origin, Seen};
 use super::deferred::Deferred;
 use super::keys::Function;
 use super::options::BacktraceMethod;
+use super::state::Pins;
 use crate::vm::frames::{ControlFrames, LAYOUT, Running};
-use crate::vm::gc;
-use crate::vm::iseq::{imemo_type, is_compiled};
-use crate::vm::layout::IMEMO_ISEQ;
+use crate::vm::iseq::is_compiled;
 use crate::vm::object::Type;
 use crate::vm::position::Position;
 use crate::vm::seen_frame::SeenFrame;
+use crate::vm::{gc, profile_frames};
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::name_table::NameTable;
 use memprofiler_core::stack_tree::{FunctionId, StackId, StackTree};
@@ -38,6 +38,7 @@ pub struct Capture {
     /// The objects that mark what the functions refer to, for [`KEPT_FUNCTIONS`] ids each. What is beyond them, the
     /// collector's own object marks.
     pub keepers: Vec<VALUE>,
+    pub pins: Pins,
     /// Where `rb_profile_frames` puts its frames, and their lines.
     buffer: (Vec<VALUE>, Vec<i32>),
 }
@@ -57,6 +58,7 @@ impl Capture {
             lost,
             max_frames: 0,
             keepers: Vec::new(),
+            pins: Pins::default(),
             buffer: (Vec::new(), Vec::new()),
         }
     }
@@ -76,17 +78,20 @@ impl Capture {
         holder: VALUE,
     ) -> StackId {
         match (method, LAYOUT) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the VM runs the hook in `context`, `holder` is alive, and the layout is known.
             (BacktraceMethod::ControlFrames, Some(_)) => unsafe { self.walk(context, origin, allocated, holder) },
             (BacktraceMethod::BacktraceLocations, _) => {
                 let number = self.deferred.number(context);
                 // The labels are read with the stack. A thread's name cannot be: that takes a method.
-                let root = self.root(Origin { labels: None, ..origin }, holder);
-                let (stack, _) = self.stacks.extend(root, Function::Deferred(number).key(), 0);
-                self.stacks.release(root);
+                let base = self.base(Origin { labels: None, ..origin }, holder);
+                let (stack, new) = self.stacks.extend(base, Function::Deferred(number).key(), 0);
+                if new {
+                    self.pins.add(true);
+                }
+                self.stacks.release(base);
                 stack
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: in a hook, and `holder` is alive.
             _ => unsafe { self.profile_frames(origin, holder) },
         }
     }
@@ -99,25 +104,25 @@ impl Capture {
     /// Reads the control frames, and stores those above the first that differs from the context's last stack.
     ///
     /// # Safety
-    /// As for [`stack`](Self::stack).
+    /// As for [`stack`](Self::stack), and [`LAYOUT`] must be known.
     #[inline]
     unsafe fn walk(&mut self, context: *const u8, origin: Origin, allocated: Type, holder: VALUE) -> StackId {
-        // SAFETY: the caller's promise.
+        // SAFETY: the VM runs the hook in `context`, so that it is the running thread's; the layout is known.
         let frames = unsafe { ControlFrames::of(context) };
-        let base = first_frame(frames.len(), self.max_frames);
-        if !self.contexts.of(context, |stack| self.stacks.release(stack)).begins_with(base, origin) {
-            self.begin_anew(context, base, origin, holder);
+        let first = first_frame(frames.len(), self.max_frames);
+        if !self.contexts.of(context, |stack| self.stacks.release(stack)).begins_with(first, origin) {
+            self.begin_anew(context, first, origin, holder);
         }
-        let Self { stacks, contexts, keepers, .. } = self;
+        let Self { stacks, contexts, keepers, pins, .. } = self;
         let seen = contexts.of(context, |stack| stacks.release(stack));
-        let limit = seen.frames.len().min(comparable(&frames) - base);
-        // SAFETY: as many frames can be compared, and the context does not run on inside the hook. What was seen is kept
-        // alive by the references to its stacks.
-        let shared = unsafe { frames.unchanged(base, &seen.frames[..limit]) };
+        let limit = seen.frames.len().min(comparable(&frames) - first);
+        // SAFETY: as many frames can be compared, and the context does not run on inside the hook. What was seen is
+        // kept alive by the references to its stacks.
+        let shared = unsafe { frames.unchanged(first, &seen.frames[..limit]) };
         seen.frames.drain(shared..).rev().for_each(|seen| stacks.release(seen.stack));
-        let mut leaf = seen.frames.last().map_or(seen.root, |seen| seen.stack);
-        for index in base + shared..frames.len() {
-            // SAFETY: as above.
+        let mut leaf = seen.frames.last().map_or(seen.base, |seen| seen.stack);
+        for index in first + shared..frames.len() {
+            // SAFETY: the index is below the number of frames, and the context does not run on inside the hook.
             let frame = unsafe { frames.get(index) };
             // SAFETY: the frame is on the stack.
             let entry = unsafe { frame.method_entry() };
@@ -139,7 +144,7 @@ impl Capture {
                 Some((function, position)) => {
                     let (stack, new) = stacks.extend(leaf, function.key(), position);
                     if new {
-                        announce(stacks, stack, keepers, holder);
+                        announce(stacks, stack, keepers, pins, holder);
                     }
                     stack
                 }
@@ -157,15 +162,15 @@ impl Capture {
 
     /// Forgets what was seen of a context whose stacks stand on something else now.
     #[cold]
-    fn begin_anew(&mut self, context: *const u8, base: usize, origin: Origin, holder: VALUE) {
-        let mut root = self.root(origin, holder);
-        if base > 0 {
-            root = self.truncated(root);
+    fn begin_anew(&mut self, context: *const u8, first: usize, origin: Origin, holder: VALUE) {
+        let mut base = self.base(origin, holder);
+        if first > 0 {
+            base = self.truncated(base);
         }
         let Self { stacks, contexts, .. } = self;
         let seen = contexts.of(context, |stack| stacks.release(stack));
         seen.forget(|stack| stacks.release(stack));
-        (seen.base, seen.thread, seen.labels, seen.root) = (base, origin.thread, origin.labels.cloned(), root);
+        (seen.first, seen.thread, seen.labels, seen.base) = (first, origin.thread, origin.labels.cloned(), base);
     }
 
     /// Asks the VM for the frames of the running thread.
@@ -173,27 +178,24 @@ impl Capture {
     /// # Safety
     /// In a hook; `holder` alive.
     unsafe fn profile_frames(&mut self, origin: Origin, holder: VALUE) -> StackId {
-        let root = self.root(origin, holder);
+        let base = self.base(origin, holder);
         let Self { max_frames, buffer: (frames, lines), .. } = self;
         // One more than allowed, to see whether there are more.
         let room = *max_frames + 1;
         frames.resize(room, 0);
         lines.resize(room, 0);
-        // SAFETY: both buffers have as much room as the function is told.
-        let count = unsafe { rb_sys::rb_profile_frames(0, room as i32, frames.as_mut_ptr(), lines.as_mut_ptr()) };
-        let count = usize::try_from(count).unwrap_or(0);
-        let mut leaf = if count > *max_frames { self.truncated(root) } else { root };
-        let Self { stacks, max_frames, keepers, buffer: (frames, lines), .. } = self;
+        // SAFETY: a hook runs on a Ruby thread.
+        let count = unsafe { profile_frames::read(frames, lines) };
+        let mut leaf = if count > *max_frames { self.truncated(base) } else { base };
+        let Self { stacks, max_frames, keepers, pins, buffer: (frames, lines), .. } = self;
         for (&frame, &line) in frames.iter().zip(lines.iter()).take(count.min(*max_frames)).rev() {
-            // Ruby 3.1 includes the dummy frame at the bottom of the stack, which has no line.
-            // SAFETY: every frame is an instruction sequence or method entry.
-            let kind = unsafe { imemo_type(frame) };
-            if kind.is_none() || (leaf == root && line == 0 && kind == Some(IMEMO_ISEQ)) {
+            // SAFETY: just read; inside the hook no frame ends.
+            if !unsafe { profile_frames::is_shown(frame, line, leaf == base) } {
                 continue;
             }
             let (stack, new) = stacks.extend(leaf, Function::Profiled(frame).key(), line.max(0) as Line);
             if new {
-                announce(stacks, stack, keepers, holder);
+                announce(stacks, stack, keepers, pins, holder);
             }
             stacks.release(leaf);
             leaf = stack;
@@ -251,12 +253,15 @@ fn first_frame(count: usize, max_frames: usize) -> usize {
 
 /// Tells the GC of the references of the innermost function of `stack`.
 #[cold]
-pub fn announce(stacks: &StackTree, stack: StackId, keepers: &[VALUE], holder: VALUE) {
+pub fn announce(stacks: &StackTree, stack: StackId, keepers: &[VALUE], pins: &mut Pins, holder: VALUE) {
     let Some(node) = stacks.node(stack) else { return };
     let key = stacks.function_key(node.function);
-    let holder = keepers.get(node.function.0 as usize / KEPT_FUNCTIONS).copied().unwrap_or(holder);
+    let keeper = keepers.get(node.function.0 as usize / KEPT_FUNCTIONS).copied();
+    pins.add(keeper.is_some());
+    let holder = keeper.unwrap_or(holder);
     for value in [key.code, key.owner] {
-        // SAFETY: the caller runs in a hook; the value was just read from the stack, or is not a heap reference.
+        // SAFETY: in a hook. The holder is a root, and it marks the keepers. The value is in use in a frame of the
+        // running thread, or is that Thread, and so alive; or it is no reference to the heap.
         unsafe { gc::write_barrier(holder, value as VALUE) };
     }
 }

@@ -35,41 +35,43 @@ pub struct Origin<'a> {
 pub struct SeenStack {
     context: usize,
     /// The number of the control frame that `frames` begins with.
-    pub base: usize,
+    pub first: usize,
     /// The context's labels and thread, as in [`Origin`].
     pub labels: Option<Arc<LabelSet>>,
     pub thread: VALUE,
     /// What the frames stand on. Holds a reference, too.
-    pub root: StackId,
+    pub base: StackId,
     pub frames: Vec<Seen>,
 }
 
 impl SeenStack {
     fn new(context: usize) -> Self {
-        Self { context, base: 0, labels: None, thread: 0, root: StackId::EMPTY, frames: Vec::new() }
+        Self { context, first: 0, labels: None, thread: 0, base: StackId::EMPTY, frames: Vec::new() }
     }
 
     /// Whether what was seen begins like this.
     #[inline]
-    pub fn begins_with(&self, base: usize, origin: Origin) -> bool {
+    pub fn begins_with(&self, first: usize, origin: Origin) -> bool {
         let same_labels = match (&self.labels, origin.labels) {
             (None, None) => true,
             (Some(seen), Some(labels)) => Arc::ptr_eq(seen, labels),
             _ => false,
         };
-        self.base == base && self.thread == origin.thread && same_labels
+        self.first == first && self.thread == origin.thread && same_labels
     }
 
     /// Forgets the frames; the references are passed to `release`.
     pub fn forget(&mut self, mut release: impl FnMut(StackId)) {
         self.frames.drain(..).rev().for_each(|seen| release(seen.stack));
-        release(std::mem::replace(&mut self.root, StackId::EMPTY));
-        (self.base, self.labels, self.thread) = (0, None, 0);
+        release(std::mem::replace(&mut self.base, StackId::EMPTY));
+        (self.first, self.labels, self.thread) = (0, None, 0);
     }
 }
 
 /// How many contexts are remembered. A program that switches among more fibers than this pays for whole walks.
 const CAPACITY: usize = 32;
+/// How many frames of other contexts are remembered beside those of the one that runs.
+const MOST_FRAMES: usize = 1 << 15;
 
 /// The contexts that allocated samples lately.
 #[derive(Debug, Default)]
@@ -94,7 +96,15 @@ impl Contexts {
     }
 
     #[cold]
-    fn find(&mut self, context: usize, release: impl FnMut(StackId)) -> usize {
+    fn find(&mut self, context: usize, mut release: impl FnMut(StackId)) -> usize {
+        let mut frames: usize = self.stacks.iter().map(|stack| stack.frames.capacity()).sum();
+        while frames > MOST_FRAMES {
+            self.victim = (self.victim + 1) % self.stacks.len();
+            let stack = &mut self.stacks[self.victim];
+            frames -= stack.frames.capacity();
+            stack.forget(&mut release);
+            stack.frames = Vec::new();
+        }
         if let Some(found) = self.stacks.iter().position(|stack| stack.context == context) {
             return found;
         }

@@ -5,6 +5,7 @@ use crate::faults::{self, InHook};
 use crate::vm::errno::SavedErrno;
 use crate::vm::hooks::{self, END_MARK, END_SWEEP, FREEOBJ, NEWOBJ, TraceArg};
 use crate::vm::{ractor, threads};
+use magnus::Error;
 use rb_sys::VALUE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -22,17 +23,22 @@ impl Collector {
     /// Puts the hook on that a phase has, if it has one.
     ///
     /// # Safety
-    /// On the main Ractor; the collector must be anchored.
-    pub(super) unsafe fn hook(&self, phase: Phase) {
-        self.aside.store(false, Ordering::Relaxed);
+    /// On the main Ractor, not in a hook; the collector must be anchored.
+    pub(super) unsafe fn hook(&self, phase: Phase) -> Result<(), Error> {
         let allocations = match phase {
-            Phase::Idle | Phase::Detached => return,
+            Phase::Idle | Phase::Detached => {
+                self.aside.store(false, Ordering::Relaxed);
+                return Ok(());
+            }
             Phase::Running => NEWOBJ,
             Phase::Stopped => 0,
         };
         let deaths = if self.uses_mark_bits() { 0 } else { FREEOBJ };
-        // SAFETY: the caller's promise; an anchored collector stays alive and in place.
-        unsafe { hooks::add(on_event, allocations | deaths | END_MARK | END_SWEEP, self.hook_data(phase)) };
+        // SAFETY: on the main Ractor and not in a hook, as asked for above. What `data` leads to outlives the hook: an
+        // anchored collector stays alive and in place, and its anchor is released after its hook was removed.
+        unsafe { hooks::add(on_event, allocations | deaths | END_MARK | END_SWEEP, self.hook_data(phase)) }?;
+        self.aside.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Takes the hook for a phase off, if it is on.
@@ -40,7 +46,8 @@ impl Collector {
     /// # Safety
     /// On the main Ractor; in a hook, from Ruby 4.0 on, only if there are no others.
     pub(super) unsafe fn unhook(&self, phase: Phase) {
-        // SAFETY: the caller's promise.
+        // SAFETY: on the main Ractor; if this is a hook no other Ractor waits for it: there is none, or the VM is older
+        // than 4.0.
         unsafe { hooks::remove(on_event, self.hook_data(phase)) };
     }
 
@@ -54,7 +61,8 @@ impl Collector {
     /// The collector must be alive.
     #[inline]
     unsafe fn from_hook_data<'a>(data: VALUE) -> &'a Self {
-        // SAFETY: undoes hook_data.
+        // SAFETY: without the tag it is the address from which `hook_data` made it, where the collector still is: as
+        // long as its hooks are on it is anchored.
         unsafe { &*((data & !TAG) as *const Self) }
     }
 }
@@ -71,29 +79,31 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
     let (collector, arg) = unsafe { (Collector::from_hook_data(data), &*arg) };
     match arg.event {
         NEWOBJ => {
-            let countdown = collector.countdown.load(Ordering::Relaxed);
-            if countdown > 1 && countdown % STACK_CHECKS != 0 {
-                collector.countdown.store(countdown - 1, Ordering::Relaxed);
+            let left = collector.countdown.left();
+            // Also if it is time for a sample.
+            if left % STACK_CHECKS == 0 {
+                // SAFETY: the event is NEWOBJ, and `arg` the hook's argument.
+                unsafe { look_closer(collector, arg, left) };
             } else {
-                // SAFETY: in the hook.
-                unsafe { look_closer(collector, arg, countdown) };
+                collector.countdown.pass(left);
             }
         }
         FREEOBJ => {
-            // SAFETY: in a hook, which no body reaches: none takes memory from the VM.
-            if unsafe { collector.state.look(|state| state.live.may_have(arg.object)) } {
+            // SAFETY: in a hook, and not inside another body of `state`: those take no memory from the VM, so that no
+            // object is freed in one.
+            if unsafe { collector.state.look(|state| state.reservoir.live().may_have(arg.object)) } {
                 // SAFETY: the VM calls this for an object that is intact.
-                unsafe { bury(collector, arg.object) };
+                unsafe { freed(collector, arg.object) };
             }
         }
-        // SAFETY: in the hook.
+        // SAFETY: the event is GC_END_MARK.
         END_MARK => unsafe { end_mark(collector) },
         // Not after a sweep in which a Ractor object died (Bug #19112).
         _ => {
             let _trap = InHook::enter("GC_END_SWEEP");
             // Up to Ruby 3.4 another Ractor may have swept parts of it, which FREEOBJ did not tell of here.
             if cfg!(ruby_gte_4_0) || !ractor::others() || collector.uses_mark_bits() {
-                collector.collections.saw_sweep();
+                collector.missed_collections.saw_sweep();
             }
         }
     }
@@ -105,9 +115,9 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
 /// # Safety
 /// In a NEWOBJ hook with this argument.
 #[inline(never)]
-unsafe fn look_closer(collector: &Collector, arg: &TraceArg, countdown: u64) {
+unsafe fn look_closer(collector: &Collector, arg: &TraceArg, left: u64) {
     // Where the hook stays on, as beside other Ractors, no sample may be taken unlooked.
-    let look = countdown > 1 || cfg!(ruby_gte_4_0) || {
+    let look = left > 0 || cfg!(ruby_gte_4_0) || {
         let samples = collector.samples.load(Ordering::Relaxed);
         collector.samples.store(samples.wrapping_add(1), Ordering::Relaxed);
         samples % STACK_CHECKS == 0
@@ -115,13 +125,13 @@ unsafe fn look_closer(collector: &Collector, arg: &TraceArg, countdown: u64) {
     if look && threads::stack_runs_out() {
         // From Ruby 4.0 on, taking the hook off waits for other Ractors, one of which may be waiting for this one.
         if ractor::is_main() && !(cfg!(ruby_gte_4_0) && ractor::others()) {
-            // SAFETY: in a hook on the main Ractor.
+            // SAFETY: in this collector's NEWOBJ hook; the condition makes sure of the main Ractor and of no others.
             unsafe { collector.step_aside() };
         }
-    } else if countdown > 1 {
-        collector.countdown.store(countdown - 1, Ordering::Relaxed);
+    } else if left > 0 {
+        collector.countdown.pass(left);
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: this is the NEWOBJ hook that the VM has passed `arg` to.
         unsafe { take_sample(collector, arg) };
     }
 }
@@ -130,14 +140,18 @@ unsafe fn look_closer(collector: &Collector, arg: &TraceArg, countdown: u64) {
 /// In a NEWOBJ hook with this argument.
 #[inline]
 unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
+    if collector.countdown.is_stopped() {
+        // A hook of another Ractor has undone it.
+        return collector.countdown.stop();
+    }
     let _errno = SavedErrno::new();
     let _trap = InHook::enter("NEWOBJ");
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         collector.state.try_with(|state| {
             faults::point("NEWOBJ");
-            collector.countdown.store(state.sampler.next_gap(), Ordering::Relaxed);
-            // SAFETY: in the hook; the holder is registered as a root while there are hooks.
-            unsafe { state.allocated(arg, collector.holder.get()) };
+            let candidate = state.reservoir.select();
+            // SAFETY: in the NEWOBJ hook; the holder is registered as a root while there are hooks.
+            unsafe { state.allocated(candidate, arg, collector.holder.get()) };
         })
     }));
     match outcome {
@@ -158,7 +172,7 @@ unsafe fn end_mark(collector: &Collector) {
         return;
     }
     let _trap = InHook::enter("GC_END_MARK");
-    let missed = collector.collections.saw_one();
+    let missed = collector.missed_collections.saw_mark_phase();
     if collector.failure().is_some() {
         return;
     }
@@ -167,8 +181,8 @@ unsafe fn end_mark(collector: &Collector) {
             faults::point("GC_END_MARK");
             // Of those that died unnoticed even the pages may be gone: they must not be asked about.
             state.distrust_after(missed);
-            // SAFETY: in the hook, and no collection was missed since what is in the live set came.
-            unsafe { state.collected(collector.collections.is_major()) };
+            // SAFETY: in the GC_END_MARK hook, and no collection was missed since what is in the live set came.
+            unsafe { state.collected(collector.missed_collections.is_major()) };
         });
     });
     if catch_unwind(work).is_err() {
@@ -179,7 +193,7 @@ unsafe fn end_mark(collector: &Collector) {
 /// # Safety
 /// In a FREEOBJ hook for `object`.
 #[inline(never)]
-unsafe fn bury(collector: &Collector, object: VALUE) {
+unsafe fn freed(collector: &Collector, object: VALUE) {
     if collector.failure().is_some() {
         return;
     }
@@ -187,7 +201,7 @@ unsafe fn bury(collector: &Collector, object: VALUE) {
     let work = AssertUnwindSafe(|| {
         collector.state.with(|state| {
             faults::point("FREEOBJ");
-            // SAFETY: the caller's promise.
+            // SAFETY: in a FREEOBJ hook for `object`, which the VM frees when the hook has returned.
             unsafe { state.freed(object) };
         });
     });

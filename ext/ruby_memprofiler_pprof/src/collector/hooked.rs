@@ -2,6 +2,8 @@
 
 use super::{Collector, Phase};
 use crate::faults;
+use crate::vm::protect;
+use magnus::Error;
 use rb_sys::VALUE;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,13 +35,14 @@ pub fn each(mut body: impl FnMut(&Collector)) {
 
 impl Collector {
     /// Keeps the collector alive and in place while the VM has pointers to it.
-    pub(super) fn anchor(&self, holder: VALUE) {
+    pub(super) fn anchor(&self, holder: VALUE) -> Result<(), Error> {
         debug_assert_eq!(self.phase.get(), Phase::Idle);
         self.holder.set(holder);
         // SAFETY: the cell lies in a box of its own until the GC frees the collector, which it does not as long as
         // the cell is registered.
-        unsafe { rb_sys::rb_gc_register_address(self.holder.as_ptr()) };
+        protect(|| unsafe { rb_sys::rb_gc_register_address(self.holder.as_ptr()) })?;
         list().push((holder, std::ptr::from_ref(self) as usize));
+        Ok(())
     }
 
     /// Undoes [`anchor`](Self::anchor).

@@ -3,10 +3,10 @@
 use super::options::Liveness;
 use super::{Collector, Only, Phase, State, random_seed, state, totals};
 use crate::faults;
-use crate::vm::marks::Marks;
+use crate::vm::mark_bits::MarkBits;
+use crate::vm::threads;
 use magnus::rb_sys::AsRawValue;
-use magnus::{Ruby, Value};
-use memprofiler_core::live_set::LiveSet;
+use magnus::{Error, Ruby, Value};
 use std::sync::atomic::Ordering;
 
 impl Collector {
@@ -15,94 +15,99 @@ impl Collector {
     ///
     /// # Safety
     /// On the main Ractor, which is known, with others watched.
-    pub unsafe fn start(&self, ruby: &Ruby, holder: Value, only: Only) {
+    pub unsafe fn start(&self, ruby: &Ruby, holder: Value, only: Only) -> Result<(), Error> {
         if self.phase.get() == Phase::Running {
-            return;
+            return Ok(());
         }
         self.state.with(|state| state.only = only);
-        self.disarmed.set(None);
-        self.started.set(true);
         if self.phase.get() == Phase::Idle {
             let asked = self.options().liveness;
-            let marks = if asked == Liveness::FreeObject { None } else { Marks::find(ruby) };
+            let marks = if asked == Liveness::FreeObject { None } else { MarkBits::find(ruby) };
             self.state.with(|state| {
                 // The self-test has run by now.
                 state.configure(state.options.clone());
-                state.marks = marks;
-                state.live = if marks.is_some() { LiveSet::by_position() } else { LiveSet::by_address() };
+                state.mark_bits = marks;
+                state.reservoir.clear(marks.is_none());
             });
-            self.anchor(holder.as_raw());
             // SAFETY: the GVL is held, as `ruby` shows.
-            unsafe { self.make_keepers(holder.as_raw()) };
-            self.begin_intervals();
+            unsafe { self.make_keepers(holder.as_raw()) }?;
             // Allocates, which is not to be sampled.
-            self.collections.info(ruby);
+            self.missed_collections.info(ruby)?;
             self.baseline.set(Some(totals::Baseline::take(ruby)));
+            self.anchor(holder.as_raw())?;
+            self.begin_intervals();
         } else {
-            self.check_collections(ruby);
+            self.check_collections(ruby)?;
         }
-        self.countdown.store(self.state.with(|state| state.sampler.next_gap()), Ordering::Relaxed);
         // A hook takes memory, for which the GC may run first: it must not find the one before gone.
-        // SAFETY: the caller's promise; `anchor` keeps the collector alive and in place.
-        unsafe { self.hook(Phase::Running) };
+        // SAFETY: on the main Ractor, as asked for above, and not in a hook; `anchor` was called, here or at an earlier
+        // start.
+        if let Err(error) = unsafe { self.hook(Phase::Running) } {
+            if self.phase.get() == Phase::Idle {
+                self.release_anchor();
+            }
+            return Err(error);
+        }
         match self.phase.replace(Phase::Running) {
-            Phase::Idle => self.collections.begin(ruby),
-            // SAFETY: as above.
+            Phase::Idle => self.missed_collections.begin(ruby)?,
+            // SAFETY: on the main Ractor, as asked for above, and not in a hook.
             phase => unsafe { self.unhook(phase) },
         }
+        self.disarmed.set(None);
+        self.started.set(true);
+        Ok(())
     }
 
     /// If deaths may have gone unnoticed, forgets which objects are alive, and sees to it that the hooks are on again.
-    pub(super) fn check_collections(&self, ruby: &Ruby) {
-        let missed = self.collections.missed(ruby);
+    pub(super) fn check_collections(&self, ruby: &Ruby) -> Result<(), Error> {
+        let missed = self.missed_collections.count(ruby)?;
         if missed == 0 || self.phase.get() == Phase::Idle {
-            // SAFETY: the VM may run Ruby code here, on the main Ractor as in `stop`.
-            unsafe { self.come_back() };
-            return;
+            // SAFETY: in a method of the collector, where the VM may run Ruby code: a safe point. That is on the main
+            // Ractor, where this collector was started: others cannot get hold of it.
+            return unsafe { self.come_back() };
         }
         self.state.with(|state| state.distrust_after(missed));
         // Adding a hook makes the VM look at which events are wanted, which undoes Bug #19112.
         let phase = self.phase.get();
-        self.collections.pause();
-        // SAFETY: as in `stop`; a collector that is not idle is anchored.
+        self.missed_collections.pause();
+        // SAFETY: on the main Ractor, where this collector was started: others cannot get hold of it. Not in a hook. A
+        // collector that is not idle is anchored.
         unsafe {
             self.unhook(phase);
-            self.hook(phase);
+            self.hook(phase)?;
         }
-        self.collections.begin(ruby);
+        self.missed_collections.begin(ruby)
     }
 
     /// Ends sampling. Deaths are followed on, so that the next flush tells the truth.
-    pub fn stop(&self) {
-        if self.phase.get() == Phase::Running {
-            self.end_in(Phase::Stopped);
-        }
+    pub fn stop(&self) -> Result<(), Error> {
+        if self.phase.get() == Phase::Running { self.end_in(Phase::Stopped) } else { Ok(()) }
     }
 
-    fn end_in(&self, end: Phase) {
+    fn end_in(&self, end: Phase) -> Result<(), Error> {
         // In this order as in `start`.
-        // SAFETY: a collector that is not idle is anchored, was started on the main Ractor, and is not shareable with
-        // others.
+        // SAFETY: on the main Ractor, where this collector was started: others cannot get hold of it. Not in a hook. A
+        // collector that is not idle is anchored.
         unsafe {
-            self.hook(end);
+            self.hook(end)?;
             self.unhook(self.phase.replace(end));
         }
         self.state.with(|state| state.capture.forget_contexts());
+        Ok(())
     }
 
     /// Stops by the profiler's own decision.
-    pub fn disarm(&self, reason: &'static str) {
+    pub fn disarm(&self, reason: &'static str) -> Result<(), Error> {
         if self.phase.get() == Phase::Running {
-            self.stop();
+            self.stop()?;
             self.disarmed.set(Some(reason));
         }
+        Ok(())
     }
 
     /// Takes all hooks off, and keeps what is known. The first garbage collection from now on is missed.
-    pub fn detach(&self) {
-        if matches!(self.phase.get(), Phase::Running | Phase::Stopped) {
-            self.end_in(Phase::Detached);
-        }
+    pub fn detach(&self) -> Result<(), Error> {
+        if matches!(self.phase.get(), Phase::Running | Phase::Stopped) { self.end_in(Phase::Detached) } else { Ok(()) }
     }
 
     /// Whether it has stopped, and the next flush is to be its last.
@@ -112,8 +117,9 @@ impl Collector {
 
     /// Takes the last hook off and forgets all samples.
     pub(super) fn disconnect(&self) {
-        self.collections.pause();
-        // SAFETY: as in `stop`.
+        self.missed_collections.pause();
+        // SAFETY: at the end of a flush, so not in a hook, and on the main Ractor, where this collector was started:
+        // others cannot get hold of it.
         unsafe { self.unhook(self.phase.replace(Phase::Idle)) };
         self.state.with(State::clear);
         self.release_anchor();
@@ -124,15 +130,14 @@ impl Collector {
     pub fn after_fork(&self) {
         self.begin_intervals();
         self.contended.store(0, Ordering::Relaxed);
-        let gap = self.state.with(|state| {
+        self.state.with(|state| {
             let seed = state.options.seed.map_or_else(random_seed, |seed| seed ^ u64::from(std::process::id()));
-            state.sampler.reseed(seed);
+            state.reservoir.reseed(seed);
+            state.reservoir.reset_counts();
             state.counters = state::Counters::default();
             state.forget_allocations();
-            state.end_flush();
-            state.sampler.next_gap()
+            state.forget_flush_of_others(threads::current());
         });
-        self.countdown.store(gap, Ordering::Relaxed);
     }
 
     /// Where the collector panicked, if it did. What is stored may make no sense then, and nothing of it is used.
@@ -143,7 +148,7 @@ impl Collector {
     /// After a panic, which may be in a hook: makes sure that nothing is sampled from now on.
     pub fn panicked(&self, place: &'static str) {
         faults::panicked(place);
-        self.countdown.store(u64::MAX, Ordering::Relaxed);
+        self.countdown.stop();
         // The first place is what counts.
         let _ = self.panicked.set(place);
     }
@@ -151,8 +156,9 @@ impl Collector {
     /// After a panic, not in a hook: takes the hooks off, and relies on nothing that is stored.
     pub fn abandon(&self) {
         if self.phase.get() != Phase::Idle {
-            self.collections.pause();
-            // SAFETY: as in `stop`.
+            self.missed_collections.pause();
+            // SAFETY: not in a hook, and on the main Ractor, where this collector was started: others cannot get hold
+            // of it.
             unsafe { self.unhook(self.phase.replace(Phase::Idle)) };
             self.release_anchor();
         }

@@ -3,13 +3,14 @@
 use super::state::State;
 use super::{Collector, capture};
 use crate::vm::{gc, keeper};
+use magnus::Error;
 use rb_sys::VALUE;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 impl Collector {
-    /// Marks what the state refers to, apart from what its keepers mark.
+    /// MarkBits what the state refers to, apart from what its keepers mark.
     ///
     /// # Safety
     /// Only as the mark function of the Ruby object.
@@ -33,7 +34,7 @@ impl Collector {
     ///
     /// # Safety
     /// GVL held.
-    pub(super) unsafe fn make_keepers(&self, holder: VALUE) {
+    pub(super) unsafe fn make_keepers(&self, holder: VALUE) -> Result<(), Error> {
         /// How many to have in reserve.
         const SPARE: usize = 4;
         let wanted = |state: &mut State| {
@@ -42,18 +43,20 @@ impl Collector {
         };
         while let Some(number) = self.state.with(wanted) {
             // SAFETY: the collector is in a box of its own that is freed with the holder.
-            let keeper = unsafe { keeper::new(std::ptr::from_ref(self).cast(), holder, number, Self::mark_part) };
+            let keeper = unsafe { keeper::new(std::ptr::from_ref(self).cast(), holder, number, Self::mark_part) }?;
             self.state.with(|state| state.capture.keepers.push(keeper));
             // What the collector marked itself until now, the keeper has to tell the GC of as its own.
             self.state.with(|state| {
-                // SAFETY: all alive; the keeper was just made and is referred to from this stack.
+                // SAFETY: the GVL is held; the holder is in use, and the keeper, just made, is on this stack.
                 unsafe { gc::write_barrier(holder, keeper) };
                 for value in state.function_references(Self::part(number)) {
-                    // SAFETY: as above.
+                    // SAFETY: the GVL is held. The keeper is alive, and so is what functions refer to: until now the
+                    // collector has marked it itself.
                     unsafe { gc::write_barrier(keeper, value) };
                 }
             });
         }
+        Ok(())
     }
 
     /// The ids of the functions that keeper number `number` keeps alive.
@@ -61,7 +64,7 @@ impl Collector {
         number * capture::KEPT_FUNCTIONS..(number + 1) * capture::KEPT_FUNCTIONS
     }
 
-    /// Marks what keeper number `number` keeps alive.
+    /// MarkBits what keeper number `number` keeps alive.
     ///
     /// # Safety
     /// Only as the mark function of a keeper of the collector `owner`.
@@ -74,7 +77,7 @@ impl Collector {
         let start = Instant::now();
         collector.state.with(|state| {
             for value in state.function_references(Self::part(number)) {
-                // SAFETY: in a mark function.
+                // SAFETY: in a keeper's mark function; what functions refer to is kept alive by being marked here.
                 unsafe { gc::mark(value) };
             }
             state.spent_marking(start.elapsed());
@@ -90,10 +93,11 @@ impl Collector {
             return;
         }
         self.state.with(|state| {
-            state.distrust_after(self.collections.missed_while_sweeping());
-            // SAFETY: in a compact function; samples in the live set were alive when compaction began.
-            state.live.relocate(|address| unsafe { gc::location(address as VALUE) } as u64);
-            // SAFETY: as above.
+            state.distrust_after(self.missed_collections.take_while_sweeping());
+            // SAFETY: in a compact function. What is in the live set was alive when compaction began: a mark phase that
+            // was missed would just have emptied it.
+            state.reservoir.relocate(|address| unsafe { gc::location(address as VALUE) } as u64);
+            // SAFETY: in a compact function.
             unsafe { state.relocate_references() };
         });
     }

@@ -2,7 +2,7 @@
 
 mod capture;
 mod cell;
-mod collections;
+
 mod contexts;
 mod deferred;
 mod events;
@@ -11,29 +11,35 @@ mod hooked;
 mod keys;
 mod lifecycle;
 mod marking;
+mod missed_collections;
 pub mod mute;
+mod named_stacks;
+mod naming_job;
 mod only;
 pub mod options;
-mod roots;
+mod resolve;
+pub mod sample_types;
+mod stack_bases;
 mod stack_end;
 mod state;
 mod stats;
 mod totals;
-pub mod walker;
+pub mod walker_check;
 
-pub use flush::{FlushOptions, Flushed};
+pub use flush::{FlushFailure, FlushOptions, Flushed};
 pub use hooked::hooked;
 pub use only::Only;
 pub use state::State;
 
 use cell::HookCell;
-use collections::Collections;
 use memprofiler_core::readers::Readers;
+use memprofiler_core::reservoir::Countdown;
+use missed_collections::MissedCollections;
 use options::Options;
 use rb_sys::VALUE;
 use std::cell::Cell;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// Which hooks are on.
@@ -52,14 +58,14 @@ pub enum Phase {
 /// One profiler, shared by the Ruby object that owns it and the hooks.
 #[derive(Debug)]
 pub struct Collector {
-    /// Allocations up to and including the next sample.
-    countdown: AtomicU64,
+    /// How far it is to the next sample; the state's reservoir begins it anew.
+    countdown: Arc<Countdown>,
     state: HookCell<State>,
     /// The Ruby object, for the GC's write barriers; valid while there are hooks, when it is pinned.
     holder: Cell<VALUE>,
     phase: Cell<Phase>,
     started: Cell<bool>,
-    collections: Collections,
+    missed_collections: MissedCollections,
     /// When the interval of each reader's next flush began.
     interval_starts: [Cell<Instant>; Readers::MOST],
     /// What the process had in all at the start.
@@ -80,8 +86,8 @@ pub struct Collector {
 
 // SAFETY: every access is ordered by the GVL, or by `state` where other Ractors may take part.
 unsafe impl Send for Collector {}
-// SAFETY: as above. Only the main Ractor can get hold of a collector that runs. What other Ractors' hooks share with its
-// API, from Ruby 4.0 on, is atomic, or written while no hook can be under way.
+// SAFETY: shared access is ordered in the same way. Only the main Ractor can get hold of a collector that runs. What
+// other Ractors' hooks share with its API, from Ruby 4.0 on, is atomic, or written while no hook can be under way.
 unsafe impl Sync for Collector {}
 
 impl Default for Collector {
@@ -94,13 +100,14 @@ impl Collector {
     /// A collector that does nothing yet.
     pub fn new(options: Options) -> Self {
         let seed = options.seed.unwrap_or_else(random_seed);
+        let state = State::new(options, seed);
         Self {
-            countdown: AtomicU64::new(u64::MAX),
-            state: HookCell::new(State::new(options, seed)),
+            countdown: Arc::clone(state.reservoir.countdown()),
+            state: HookCell::new(state),
             holder: Cell::new(rb_sys::Qnil as VALUE),
             phase: Cell::new(Phase::Idle),
             started: Cell::new(false),
-            collections: Collections::default(),
+            missed_collections: MissedCollections::default(),
             interval_starts: std::array::from_fn(|_| Cell::new(Instant::now())),
             baseline: Cell::new(None),
             contended: AtomicU64::new(0),
@@ -129,22 +136,18 @@ impl Collector {
 
     /// Replaces the options. A changed rate holds from the next allocation on.
     pub fn configure(&self, options: Options) {
-        let gap = self.state.with(|state| {
+        self.state.with(|state| {
             let rate = options.sample_rate;
             let changed = rate != state.options.sample_rate;
             let seed = options.seed.filter(|_| options.seed != state.options.seed);
             state.configure(options);
             if let Some(seed) = seed {
-                state.sampler.reseed(seed);
+                state.reservoir.reseed(seed);
             }
-            changed.then(|| {
+            if changed {
                 state.set_rate(rate);
-                state.sampler.next_gap()
-            })
+            }
         });
-        if let Some(gap) = gap {
-            self.countdown.store(gap, Ordering::Relaxed);
-        }
     }
 
     /// Whose allocations are sampled.
@@ -170,7 +173,7 @@ impl Collector {
     }
 
     fn uses_mark_bits(&self) -> bool {
-        self.state.with(|state| state.marks.is_some())
+        self.state.with(|state| state.mark_bits.is_some())
     }
 
     fn begin_intervals(&self) {

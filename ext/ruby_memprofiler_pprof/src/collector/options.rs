@@ -1,7 +1,7 @@
 //! The options of a collector, already checked.
 
-use memprofiler_core::encode::SampleTypeNames;
-use memprofiler_core::live_set::LiveSet;
+use super::sample_types::SampleTypeNames;
+use memprofiler_core::reservoir::Reservoir;
 
 /// How stacks are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub struct Options {
 
 impl Options {
     /// The most that `max_heap_samples` can be.
-    pub const MAX_HEAP_SAMPLES: usize = LiveSet::MAX_SAMPLES;
+    pub const MAX_HEAP_SAMPLES: usize = Reservoir::MAX_SAMPLES;
     /// The most that `max_frames` can be.
     pub const MAX_FRAMES: usize = 100_000;
 }

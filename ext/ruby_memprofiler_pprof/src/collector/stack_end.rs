@@ -9,6 +9,7 @@
 use super::hooked;
 use super::{Collector, Phase};
 use crate::vm::{ractor, safepoint};
+use magnus::Error;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
@@ -22,9 +23,10 @@ impl Collector {
         self.stack_ends.fetch_add(1, Ordering::Relaxed);
         self.aside.store(true, Ordering::Relaxed);
         if !self.uses_mark_bits() {
-            self.collections.miss_sweep();
+            self.missed_collections.miss_sweep();
         }
-        // SAFETY: the caller's promise. The VM frees a hook that is removed while it runs when it has run.
+        // SAFETY: on the main Ractor, and from Ruby 4.0 on there is no other. The VM frees a hook that is removed while
+        // it runs when it has run.
         unsafe { self.unhook(Phase::Running) };
         safepoint::request(come_back);
     }
@@ -33,18 +35,22 @@ impl Collector {
     ///
     /// # Safety
     /// At a safe point of the main Ractor.
-    pub(super) unsafe fn come_back(&self) {
+    pub(super) unsafe fn come_back(&self) -> Result<(), Error> {
         if self.aside.load(Ordering::Relaxed) && self.phase() == Phase::Running {
-            // SAFETY: the caller's promise; a running collector is anchored.
-            unsafe { self.hook(Phase::Running) };
+            // SAFETY: at a safe point of the main Ractor, which no hook is; a running collector is anchored.
+            unsafe { self.hook(Phase::Running) }?;
         }
+        Ok(())
     }
 }
 
 unsafe extern "C" fn come_back(_: *mut c_void) {
     // Elsewhere the hook would go onto another list up to Ruby 3.4. The next flush puts it on.
     if ractor::is_main() {
-        // SAFETY: a safe point of the main Ractor.
-        hooked::each(|collector| unsafe { collector.come_back() });
+        hooked::each(|collector| {
+            // Without memory the next flush puts it on; nothing can be raised here.
+            // SAFETY: a safe point of the main Ractor.
+            let _ = unsafe { collector.come_back() };
+        });
     }
 }

@@ -16,10 +16,14 @@ pub struct Statistics {
     pub live_samples: usize,
     pub unreported_entries: usize,
     pub counters: Counters,
+    pub thinned: u64,
+    pub halvings: u64,
     pub contended: u64,
     pub stack_ends: u64,
     pub stack_nodes: usize,
     pub functions: usize,
+    pub pinned_functions: usize,
+    pub pinned_classes: usize,
     pub label_sets: usize,
     pub label_overflows: u64,
     pub live_set_bytes: usize,
@@ -39,18 +43,22 @@ impl Collector {
         let disarmed = self.disarmed.get();
         self.state.with(|state| Statistics {
             bt_method: state.method,
-            liveness: if state.marks.is_some() { Liveness::MarkBits } else { Liveness::FreeObject },
-            effective_sample_rate: state.sampler.rate(),
-            live_samples: state.live.len(),
+            liveness: if state.mark_bits.is_some() { Liveness::MarkBits } else { Liveness::FreeObject },
+            effective_sample_rate: state.reservoir.rate(),
+            live_samples: state.reservoir.live().len(),
             unreported_entries: state.tally.len(),
             counters: state.counters,
+            thinned: state.reservoir.thinned(),
+            halvings: state.reservoir.halvings(),
             contended,
             stack_ends,
             stack_nodes: state.capture.stacks.len(),
             functions: state.capture.stacks.function_count(),
+            pinned_functions: state.unnamed_functions(),
+            pinned_classes: state.class_references().count(),
             label_sets: state.capture.labels.len(),
             label_overflows: state.capture.label_overflows,
-            live_set_bytes: state.live.bytes(),
+            live_set_bytes: state.reservoir.live().bytes(),
             stack_bytes: state.capture.bytes(),
             name_bytes: state.name_bytes(),
             tally_bytes: state.tally.bytes(),
@@ -74,14 +82,18 @@ pub fn ruby_description(ruby: &Ruby) -> Result<String, Error> {
 pub fn remarks(state: &State) -> Vec<String> {
     let mut remarks = vec![
         format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
-        format!("sample_rate={}", state.sampler.rate()),
-        format!("greatest_weight={}", state.rates.greatest_weight()),
+        format!("sample_rate={}", state.reservoir.rate()),
+        format!("greatest_weight={}", state.reservoir.greatest_weight()),
         format!("max_heap_samples={}", state.options.max_heap_samples),
         format!("bt_method={}", state.method.name()),
-        format!("liveness={}", if state.marks.is_some() { Liveness::MarkBits } else { Liveness::FreeObject }.name()),
+        format!(
+            "liveness={}",
+            if state.mark_bits.is_some() { Liveness::MarkBits } else { Liveness::FreeObject }.name()
+        ),
     ];
-    if state.thinned_since_flush > 0 {
-        remarks.push(format!("thinned_samples={}", state.thinned_since_flush));
+    let thinned = state.thinned_since_flush();
+    if thinned > 0 {
+        remarks.push(format!("thinned_samples={thinned}"));
     }
     if state.counters.missed_collections > 0 {
         let missed = state.counters.missed_collections;
@@ -90,6 +102,9 @@ pub fn remarks(state: &State) -> Vec<String> {
     }
     if state.counters.stack_overflows > 0 {
         remarks.push(format!("stack_overflows={}", state.counters.stack_overflows));
+    }
+    if state.counters.class_overflows > 0 {
+        remarks.push(format!("class_overflows={}", state.counters.class_overflows));
     }
     if state.capture.label_overflows > 0 {
         remarks.push(format!("label_overflows={}", state.capture.label_overflows));

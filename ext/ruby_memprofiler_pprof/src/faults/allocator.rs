@@ -18,12 +18,12 @@ unsafe impl GlobalAlloc for Failing {
         if layout.size() >= LIMIT.load(Ordering::Relaxed) {
             return null_mut();
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the system's allocator asks of `layout` what this one does: a size that is not 0.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `alloc` returned for this layout came from the system's allocator.
         unsafe { System.dealloc(pointer, layout) };
     }
 }

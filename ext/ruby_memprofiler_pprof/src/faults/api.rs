@@ -27,6 +27,7 @@ fn inject(ruby: &Ruby, arguments: &[Value]) -> Result<(), Error> {
         (Some("deny"), None) => Fault::Denial,
         (Some("allocate"), None) => Fault::Allocation,
         (Some("lock"), None) => Fault::Lock,
+        (Some("memory"), None) => Fault::Memory,
         (Some("interrupts"), None) => Fault::Interrupts,
         (Some("sleep"), None) => Fault::Sleep,
         _ => return Err(Error::new(ruby.exception_arg_error(), "no such fault")),

@@ -17,6 +17,8 @@ pub enum Fault {
     Allocation,
     /// A lock that other threads may hold.
     Lock,
+    /// A NoMemoryError, as the VM raises it.
+    Memory,
     /// A look for interrupts.
     Interrupts,
     /// 0.3 seconds in which nothing happens.
@@ -72,7 +74,9 @@ fn commit(fault: Fault, place: &str) {
         // SAFETY: not allowed here, which is what the trap has to notice.
         Fault::Allocation => drop(unsafe { rb_sys::rb_ary_new_capa(0) }),
         Fault::Lock => drop(collector::hooked()),
-        // SAFETY: as above.
+        // SAFETY: the VM's own jump, which whoever calls this has to expect.
+        Fault::Memory => unsafe { rb_sys::rb_memerror() },
+        // SAFETY: as for an allocation.
         Fault::Interrupts => unsafe { rb_sys::rb_thread_check_ints() },
         Fault::Sleep => std::thread::sleep(Duration::from_millis(300)),
         Fault::Call(block) => {

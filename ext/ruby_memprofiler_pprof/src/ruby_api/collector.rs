@@ -6,8 +6,8 @@ use super::options;
 use super::profile_data::ProfileData;
 use super::settle_class;
 use crate::collector::mute::Mute;
-use crate::collector::{Collector, Only, Phase, walker};
-use crate::vm::{machine_stack, quirks::Quirks, ractor, threads, waiters};
+use crate::collector::{Collector, Only, Phase, walker_check};
+use crate::vm::{machine_stack, protect, quirks::Quirks, ractor, thread_events, threads};
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
 use magnus::value::Opaque;
@@ -105,9 +105,9 @@ fn start(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<O
         return Err(errors::error(ruby, "the collector is not initialized: a subclass must call super".to_owned()));
     }
     check_ractors(ruby)?;
-    walker::check(ruby)?;
+    walker_check::run(ruby)?;
     // SAFETY: on the main Ractor, as just checked.
-    unsafe { this.collector.start(ruby, this.as_value(), only) };
+    unsafe { this.collector.start(ruby, this.as_value(), only) }?;
     Ok(this)
 }
 
@@ -146,9 +146,9 @@ fn close_reader(ruby: &Ruby, this: Obj<RubyCollector>, number: Value) -> Result<
     Ok(())
 }
 
-fn stop(this: Obj<RubyCollector>) -> Obj<RubyCollector> {
-    this.collector.stop();
-    this
+fn stop(this: Obj<RubyCollector>) -> Result<Obj<RubyCollector>, Error> {
+    this.collector.stop()?;
+    Ok(this)
 }
 
 fn check_failure(ruby: &Ruby, this: &RubyCollector) -> Result<(), Error> {
@@ -176,8 +176,8 @@ pub fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
         return Err(errors::ractor(ruby, "a collector can only be started on the main Ractor"));
     }
     // SAFETY: on the main Ractor, as just checked.
-    unsafe { ractor::mark_main() };
-    waiters::watch();
+    unsafe { ractor::mark_main() }?;
+    thread_events::watch();
     let Ok(class) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(()) };
     if class.funcall::<_, _, usize>("count", ())? == 1 {
         return Ok(());
@@ -198,10 +198,11 @@ fn before_ractor(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<bool, Error> {
     let quirks = Quirks::current(ruby)?;
     let must_stop = quirks.forbid_ractors() && this.collector.phase() == Phase::Running;
     if must_stop {
-        this.collector.disarm("a Ractor was created, beside which this Ruby may crash while allocations are traced");
+        let reason = "a Ractor was created, beside which this Ruby may crash while allocations are traced";
+        this.collector.disarm(reason)?;
     }
     if quirks.ractor_creation_crashes {
-        this.collector.detach();
+        this.collector.detach()?;
     }
     Ok(must_stop)
 }
@@ -214,25 +215,35 @@ fn flush(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<O
 /// Not inlined: what its frame leaves uninitialised was overwritten.
 #[inline(never)]
 fn take_profile(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
-    let mute = Mute::new(threads::current_context());
-    let keywords = scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords;
-    let options = mute.lift(|| flush_options(ruby, Some(&this), keywords))?;
+    let options = flush_options(ruby, Some(&this), keywords(arguments)?)?;
     check_failure(ruby, &this)?;
     if !this.collector.was_started() {
         return Err(errors::not_started(ruby));
     }
     let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
-    let _locked = mute.lift(|| threads::Locked::new(ruby.get_inner(mutex)))?;
+    // Not muted yet: a fiber scheduler may never resume what waits here, and a mute would last for good.
+    let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
+    let mute = Mute::new(threads::current_context());
+    let data = ProfileData::new(ruby)?;
     // What follows the flush must not check interrupts: an exception would throw the profile away.
     let Ok(flushed) = catch_unwind(AssertUnwindSafe(|| this.collector.flush(ruby, options, &mute))) else {
         this.collector.panicked("flush");
         return Err(abandoned(ruby, &this, "flush"));
     };
     match flushed {
-        Ok(flushed) => Ok(ruby.obj_wrap(ProfileData::new(flushed))),
+        Ok(flushed) => {
+            data.fill(flushed);
+            Ok(data)
+        }
         // A panic in a hook is the reason, and the hooks have to go.
-        Err(error) => check_failure(ruby, &this).and(Err(error)),
+        Err(failure) => check_failure(ruby, &this).and(Err(errors::flush(ruby, failure))),
     }
+}
+
+/// Made without a sample, as the Hash is in no profile of a collector that runs.
+fn keywords(arguments: &[Value]) -> Result<RHash, Error> {
+    let _mute = Mute::new(threads::current_context());
+    Ok(protect(|| scan_args::<(), (), (), (), RHash, ()>(arguments))??.keywords)
 }
 
 fn is_running(this: Obj<RubyCollector>) -> bool {
@@ -272,14 +283,14 @@ fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
     hash.aset(ruby.to_symbol("running"), is_running(this))?;
     hash.aset(ruby.to_symbol("bt_method"), ruby.to_symbol(stats.bt_method.name()))?;
     hash.aset(ruby.to_symbol("liveness"), ruby.to_symbol(stats.liveness.name()))?;
-    hash.aset(ruby.to_symbol("walker_failure"), walker::failure())?;
+    hash.aset(ruby.to_symbol("walker_failure"), walker_check::failure())?;
     hash.aset(ruby.to_symbol("disarmed"), stats.disarmed)?;
     hash.aset(ruby.to_symbol("failure"), this.collector.failure())?;
     hash.aset(ruby.to_symbol("effective_sample_rate"), stats.effective_sample_rate)?;
     hash.aset(ruby.to_symbol("live_samples"), stats.live_samples)?;
     hash.aset(ruby.to_symbol("samples"), stats.counters.samples)?;
-    hash.aset(ruby.to_symbol("thinned_samples"), stats.counters.thinned)?;
-    hash.aset(ruby.to_symbol("halvings"), stats.counters.halvings)?;
+    hash.aset(ruby.to_symbol("thinned_samples"), stats.thinned)?;
+    hash.aset(ruby.to_symbol("halvings"), stats.halvings)?;
     hash.aset(ruby.to_symbol("missed_deaths"), stats.counters.missed_deaths)?;
     hash.aset(ruby.to_symbol("stack_overflows"), stats.counters.stack_overflows)?;
     hash.aset(ruby.to_symbol("allocation_failures"), stats.counters.allocation_failures)?;
@@ -290,6 +301,10 @@ fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
     hash.aset(ruby.to_symbol("unreported_entries"), stats.unreported_entries)?;
     hash.aset(ruby.to_symbol("stack_nodes"), stats.stack_nodes)?;
     hash.aset(ruby.to_symbol("functions"), stats.functions)?;
+    hash.aset(ruby.to_symbol("pinned_functions"), stats.pinned_functions)?;
+    hash.aset(ruby.to_symbol("pinned_classes"), stats.pinned_classes)?;
+    hash.aset(ruby.to_symbol("namings"), stats.counters.namings)?;
+    hash.aset(ruby.to_symbol("class_overflows"), stats.counters.class_overflows)?;
     hash.aset(ruby.to_symbol("label_sets"), stats.label_sets)?;
     hash.aset(ruby.to_symbol("label_overflows"), stats.label_overflows)?;
     hash.aset(ruby.to_symbol("live_set_bytes"), stats.live_set_bytes)?;

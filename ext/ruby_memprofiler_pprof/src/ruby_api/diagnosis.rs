@@ -1,8 +1,8 @@
 //! What the gem finds out about the Ruby it runs in, for `ruby_memprofiler_pprof doctor`.
 
 use super::collector::check_ractors;
-use crate::collector::walker;
-use crate::vm::{RUBY_MAJOR, RUBY_MINOR, marks, quirks::Quirks};
+use crate::collector::walker_check;
+use crate::vm::{RUBY_MAJOR, RUBY_MINOR, mark_bits, quirks::Quirks};
 use magnus::{Error, RArray, RHash, RModule, Ruby, function, prelude::*};
 
 /// Defines the function.
@@ -13,17 +13,17 @@ pub fn init(module: RModule) -> Result<(), Error> {
 /// What is supported, as a Hash; tests the walker if that was not done yet.
 fn diagnose(ruby: &Ruby) -> Result<RHash, Error> {
     check_ractors(ruby)?;
-    walker::check(ruby)?;
+    walker_check::run(ruby)?;
     let hash = ruby.hash_new();
     hash.aset(ruby.to_symbol("built_for"), format!("{RUBY_MAJOR}.{RUBY_MINOR}"))?;
-    hash.aset(ruby.to_symbol("walker_failure"), walker::failure())?;
+    hash.aset(ruby.to_symbol("walker_failure"), walker_check::failure())?;
     let modes = ruby.ary_new();
-    if marks::Marks::find(ruby).is_some() {
+    if mark_bits::MarkBits::find(ruby).is_some() {
         modes.push(ruby.to_symbol("mark_bits"))?;
     }
     modes.push(ruby.to_symbol("freeobj"))?;
     hash.aset(ruby.to_symbol("liveness"), modes)?;
-    let collector = marks::active_collector().map_or_else(|| "default".into(), std::ffi::CStr::to_string_lossy);
+    let collector = mark_bits::active_collector().map_or_else(|| "default".into(), std::ffi::CStr::to_string_lossy);
     hash.aset(ruby.to_symbol("garbage_collector"), collector.as_ref())?;
     hash.aset(ruby.to_symbol("waiting_threads_known"), cfg!(ruby_gte_3_2))?;
     hash.aset(ruby.to_symbol("quirks"), quirks(ruby)?)?;

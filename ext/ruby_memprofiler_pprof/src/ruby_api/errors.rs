@@ -1,5 +1,6 @@
 //! `MemprofilerPprof::Error` and its subclasses.
 
+use crate::collector::FlushFailure;
 use magnus::value::{Lazy, ReprValue};
 use magnus::{Error, ExceptionClass, Module, RModule, Ruby, Value};
 
@@ -42,6 +43,15 @@ pub fn not_started(ruby: &Ruby) -> Error {
 pub fn internal(ruby: &Ruby, place: &'static str) -> Error {
     let message = format!("the collector has switched itself off after a panic in its {place}; please report it");
     Error::new(ruby.get_inner(&INTERNAL), message)
+}
+
+/// What `flush` raises.
+pub fn flush(ruby: &Ruby, failure: FlushFailure) -> Error {
+    match failure {
+        FlushFailure::Raised(exception) => exception,
+        FlushFailure::Panicked(place) => internal(ruby, place),
+        FlushFailure::Encoding(reason) => error(ruby, reason.to_string()),
+    }
 }
 
 /// A `MemprofilerPprof::ProfileError`.

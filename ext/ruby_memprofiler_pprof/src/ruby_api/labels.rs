@@ -34,7 +34,7 @@ fn with_labels(ruby: &Ruby, arguments: &[Value]) -> Result<Value, Error> {
     add(ruby, &mut set, arguments.keywords)?;
     let previous = {
         let _mute = Mute::new(threads::current_context());
-        Variable::new(ruby, set).swap()?
+        Variable::new(ruby, set)?.swap()?
     };
     let result = ruby.yield_values(());
     previous.swap()?;

@@ -5,6 +5,7 @@ mod diagnosis;
 pub mod errors;
 mod flush_options;
 mod labels;
+mod long_work;
 mod module;
 mod options;
 mod profile;

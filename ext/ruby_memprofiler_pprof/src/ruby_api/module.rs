@@ -4,7 +4,7 @@ use super::collector::on_main_ractor;
 use crate::collector::hooked;
 use crate::collector::mute;
 use crate::vm::quirks::Quirks;
-use crate::vm::{threads, waiters};
+use crate::vm::{thread_events, threads};
 use magnus::rb_sys::FromRawValue;
 use magnus::{Error, Module, Object, RArray, RModule, Ruby, Value, function};
 use std::hint::black_box;
@@ -36,7 +36,7 @@ fn collectors(ruby: &Ruby) -> Result<RArray, Error> {
 
 /// In a forked child: forgets what was noted of the threads that are gone.
 fn forget_threads() {
-    waiters::forget();
+    thread_events::forget();
     mute::forget_others(threads::current_context());
 }
 

@@ -2,10 +2,10 @@
 
 use super::errors::{Wrong, argument};
 use crate::collector::options::{BacktraceMethod, Liveness, Options};
+use crate::collector::sample_types::{DefaultType, SampleTypeNames};
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{Error, Integer, IntoValue, RHash, Ruby, Symbol, TryConvert, Value};
-use memprofiler_core::encode::{DefaultType, SampleTypeNames};
 use std::time::Duration;
 
 /// The names of all options, in the order of the documentation.

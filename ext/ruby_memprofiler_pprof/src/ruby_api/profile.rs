@@ -1,13 +1,14 @@
 //! `MemprofilerPprof::Profile`: the part of it that reads, combines and adds up. What users call is in lib/; the methods
 //! here are private, take numbers of columns and of table entries, and return plain Arrays.
 
-use super::errors;
+use super::long_work::{rest, without_gvl};
 use super::settle_class;
-use crate::vm::threads::without_gvl;
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, Object, RArray, RModule, RString, Ruby, TypedData, Value, function, method};
 use magnus::{Module, prelude::*};
-use memprofiler_core::analysis::{self, FrameName, LabelValue, ValueType};
+use memprofiler_core::analysis::{self, FrameName};
+use memprofiler_core::pprof;
+use memprofiler_core::profile::{self, LabelValue, ValueType};
 use std::sync::Arc;
 
 /// gzip's usual level: unlike a flush, whoever writes a profile again has time.
@@ -16,7 +17,7 @@ const GZIP_LEVEL: u32 = 6;
 /// The Ruby object.
 #[derive(TypedData)]
 #[magnus(class = "MemprofilerPprof::Profile", size, free_immediately, frozen_shareable)]
-pub struct Profile(pub Arc<analysis::Profile>);
+pub struct Profile(pub Arc<profile::Profile>);
 
 impl Drop for Profile {
     fn drop(&mut self) {
@@ -55,7 +56,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
 }
 
 /// A new object.
-pub fn wrap(ruby: &Ruby, profile: analysis::Profile) -> Obj<Profile> {
+pub fn wrap(ruby: &Ruby, profile: profile::Profile) -> Obj<Profile> {
     let object = ruby.obj_wrap(Profile(Arc::new(profile)));
     object.freeze();
     tell_gc(ruby, &object, 1);
@@ -71,14 +72,14 @@ fn tell_gc(ruby: &Ruby, profile: &Profile, sign: isize) {
 fn decode(ruby: &Ruby, bytes: RString, max_bytes: u64) -> Result<Obj<Profile>, Error> {
     // SAFETY: the bytes are copied before any Ruby code can run.
     let bytes = unsafe { bytes.as_slice() }.to_vec();
-    let decoded = without_gvl(move || analysis::decode(&bytes, max_bytes));
-    decoded.map(|profile| wrap(ruby, profile)).map_err(|error| errors::profile(ruby, error.to_string()))
+    let decoded = without_gvl(ruby, |interrupt| pprof::decode(&bytes, max_bytes, interrupt));
+    decoded.map(|profile| wrap(ruby, profile))
 }
 
-fn equal(this: Obj<Profile>, other: Value) -> bool {
-    let Ok(other) = Obj::<Profile>::try_convert(other) else { return false };
+fn equal(ruby: &Ruby, this: Obj<Profile>, other: Value) -> Result<bool, Error> {
+    let Ok(other) = Obj::<Profile>::try_convert(other) else { return Ok(false) };
     let (this, other) = (Arc::clone(&this.0), Arc::clone(&other.0));
-    without_gvl(move || this == other)
+    without_gvl(ruby, |interrupt| profile::equal(&this, &other, interrupt))
 }
 
 fn is_difference(this: Obj<Profile>) -> bool {
@@ -124,7 +125,8 @@ fn tables(ruby: &Ruby, this: Obj<Profile>) -> Result<RArray, Error> {
         (name, function.file, function.start_line)
     });
     let locations = ruby.ary_new();
-    for location in &tables.locations {
+    for (number, location) in tables.locations.iter().enumerate() {
+        rest(number)?;
         if location.lines.is_empty() {
             locations.push(string(ruby, &analysis::address_name(profile, location)))?;
         } else {
@@ -154,7 +156,8 @@ fn sample(ruby: &Ruby, this: Obj<Profile>, number: usize) -> Option<(RArray, RAr
 fn label_sets(ruby: &Ruby, this: Obj<Profile>) -> Result<RArray, Error> {
     let tables = this.0.tables();
     let sets = ruby.ary_new();
-    for set in &tables.label_sets {
+    for (number, set) in tables.label_sets.iter().enumerate() {
+        rest(number)?;
         let labels = ruby.ary_new();
         for label in &**set {
             let key = string(ruby, &tables.strings[label.key as usize]);
@@ -170,9 +173,9 @@ fn label_sets(ruby: &Ruby, this: Obj<Profile>) -> Result<RArray, Error> {
 
 fn diff(ruby: &Ruby, this: Obj<Profile>, base: Obj<Profile>) -> Result<Obj<Profile>, Error> {
     let (profile, base) = (Arc::clone(&this.0), Arc::clone(&base.0));
-    let difference = without_gvl(move || analysis::diff(&profile, &base));
-    let refused = |error| errors::profile(ruby, format!("the base cannot be subtracted: {error}"));
-    difference.map(|profile| wrap(ruby, profile)).map_err(refused)
+    let refused = |error| format!("the base cannot be subtracted: {error}");
+    let difference = without_gvl(ruby, |interrupt| profile::diff(&profile, &base, interrupt).map_err(refused));
+    difference.map(|profile| wrap(ruby, profile))
 }
 
 /// [name, file] of all functions; then of all locations the address where no function is known, else nil
@@ -180,10 +183,12 @@ fn frame_names(ruby: &Ruby, this: Obj<Profile>) -> Result<RArray, Error> {
     let tables = this.0.tables();
     let names = ruby.ary_new();
     for (number, function) in (0..).zip(&tables.functions) {
+        rest(number as usize)?;
         let name = analysis::function_name(&this.0, number);
         names.push((string(ruby, name), string(ruby, &tables.strings[function.file as usize])))?;
     }
-    for location in &tables.locations {
+    for (number, location) in tables.locations.iter().enumerate() {
+        rest(number)?;
         let name = location.lines.is_empty().then(|| analysis::address_name(&this.0, location));
         names.push(name.map(|name| (string(ruby, &name), string(ruby, ""))))?;
     }
@@ -191,35 +196,36 @@ fn frame_names(ruby: &Ruby, this: Obj<Profile>) -> Result<RArray, Error> {
 }
 
 /// `matches` has an element for each of `frame_names`.
-fn filter_frames(ruby: &Ruby, this: Obj<Profile>, invert: bool, matches: Vec<bool>) -> Obj<Profile> {
+fn filter_frames(ruby: &Ruby, this: Obj<Profile>, invert: bool, matches: Vec<bool>) -> Result<Obj<Profile>, Error> {
     let profile = Arc::clone(&this.0);
-    let filtered = without_gvl(move || {
-        let functions = profile.tables().functions.len();
-        profile.filter_frames(invert, |frame| {
-            let position = match frame {
-                FrameName::Function(function) => function as usize,
-                FrameName::Location(location) => functions + location as usize,
-            };
-            matches.get(position).copied().unwrap_or_default()
-        })
-    });
-    wrap(ruby, filtered)
+    let functions = profile.tables().functions.len();
+    let is_match = |frame| {
+        let position = match frame {
+            FrameName::Function(function) => function as usize,
+            FrameName::Location(location) => functions + location as usize,
+        };
+        matches.get(position).copied().unwrap_or_default()
+    };
+    let filtered = without_gvl(ruby, |interrupt| profile.filter_frames(invert, is_match, interrupt));
+    filtered.map(|profile| wrap(ruby, profile))
 }
 
 /// `matches` has an element for each set of labels.
-fn filter_labels(ruby: &Ruby, this: Obj<Profile>, matches: Vec<bool>) -> Obj<Profile> {
+fn filter_labels(ruby: &Ruby, this: Obj<Profile>, matches: Vec<bool>) -> Result<Obj<Profile>, Error> {
     let profile = Arc::clone(&this.0);
-    let keep = move |set: u32| matches.get(set as usize).copied().unwrap_or_default();
-    wrap(ruby, without_gvl(move || profile.filter_labels(keep)))
+    let keep = |set: u32| matches.get(set as usize).copied().unwrap_or_default();
+    let filtered = without_gvl(ruby, |interrupt| profile.filter_labels(keep, interrupt));
+    filtered.map(|profile| wrap(ruby, profile))
 }
 
-fn without_libraries(ruby: &Ruby, this: Obj<Profile>) -> Obj<Profile> {
+fn without_libraries(ruby: &Ruby, this: Obj<Profile>) -> Result<Obj<Profile>, Error> {
     let profile = Arc::clone(&this.0);
-    wrap(ruby, without_gvl(move || profile.without_libraries()))
+    let own = without_gvl(ruby, |interrupt| profile.without_libraries(interrupt));
+    own.map(|profile| wrap(ruby, profile))
 }
 
 fn pprof(ruby: &Ruby, this: Obj<Profile>) -> Result<RString, Error> {
     let profile = Arc::clone(&this.0);
-    let bytes = without_gvl(move || analysis::write(&profile, GZIP_LEVEL));
-    bytes.map(|bytes| ruby.str_from_slice(&bytes)).map_err(|error| errors::profile(ruby, error.to_string()))
+    let bytes = without_gvl(ruby, |interrupt| pprof::write(&profile, GZIP_LEVEL, interrupt));
+    bytes.map(|bytes| ruby.str_from_slice(&bytes))
 }

@@ -4,26 +4,40 @@ use super::options;
 use super::settle_class;
 use crate::collector::Flushed;
 use crate::collector::mute::Mute;
-use crate::vm::threads;
+use crate::faults;
+use crate::vm::{protect, threads};
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, RModule, RString, Ruby, Symbol, TypedData, method, prelude::*};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The Ruby object.
 #[derive(TypedData)]
 #[magnus(class = "MemprofilerPprof::ProfileData", size, free_immediately, frozen_shareable)]
-pub struct ProfileData(Flushed);
+pub struct ProfileData(OnceLock<Flushed>);
 
 impl DataTypeFunctions for ProfileData {
     fn size(&self) -> usize {
-        size_of::<Self>() + self.0.pprof.capacity()
+        size_of::<Self>() + self.0.get().map_or(0, |flushed| flushed.pprof.capacity())
     }
 }
 
 impl ProfileData {
-    /// Wraps what a flush returned.
-    pub fn new(flushed: Flushed) -> Self {
-        Self(flushed)
+    /// Without a profile, for [`fill`](Self::fill): once there is one, nothing may fail any more.
+    pub fn new(ruby: &Ruby) -> Result<Obj<Self>, Error> {
+        protect(|| {
+            faults::point("profile data");
+            ruby.obj_wrap(Self(OnceLock::new()))
+        })
+    }
+
+    /// Takes what a flush returned.
+    pub fn fill(&self, flushed: Flushed) {
+        self.0.get_or_init(|| flushed);
+    }
+
+    fn flushed(&self) -> &Flushed {
+        self.0.get_or_init(Flushed::default)
     }
 }
 
@@ -48,65 +62,68 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_method("longest_gvl_hold_cpu_nsecs", method!(longest_gvl_hold_cpu_nsecs, 0))
 }
 
-fn pprof_data(ruby: &Ruby, this: Obj<ProfileData>) -> RString {
+fn pprof_data(ruby: &Ruby, this: Obj<ProfileData>) -> Result<RString, Error> {
     let _mute = Mute::new(threads::current_context());
-    ruby.str_from_slice(&this.0.pprof)
+    protect(|| {
+        faults::point("pprof_data");
+        ruby.str_from_slice(&this.flushed().pprof)
+    })
 }
 
 fn time_nanos(this: Obj<ProfileData>) -> i64 {
-    this.0.time_nanos
+    this.flushed().time_nanos
 }
 
 fn duration_nanos(this: Obj<ProfileData>) -> i64 {
-    this.0.duration_nanos
+    this.flushed().duration_nanos
 }
 
 fn sample_type_names(ruby: &Ruby, this: Obj<ProfileData>) -> Symbol {
-    ruby.to_symbol(options::name_of(this.0.sample_type_names))
+    ruby.to_symbol(options::name_of(this.flushed().sample_type_names))
 }
 
 fn heap_samples_count(this: Obj<ProfileData>) -> usize {
-    this.0.heap_samples
+    this.flushed().heap_samples
 }
 
 fn allocation_samples_count(this: Obj<ProfileData>) -> usize {
-    this.0.allocation_samples
+    this.flushed().allocation_samples
 }
 
 fn dropped_samples_heap_bufsize(this: Obj<ProfileData>) -> u64 {
-    this.0.thinned
+    this.flushed().thinned
 }
 
 fn flush_duration_nsecs(this: Obj<ProfileData>) -> u64 {
-    nanoseconds(this.0.duration)
+    nanoseconds(this.flushed().duration)
 }
 
 fn pprof_serialization_nsecs(this: Obj<ProfileData>) -> u64 {
-    nanoseconds(this.0.serialization)
+    nanoseconds(this.flushed().serialization)
 }
 
 fn sample_add_nsecs(this: Obj<ProfileData>) -> u64 {
-    nanoseconds(this.0.sample_add)
+    nanoseconds(this.flushed().sample_add)
 }
 
 fn sample_add_without_gvl_nsecs(this: Obj<ProfileData>) -> u64 {
-    nanoseconds(this.0.sample_add_without_gvl)
+    nanoseconds(this.flushed().sample_add_without_gvl)
 }
 
 fn gvl_proactive_yield_count(this: Obj<ProfileData>) -> usize {
-    this.0.holds.yields
+    this.flushed().holds.yields
 }
 
 fn gvl_proactive_check_yield_count(this: Obj<ProfileData>) -> usize {
-    this.0.holds.checks
+    this.flushed().holds.checks
 }
 
 fn longest_gvl_hold_nsecs(this: Obj<ProfileData>) -> u64 {
-    nanoseconds(this.0.holds.longest)
+    nanoseconds(this.flushed().holds.longest)
 }
 
 fn longest_gvl_hold_cpu_nsecs(this: Obj<ProfileData>) -> u64 {
-    nanoseconds(this.0.holds.longest_cpu)
+    nanoseconds(this.flushed().holds.longest_cpu)
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -1,18 +1,17 @@
 //! `MemprofilerPprof::Profile::Sum`: a sum of profiles that grows by one at a time, so that not all need be in memory.
 
-use super::errors;
+use super::long_work::without_gvl;
 use super::profile::{Profile, wrap};
 use super::settle_class;
-use crate::vm::threads::without_gvl;
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, Module, Object, RClass, Ruby, TypedData, function, method};
-use memprofiler_core::analysis::Merger;
-use std::sync::{Arc, Mutex, PoisonError};
+use memprofiler_core::profile::{CombineError, Merger};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The Ruby object. Empty when its profile has been taken.
+/// The Ruby object. Empty when its profile has been taken, and while or after one was added in vain.
 #[derive(TypedData)]
 #[magnus(class = "MemprofilerPprof::Profile::Sum", free_immediately)]
-struct Sum(Arc<Mutex<Option<Merger>>>);
+struct Sum(Mutex<Option<Merger>>);
 
 impl DataTypeFunctions for Sum {}
 
@@ -25,31 +24,39 @@ pub fn init(ruby: &Ruby, profile: RClass) -> Result<(), Error> {
     class.define_method("profile", method!(profile_of, 0))
 }
 
-fn new(ruby: &Ruby, first: Obj<Profile>) -> Obj<Sum> {
+fn new(ruby: &Ruby, first: Obj<Profile>) -> Result<Obj<Sum>, Error> {
     let first = Arc::clone(&first.0);
-    let merger = without_gvl(move || Merger::new(&first));
-    ruby.obj_wrap(Sum(Arc::new(Mutex::new(Some(merger)))))
+    let merger = without_gvl(ruby, |interrupt| Merger::new(&first, interrupt))?;
+    Ok(ruby.obj_wrap(Sum(Mutex::new(Some(merger)))))
 }
 
 fn add(ruby: &Ruby, this: Obj<Sum>, other: Obj<Profile>) -> Result<(), Error> {
-    let (sum, other) = (Arc::clone(&this.0), Arc::clone(&other.0));
-    let added = without_gvl(move || {
-        let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
-        sum.as_mut().map(|merger| merger.add(&other))
-    });
-    let added = added.ok_or_else(|| taken(ruby))?;
-    added.map_err(|error| {
-        errors::profile(ruby, format!("profile {} cannot be merged with the first: {error}", error.index + 2))
-    })
+    let other = Arc::clone(&other.0);
+    let refused = |error| match error {
+        CombineError::Incompatible(error) => {
+            format!("profile {} cannot be merged with the first: {error}", error.index + 2)
+        }
+        CombineError::Interrupted(error) => error.to_string(),
+    };
+    let mut merger = take(ruby, &this)?;
+    // An exception leaves a part of the other one in the sum: such a sum is not put back.
+    without_gvl(ruby, |interrupt| merger.add(&other, interrupt).map_err(refused))?;
+    *lock(&this) = Some(merger);
+    Ok(())
 }
 
 fn profile_of(ruby: &Ruby, this: Obj<Sum>) -> Result<Obj<Profile>, Error> {
-    let sum = Arc::clone(&this.0);
-    let taken_out = without_gvl(move || {
-        let merger = sum.lock().unwrap_or_else(PoisonError::into_inner).take();
-        merger.map(Merger::finish)
-    });
-    taken_out.map(|profile| wrap(ruby, profile)).ok_or_else(|| taken(ruby))
+    let mut merger = take(ruby, &this)?;
+    without_gvl(ruby, |interrupt| merger.finish(interrupt)).map(|profile| wrap(ruby, profile))
+}
+
+fn take(ruby: &Ruby, sum: &Sum) -> Result<Merger, Error> {
+    lock(sum).take().ok_or_else(|| taken(ruby))
+}
+
+/// Locked for a moment only.
+fn lock(sum: &Sum) -> MutexGuard<'_, Option<Merger>> {
+    sum.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn taken(ruby: &Ruby) -> Error {

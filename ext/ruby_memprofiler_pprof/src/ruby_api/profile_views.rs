@@ -1,11 +1,11 @@
 //! `MemprofilerPprof::Profile`: the part of it that adds up, for reports, graphs and other formats.
 
-use super::errors;
+use super::long_work::{rest, without_gvl};
 use super::profile::{Profile, optional};
-use crate::vm::threads::without_gvl;
 use magnus::typed_data::Obj;
 use magnus::{Error, Module, RArray, RClass, RString, Ruby, TryConvert, method};
 use memprofiler_core::analysis::{self, By, Estimator, Group, Sum, TreeOptions};
+use memprofiler_core::profile::{self, CombineError};
 use std::sync::Arc;
 
 /// Defines the methods.
@@ -43,8 +43,10 @@ fn estimate(sum: Sum, known: bool) -> (i64, Option<f64>, Option<f64>) {
 
 fn total(ruby: &Ruby, this: Obj<Profile>, column: usize) -> Result<(i64, Option<f64>, Option<f64>), Error> {
     check_column(ruby, &this, column)?;
-    let estimator = Estimator::new(&this.0, column);
-    Ok(estimate(estimator.total(), estimator.knows_error()))
+    let profile = Arc::clone(&this.0);
+    let estimator = Estimator::new(&profile, column);
+    let total = without_gvl(ruby, |interrupt| estimator.total(interrupt))?;
+    Ok(estimate(total, estimator.knows_error()))
 }
 
 /// [name, file, line, function]
@@ -63,9 +65,10 @@ fn top(ruby: &Ruby, this: Obj<Profile>, column: usize, by_name: String) -> Resul
     check_column(ruby, &this, column)?;
     let (profile, by) = (Arc::clone(&this.0), by(ruby, &by_name)?);
     let known = Estimator::new(&profile, column).knows_error();
-    let sites = without_gvl(move || analysis::top(&profile, column, by));
+    let sites = without_gvl(ruby, |interrupt| analysis::top(&profile, column, by, interrupt))?;
     let array = ruby.ary_new_capa(sites.len());
-    for site in &sites {
+    for (number, site) in sites.iter().enumerate() {
+        rest(number)?;
         let row = group(ruby, &site.group);
         row.push(estimate(site.flat, known))?;
         row.push(estimate(site.cumulative, known))?;
@@ -88,9 +91,10 @@ fn tree(
     let options = TreeOptions { by: by(ruby, &by_name)?, classes, min_fraction, max_depth };
     let profile = Arc::clone(&this.0);
     let known = Estimator::new(&profile, column).knows_error();
-    let (nodes, groups) = without_gvl(move || analysis::tree(&profile, column, options));
+    let (nodes, groups) = without_gvl(ruby, |interrupt| analysis::tree(&profile, column, options, interrupt))?;
     let array = ruby.ary_new_capa(nodes.len());
-    for node in &nodes {
+    for (number, node) in nodes.iter().enumerate() {
+        rest(number)?;
         array.push((node.parent, node.group, estimate(node.flat, known), estimate(node.cumulative, known)))?;
     }
     let result = ruby.ary_new();
@@ -102,16 +106,16 @@ fn tree(
 fn folded(ruby: &Ruby, this: Obj<Profile>, column: usize) -> Result<RString, Error> {
     check_column(ruby, &this, column)?;
     let profile = Arc::clone(&this.0);
-    Ok(ruby.str_new(&without_gvl(move || analysis::folded(&profile, column))))
+    Ok(ruby.str_new(&without_gvl(ruby, |interrupt| analysis::folded(&profile, column, interrupt))?))
 }
 
 fn speedscope(ruby: &Ruby, this: Obj<Profile>, name: String, exporter: String) -> Result<RString, Error> {
     let profile = Arc::clone(&this.0);
-    let json = without_gvl(move || analysis::speedscope(&profile, &name, &exporter));
-    json.map(|json| ruby.str_new(&json)).map_err(|error| errors::profile(ruby, error.to_string()))
+    let json = without_gvl(ruby, |interrupt| analysis::speedscope(&profile, &name, &exporter, interrupt));
+    json.map(|json| ruby.str_new(&json))
 }
 
-fn profiles(array: RArray) -> Result<Vec<Arc<analysis::Profile>>, Error> {
+fn profiles(array: RArray) -> Result<Vec<Arc<profile::Profile>>, Error> {
     array.into_iter().map(|other| Ok(Arc::clone(&Obj::<Profile>::try_convert(other)?.0))).collect()
 }
 
@@ -126,13 +130,14 @@ fn flamegraph(
     min_fraction: f64,
 ) -> Result<Flamegraph, Error> {
     let (first, others, by) = (Arc::clone(&this.0), profiles(others)?, by(ruby, &by_name)?);
-    let json = without_gvl(move || {
-        let all: Vec<&analysis::Profile> =
-            std::iter::once(&*first).chain(others.iter().map(|other| &**other)).collect();
-        analysis::flamegraph(&all, by, min_fraction)
-    });
+    let all: Vec<&profile::Profile> = std::iter::once(&*first).chain(others.iter().map(|other| &**other)).collect();
+    let json = without_gvl(ruby, |interrupt| match analysis::flamegraph(&all, by, min_fraction, interrupt) {
+        Err(CombineError::Incompatible(error)) => Ok(Err((error.index, error.to_string()))),
+        Err(CombineError::Interrupted(error)) => Err(error),
+        Ok(json) => Ok(Ok(json)),
+    })?;
     Ok(match json {
         Ok(json) => (Some(ruby.str_new(&json)), None),
-        Err(error) => (None, Some((error.index, error.to_string()))),
+        Err(error) => (None, Some(error)),
     })
 }

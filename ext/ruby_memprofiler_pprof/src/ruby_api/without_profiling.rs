@@ -2,7 +2,8 @@
 
 use super::settle_class;
 use crate::collector::mute::Mute;
-use crate::vm::threads;
+use crate::faults;
+use crate::vm::{protect, threads};
 use magnus::prelude::*;
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, Value, function};
@@ -27,7 +28,12 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
 /// Calls the block; what this thread or fiber allocates meanwhile is not sampled.
 fn without_profiling(ruby: &Ruby) -> Result<Value, Error> {
     let mute = Mute::new(threads::current_context());
-    let block: Obj<MutedBlock> = ruby.obj_wrap(MutedBlock(Cell::new(Some(mute))));
+    // Empty at first: nobody frees what is to be wrapped when that fails.
+    let block: Obj<MutedBlock> = protect(|| {
+        faults::point("without_profiling");
+        ruby.obj_wrap(MutedBlock(Cell::new(None)))
+    })?;
+    block.0.set(Some(mute));
     let result = ruby.yield_values(());
     drop(block.0.take());
     result

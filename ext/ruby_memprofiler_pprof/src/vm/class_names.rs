@@ -2,8 +2,8 @@
 
 use super::names::text;
 use super::object::{Type, class, flags, is_heap, type_of};
+use super::protect;
 use magnus::Error;
-use magnus::rb_sys::protect;
 use rb_sys::VALUE;
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ pub unsafe fn class_name(class: VALUE) -> Result<Arc<str>, Error> {
             return Ok(if anonymous { format!("(anonymous {name})").into() } else { name.into() });
         }
         anonymous = true;
-        // SAFETY: as above; rb_class_superclass takes classes only.
+        // SAFETY: the class or module is alive: it is the one passed, or an ancestor that it keeps alive.
         if unsafe { type_of(named) } != Type::CLASS {
             break;
         }
-        // SAFETY: `named` is a class.
+        // SAFETY: `named` was just found to be a class; the function takes no modules.
         named = protect(|| unsafe { rb_sys::rb_class_superclass(named) })?;
     }
     Ok("(anonymous)".into())
@@ -35,7 +35,7 @@ pub unsafe fn class_name(class: VALUE) -> Result<Arc<str>, Error> {
 /// # Safety
 /// GVL held; `object` alive.
 pub unsafe fn class_of(object: VALUE) -> Option<VALUE> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the GVL is held; `object` is alive, and so is its class.
     unsafe {
         if Type::of_flags(flags(object)).is_internal() {
             return None;

@@ -20,7 +20,7 @@ impl SavedErrno {
 
 impl Drop for SavedErrno {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: the pointer is to a variable of this thread, which lives as long as the thread.
         unsafe { *__errno_location() = self.0 };
     }
 }

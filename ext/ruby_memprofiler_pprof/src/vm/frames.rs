@@ -90,7 +90,7 @@ impl ControlFrames {
     #[inline]
     pub unsafe fn unchanged<T: AsRef<SeenFrame>>(&self, base: usize, seen: &[T]) -> usize {
         let first = self.end.wrapping_sub((base + 1) * FRAME_SIZE);
-        // SAFETY: there is a frame at this address, as the caller promises, and its environment has three words.
+        // SAFETY: as many frames as were seen follow the first, so that there is one at each address asked for.
         let same = |seen: &T, at| unsafe { seen.as_ref().is_surely_at(at) || seen.as_ref().is_at(at) };
         let mut count = 0;
         for some in seen.chunks_exact(STRIDE) {
@@ -120,7 +120,7 @@ impl ControlFrame {
     /// There must be a control frame at the address.
     #[inline]
     pub(super) unsafe fn at(frame: *const u8) -> Self {
-        // SAFETY: by the layout.
+        // SAFETY: there is a control frame, which has these three words where the layout says.
         unsafe {
             Self {
                 pc: read(frame, layout::CFP_PC),
@@ -197,7 +197,8 @@ unsafe fn as_method_entry(word: VALUE, local: bool) -> Option<VALUE> {
     match unsafe { imemo_type(word) }? {
         layout::IMEMO_MENT => Some(word),
         layout::IMEMO_SVAR if local => {
-            // SAFETY: by the layout of struct vm_svar.
+            // SAFETY: the environment keeps the svar alive, a struct vm_svar, which has this word where the layout
+            // says.
             let inner = unsafe { read(word as *const u8, layout::SVAR_CREF_OR_ME) } as VALUE;
             // SAFETY: the svar keeps the object alive.
             unsafe { as_method_entry(inner, false) }

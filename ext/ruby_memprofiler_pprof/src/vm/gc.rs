@@ -1,5 +1,6 @@
 //! What the gem asks of the garbage collector.
 
+use super::protect;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
@@ -17,6 +18,11 @@ pub fn total_time(ruby: &Ruby) -> Result<Duration, Error> {
     ruby.module_gc().funcall("total_time", ()).map(Duration::from_nanos)
 }
 
+/// Collects garbage. Runs finalizers, too.
+pub fn start(ruby: &Ruby) -> Result<(), Error> {
+    protect(|| ruby.gc_start())
+}
+
 /// The symbols by which the GC's state is asked for. The VM itself has made them of names in its code, which are kept for
 /// good and do not move, so nothing needs to mark them.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +34,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// Makes the symbols.
+    /// Makes the symbols, which may raise.
     pub fn new(ruby: &Ruby) -> Self {
         let symbol = |name| ruby.to_symbol(name).as_raw();
         let info = Self {
@@ -82,7 +88,7 @@ fn latest(key: VALUE) -> VALUE {
 #[inline]
 pub unsafe fn write_barrier(holder: VALUE, value: VALUE) {
     if super::object::is_heap(value) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the GVL is held; both are alive, and `value` refers to the heap.
         unsafe { rb_sys::rb_gc_writebarrier(holder, value) };
     }
 }
@@ -99,7 +105,7 @@ pub fn refer(holder: Value, value: Value) {
 /// Only in a mark function.
 pub unsafe fn mark(value: VALUE) {
     if super::object::is_heap(value) {
-        // SAFETY: the caller's promise.
+        // SAFETY: in a mark function; a reference to the heap.
         unsafe { rb_sys::rb_gc_mark(value) };
     }
 }
@@ -109,6 +115,6 @@ pub unsafe fn mark(value: VALUE) {
 /// # Safety
 /// Only in a compact function; `value` was alive when compaction began.
 pub unsafe fn location(value: VALUE) -> VALUE {
-    // SAFETY: the caller's promise.
+    // SAFETY: in a compact function, where the slot of what was alive has it still, or says where it went.
     unsafe { rb_sys::rb_gc_location(value) }
 }

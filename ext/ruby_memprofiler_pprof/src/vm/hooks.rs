@@ -3,7 +3,9 @@
 //! From Ruby 4.0 on all Ractors share one list of hooks, which the VM changes, and whose hooks it frees, without a lock. So
 //! that is done while the others stand still, and none is in a hook.
 
-use super::ractor;
+use super::{protect, ractor};
+use crate::faults;
+use magnus::Error;
 use rb_sys::{VALUE, rb_event_flag_t};
 
 unsafe extern "C" {
@@ -52,9 +54,13 @@ pub type RawHook = unsafe extern "C" fn(data: VALUE, arg: *const TraceArg);
 ///
 /// # Safety
 /// On the main Ractor with the GVL held, not in a hook. What `data` leads to must outlive the registration.
-pub unsafe fn add(hook: RawHook, events: rb_event_flag_t, data: VALUE) {
-    // SAFETY: the caller's promise; with RAW_ARG the VM calls the function as a RawHook.
-    unsafe { ractor::alone(|| rb_add_event_hook2(hook, events, data, SAFE_RAW_ARG)) };
+pub unsafe fn add(hook: RawHook, events: rb_event_flag_t, data: VALUE) -> Result<(), Error> {
+    // SAFETY: on the main Ractor, with the GVL held, and not in a hook, for which others could wait. With RAW_ARG the
+    // VM calls the function as a RawHook.
+    protect(|| unsafe {
+        faults::point("hook");
+        ractor::alone(|| rb_add_event_hook2(hook, events, data, SAFE_RAW_ARG));
+    })
 }
 
 /// Undoes [`add`] with the same hook and data. No Ractor is in the hook afterwards, if this is not called in it.
@@ -62,7 +68,8 @@ pub unsafe fn add(hook: RawHook, events: rb_event_flag_t, data: VALUE) {
 /// # Safety
 /// On the main Ractor with the GVL held; in a hook only as for [`ractor::alone`].
 pub unsafe fn remove(hook: RawHook, data: VALUE) {
-    // SAFETY: the caller's promise; removing what was never added does nothing.
+    // SAFETY: on the main Ractor, with the GVL held; in a hook, from Ruby 4.0 on, only if there is no other Ractor.
+    // Removing what was never added does nothing.
     unsafe {
         ractor::alone(|| {
             rb_remove_event_hook_with_data(hook, data);

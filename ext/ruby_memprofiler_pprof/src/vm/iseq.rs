@@ -13,7 +13,7 @@ pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
     if !is_heap(object) {
         return None;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: a reference to the heap, and so to an object that is alive.
     let flags = unsafe { flags(object) };
     (Type::of_flags(flags) == Type::IMEMO)
         .then_some((flags as usize >> layout::IMEMO_TYPE_SHIFT) & layout::IMEMO_TYPE_MASK)
@@ -24,7 +24,7 @@ pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
 /// # Safety
 /// `iseq` must be a compiled instruction sequence that is alive.
 pub unsafe fn code(iseq: VALUE) -> (usize, u32) {
-    // SAFETY: by the layout.
+    // SAFETY: a live instruction sequence has a body, and a compiled one code, where the layout says.
     unsafe {
         let body = read(iseq as *const u8, layout::ISEQ_BODY) as *const u8;
         let size = body.add(layout::ISEQ_BODY_ISEQ_SIZE).cast::<u32>().read();
@@ -37,7 +37,7 @@ pub unsafe fn code(iseq: VALUE) -> (usize, u32) {
 /// # Safety
 /// `iseq` must be a live instruction sequence.
 pub unsafe fn is_compiled(iseq: VALUE) -> bool {
-    // SAFETY: by the layout.
+    // SAFETY: a live instruction sequence has a body, which has this word where the layout says.
     LAYOUT.is_some_and(|layout| unsafe {
         read(read(iseq as *const u8, layout::ISEQ_BODY) as *const u8, layout.iseq_body_compiled) != 0
     })
@@ -51,7 +51,7 @@ pub unsafe fn is_body(iseq: VALUE) -> bool {
     if iseq == 0 {
         return false;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: as it is not 0, it is a live instruction sequence.
     let kind = unsafe { kind(iseq) };
     matches!(kind, layout::ISEQ_TYPE_TOP | layout::ISEQ_TYPE_CLASS | layout::ISEQ_TYPE_MAIN)
 }
@@ -64,7 +64,7 @@ pub unsafe fn is_handler(iseq: VALUE) -> bool {
     if LAYOUT.is_none() {
         return false;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: a live instruction sequence, of a Ruby whose layout is known.
     let kind = unsafe { kind(iseq) };
     matches!(kind, layout::ISEQ_TYPE_RESCUE | layout::ISEQ_TYPE_ENSURE)
 }
@@ -74,7 +74,7 @@ pub unsafe fn is_handler(iseq: VALUE) -> bool {
 /// # Safety
 /// `iseq` must be a live instruction sequence.
 unsafe fn kind(iseq: VALUE) -> usize {
-    // SAFETY: by the layout.
+    // SAFETY: a live instruction sequence has a body, whose type is where the layout says.
     unsafe {
         let body = read(iseq as *const u8, layout::ISEQ_BODY) as *const u8;
         body.add(layout::ISEQ_BODY_TYPE).cast::<u32>().read() as usize

@@ -3,7 +3,9 @@
 //! The GC looks again, in each minor collection, at all that an old object refers to if a reference was added to it
 //! since the last. Spread over several keepers, the references of one are few.
 
-use super::gc;
+use super::{gc, protect};
+use crate::faults;
+use magnus::Error;
 use rb_sys::{VALUE, rb_data_type_t, size_t};
 use std::ffi::c_void;
 use std::mem::zeroed;
@@ -35,10 +37,19 @@ static TYPE: OnceLock<DataType> = OnceLock::new();
 ///
 /// # Safety
 /// GVL held. `owner` must stay where it is, and live as long as `holder`.
-pub unsafe fn new(owner: *const c_void, holder: VALUE, number: usize, mark: MarkPart) -> VALUE {
+pub unsafe fn new(owner: *const c_void, holder: VALUE, number: usize, mark: MarkPart) -> Result<VALUE, Error> {
     let keeper = Box::into_raw(Box::new(Keeper { owner, holder, number, mark }));
-    // SAFETY: the type matches the data. An object without a class is hidden from ObjectSpace.
-    unsafe { rb_sys::rb_data_typed_object_wrap(0, keeper.cast(), &raw const TYPE.get_or_init(data_type).0) }
+    let data_type = &raw const TYPE.get_or_init(data_type).0;
+    let object = protect(|| {
+        faults::point("keeper");
+        // SAFETY: the type matches the data. An object without a class is hidden from ObjectSpace.
+        unsafe { rb_sys::rb_data_typed_object_wrap(0, keeper.cast(), data_type) }
+    });
+    if object.is_err() {
+        // SAFETY: made above, and there is no object to free it.
+        drop(unsafe { Box::from_raw(keeper) });
+    }
+    object
 }
 
 fn data_type() -> DataType {

@@ -3,7 +3,9 @@
 //! They are a fiber-local variable, `Thread.current[NAME]`: the VM forgets it together with the fiber, also one that is
 //! abandoned in the middle of a block, so that no other fiber can inherit it.
 
-use magnus::rb_sys::{AsRawId, AsRawValue, protect};
+use super::protect;
+use crate::faults;
+use magnus::rb_sys::{AsRawId, AsRawValue};
 use magnus::value::{Opaque, ReprValue};
 use magnus::{Class, Error, Module, RClass, RModule, Ruby, Value};
 use memprofiler_core::labels::LabelSet;
@@ -49,7 +51,7 @@ pub fn define_class(ruby: &Ruby, module: RModule) -> Result<(), Error> {
 pub unsafe fn current() -> Option<ManuallyDrop<Arc<LabelSet>>> {
     match VARIABLE.load(Ordering::Relaxed) {
         0 => None,
-        // SAFETY: the caller's promise.
+        // SAFETY: in a hook or with the GVL held; the caller gives the labels up before the fiber goes on.
         variable => unsafe { read(variable as ID) },
     }
 }
@@ -78,29 +80,37 @@ pub struct Variable(VALUE);
 
 impl Variable {
     /// The value that stands for `labels`.
-    pub fn new(ruby: &Ruby, labels: LabelSet) -> Self {
-        VARIABLE.store(ruby.intern(NAME).as_raw() as usize, Ordering::Relaxed);
+    pub fn new(ruby: &Ruby, labels: LabelSet) -> Result<Self, Error> {
+        let variable = protect(|| ruby.intern(NAME).as_raw())?;
+        VARIABLE.store(variable as usize, Ordering::Relaxed);
         let data_type = &raw const TYPE.get_or_init(data_type).0;
         // An object without a class would crash whoever calls a method on it; `define_class` has run long since.
         let class = CLASS.get().map_or(0, |&class| ruby.get_inner(class).as_raw());
-        let labels = Arc::into_raw(Arc::new(labels)).cast_mut().cast();
-        // SAFETY: the GVL is held, as `ruby` shows, and the type matches the data.
-        Self(unsafe { rb_sys::rb_data_typed_object_wrap(class, labels, data_type) })
+        let labels = Arc::into_raw(Arc::new(labels));
+        let object = protect(|| {
+            faults::point("labels");
+            // SAFETY: the GVL is held, as `ruby` shows, and the type matches the data.
+            unsafe { rb_sys::rb_data_typed_object_wrap(class, labels.cast_mut().cast(), data_type) }
+        });
+        if object.is_err() {
+            // SAFETY: made above, and there is no object to free them.
+            drop(unsafe { Arc::from_raw(labels) });
+        }
+        object.map(Self)
     }
 
     /// Makes it the variable's value in the running fiber, and returns the one it had. Fails if the thread is frozen.
     pub fn swap(self) -> Result<Self, Error> {
         let variable = VARIABLE.load(Ordering::Relaxed) as ID;
-        let mut previous = rb_sys::Qnil as VALUE;
         protect(|| {
             // SAFETY: the GVL is held.
             unsafe {
                 let thread = rb_sys::rb_thread_current();
-                previous = rb_sys::rb_thread_local_aref(thread, variable);
-                rb_sys::rb_thread_local_aset(thread, variable, self.0)
+                let previous = rb_sys::rb_thread_local_aref(thread, variable);
+                rb_sys::rb_thread_local_aset(thread, variable, self.0);
+                Self(previous)
             }
-        })?;
-        Ok(Self(previous))
+        })
     }
 }
 

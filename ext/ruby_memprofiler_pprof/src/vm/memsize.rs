@@ -1,7 +1,8 @@
 //! How much memory an object takes.
 
 use super::object::{Type, flags, type_of};
-use magnus::rb_sys::{AsRawValue, protect};
+use super::protect;
+use magnus::rb_sys::AsRawValue;
 use magnus::value::ReprValue;
 use magnus::{Error, Ruby};
 use rb_sys::VALUE;
@@ -16,9 +17,9 @@ unsafe extern "C" {
 /// object of an extension.
 ///
 /// # Safety
-/// The GVL must be held and `object` be alive, or be passed by the GC to a FREEOBJ hook.
+/// The GVL must be held and `object` be alive, or dead but intact, as in a hook of the GC before it is freed.
 pub unsafe fn of_plain(object: VALUE) -> Option<usize> {
-    // SAFETY: the caller vouches for the object.
+    // SAFETY: the object is intact, and so is its header.
     match unsafe { type_of(object) } {
         Type::DATA => None,
         // rb_bug, or nothing to measure.
@@ -35,7 +36,7 @@ pub unsafe fn of_plain(object: VALUE) -> Option<usize> {
 pub unsafe fn of_plain_at_once(object: VALUE) -> Option<usize> {
     /// `RUBY_FL_EXIVAR`: instance variables in a table of the VM's. Ruby 4.0 does not count them, nor has the flag.
     const EXIVAR: VALUE = 1 << 10;
-    // SAFETY: the caller vouches for the object.
+    // SAFETY: the GVL is held, and the object is alive.
     unsafe { if cfg!(not(ruby_gte_4_0)) && flags(object) & EXIVAR != 0 { None } else { of_plain(object) } }
 }
 
@@ -48,7 +49,7 @@ pub unsafe fn of_plain_at_once(object: VALUE) -> Option<usize> {
 /// # Safety
 /// The GVL must be held and `object` be alive.
 pub unsafe fn of_any(ruby: &Ruby, object: VALUE) -> Result<Option<usize>, Error> {
-    // SAFETY: the caller's promise; the object is an argument of this function, and so on the stack.
+    // SAFETY: the GVL is held. The object was alive when this function was called, and on its stack it stays so.
     let ask = || unsafe { ask(object) };
     let first = match ask() {
         Ok(size) => return Ok(Some(size)),
@@ -81,13 +82,8 @@ fn class_of(error: &Error) -> Option<VALUE> {
 /// # Safety
 /// As for [`of_any`].
 unsafe fn ask(object: VALUE) -> Result<usize, Error> {
-    let mut size = 0;
-    protect(|| {
-        // SAFETY: the object is alive, and on this thread's stack from here on, so that it stays so.
-        size = unsafe { rb_obj_memsize_of(object) };
-        rb_sys::Qnil as VALUE
-    })?;
-    Ok(size)
+    // SAFETY: the object is alive, and on this thread's stack from here on, so that it stays so.
+    protect(|| unsafe { rb_obj_memsize_of(object) })
 }
 
 /// The bytes of the smallest heap slot: sizeof(RVALUE). Before variable-width slots there is no other.

@@ -11,18 +11,23 @@ pub mod keeper;
 pub mod labels;
 pub mod layout;
 pub mod machine_stack;
-pub mod marks;
+pub mod mark_bits;
 pub mod memsize;
 pub mod names;
 pub mod object;
 pub mod position;
+pub mod profile_frames;
+mod protect;
 pub mod quirks;
 pub mod ractor;
 pub mod safepoint;
 pub mod seen_frame;
 pub mod selftest;
+mod symbols;
+pub mod thread_events;
 pub mod threads;
-pub mod waiters;
+
+pub use protect::protect;
 
 /// The Ruby this library was built for; the loader refuses any other minor version.
 pub const RUBY_MAJOR: u32 = parse(env!("RUBY_MAJOR"));

@@ -5,7 +5,8 @@ use super::frames::LAYOUT;
 use super::iseq::{self, imemo_type};
 use super::layout;
 use super::object::is_heap;
-use magnus::rb_sys::{FromRawValue, protect};
+use super::protect;
+use magnus::rb_sys::FromRawValue;
 use magnus::{Error, RString, Value};
 use rb_sys::VALUE;
 use std::sync::Arc;
@@ -54,10 +55,10 @@ const INTERNAL: &str = "<internal:";
 /// GVL held; `iseq` and `entry` each 0, or alive and of their type.
 pub unsafe fn function(iseq: VALUE, entry: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
     if iseq == 0 {
-        // SAFETY: the caller's promise.
+        // SAFETY: without an instruction sequence it is a C function, which is known by its method entry, alive here.
         return unsafe { native_function(entry, pretty) };
     }
-    // SAFETY: rb_profile_frame_* take an instruction sequence or a method entry.
+    // SAFETY: rb_profile_frame_* take an instruction sequence or a method entry, which are alive here.
     unsafe {
         let label = text(|| rb_sys::rb_profile_frame_label(iseq))?.unwrap_or_default();
         let base = text(|| rb_sys::rb_profile_frame_base_label(iseq))?.unwrap_or_default();
@@ -91,7 +92,8 @@ pub unsafe fn function(iseq: VALUE, entry: VALUE, pretty: bool) -> Result<(Funct
 /// # Safety
 /// GVL held; `frame` as returned, and alive.
 pub unsafe fn profiled_frame(frame: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `frame` is alive, an instruction sequence or method entry, which rb_profile_frame_* take. One without a
+    // path is the method entry of a C function.
     unsafe {
         let Some(path) = text(|| rb_sys::rb_profile_frame_path(frame))? else {
             return native_function(frame, pretty);
@@ -114,9 +116,9 @@ pub unsafe fn profiled_frame(frame: VALUE, pretty: bool) -> Result<(FunctionName
 /// # Safety
 /// GVL held; `entry` a live method entry of a C function.
 unsafe fn native_function(entry: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `entry` is alive, a method entry, which the function takes.
     let method = text(|| unsafe { rb_sys::rb_profile_frame_method_name(entry) })?.unwrap_or_default();
-    // SAFETY: as above.
+    // SAFETY: the caller keeps the method entry alive, also while the VM ran code above.
     let name = unsafe { qualified(entry, &method, pretty) }?;
     Ok((FunctionName { name: name.into(), file: "<cfunc>".into(), start_line: 0 }, Place::Caller))
 }
@@ -129,7 +131,7 @@ unsafe fn qualified(entry: VALUE, method: &str, pretty: bool) -> Result<String, 
     if !pretty {
         return Ok(method.to_owned());
     }
-    // SAFETY: the caller's promise, and the layout of rb_method_entry_struct.
+    // SAFETY: `entry` is alive, and has its owner, a class or module, where the layout of rb_method_entry_struct says.
     let (class, separator) = unsafe {
         if rb_sys::rb_profile_frame_singleton_method_p(entry) == rb_sys::Qtrue as VALUE {
             (text(|| rb_sys::rb_profile_frame_classpath(entry))?, '.')
@@ -164,7 +166,8 @@ unsafe fn defined_method(entry: VALUE) -> Option<(rb_sys::ID, Result<u32, Error>
         return None;
     }
     LAYOUT?;
-    // SAFETY: by the layouts of rb_method_entry_struct and rb_method_definition_struct.
+    // SAFETY: `entry` is alive, and keeps its definition and that one's Proc alive; all words are where the layouts of
+    // rb_method_entry_struct and rb_method_definition_struct say.
     unsafe {
         let definition = *((entry as usize + layout::ME_DEF) as *const usize);
         let kind = *(definition as *const usize) & layout::METHOD_TYPE_MASK;
@@ -183,7 +186,8 @@ unsafe fn defined_method(entry: VALUE) -> Option<(rb_sys::ID, Result<u32, Error>
 /// # Safety
 /// GVL held; `body` a live Proc.
 unsafe fn blocks_around(body: VALUE) -> Result<u32, Error> {
-    // SAFETY: by the layouts of RTypedData and rb_proc_t, which is not embedded.
+    // SAFETY: `body` is alive, and keeps its code alive; all words are where the layouts of RTypedData and of
+    // rb_proc_t, which is not embedded, say.
     unsafe {
         let block = *((body as usize + layout::RTYPEDDATA_DATA) as *const usize);
         let kind = *((block + layout::PROC_BLOCK_TYPE) as *const u32);

@@ -101,7 +101,7 @@ impl Type {
 /// As for [`flags`], and nobody else must look at the object meanwhile.
 pub unsafe fn disguised<R>(object: VALUE, as_type: Type, body: impl FnOnce() -> R) -> R {
     let header = object as *mut Header;
-    // SAFETY: the caller's promise.
+    // SAFETY: every slot begins with a header, and nobody else looks at this one until it is as it was.
     unsafe {
         let flags = (*header).flags;
         (*header).flags = flags & !0x1f | VALUE::from(as_type.0);
@@ -117,7 +117,7 @@ pub unsafe fn disguised<R>(object: VALUE, as_type: Type, body: impl FnOnce() -> 
 /// As for [`flags`].
 #[inline]
 pub unsafe fn type_of(object: VALUE) -> Type {
-    // SAFETY: the caller's promise is the one that flags asks for.
+    // SAFETY: `object` refers to a slot, and the GVL is held or the GC runs this code: that is what `flags` asks for.
     Type::of_flags(unsafe { flags(object) })
 }
 
@@ -127,6 +127,6 @@ pub unsafe fn type_of(object: VALUE) -> Type {
 /// The word must be readable and aligned.
 #[inline]
 pub unsafe fn read(base: *const u8, offset: usize) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: there is a word, readable and aligned: nothing else is asked of the caller.
     unsafe { base.add(offset).cast::<usize>().read() }
 }

@@ -55,18 +55,20 @@ impl Position {
         (self.0 & ((1 << INDEX_BITS) - 1)) as usize
     }
 
-    /// The line in `iseq`; 0 if unknown. May allocate memory, and so collect garbage, up to Ruby 3.2.
+    /// The line in `iseq`; 0 if unknown. May allocate memory, and so collect garbage or raise, up to Ruby 3.2.
     ///
     /// # Safety
     /// GVL held; `iseq` alive, and the position one within its code.
     pub unsafe fn line(self, iseq: VALUE) -> u32 {
         let (kind, compiled) = (Type((self.0 >> TYPE_SHIFT) as u8), self.0 & COMPILED != 0);
         let mut index = self.index();
-        // SAFETY: the caller's promise.
+        // SAFETY: `iseq` is alive and the index within its code. Only innermost frames have a type here, whose program
+        // counter the VM has advanced by a word past the beginning of an instruction.
         if kind != Type::NONE && index > 0 && !unsafe { advanced::is_under_way(iseq, index, kind, compiled) } {
             index -= 1;
         }
-        // SAFETY: the caller's promise; the function searches a table of the instruction sequence.
+        // SAFETY: `iseq` is alive and the index still within its code; the function searches a table that belongs to
+        // it.
         unsafe { rb_iseq_line_no(iseq, index) }
     }
 }
@@ -92,7 +94,7 @@ mod advanced {
     /// # Safety
     /// GVL held; `iseq` alive and `index`, which begins an instruction, within its code.
     pub unsafe fn is_under_way(iseq: VALUE, index: usize, kind: Type, compiled: bool) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `iseq` is alive; an instruction begins at `index`, and so at the place found for the one before.
         unsafe { allocates(iseq, index, kind) && !(compiled && allocates(iseq, instruction_before(iseq, index), kind)) }
     }
 
@@ -104,7 +106,8 @@ mod advanced {
         let (mut before, mut at) = (0, 0);
         while at < index {
             before = at;
-            // SAFETY: the caller's promise; the table has the length of each instruction.
+            // SAFETY: `at` is below `index`, which is within the code, and an instruction begins there; the table has
+            // the length of each instruction.
             at += unsafe {
                 let number = *rb_iseq_original_iseq(iseq).add(at) as usize;
                 usize::from(*rb_vm_insn_len_info.as_ptr().add(number)).max(1)

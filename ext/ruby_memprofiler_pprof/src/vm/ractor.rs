@@ -1,6 +1,8 @@
 //! Which Ractor runs, for what may run in any: hooks from Ruby 4.0 on, and postponed jobs.
 
-use super::marks::lookup;
+use super::protect;
+use super::symbols::lookup;
+use magnus::Error;
 use rb_sys::{Qtrue, VALUE, rb_ractor_local_key_t};
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -12,7 +14,8 @@ type WithBarrier = unsafe extern "C" fn(unsafe extern "C" fn(*mut c_void) -> VAL
 /// Runs `work` while no other Ractor runs Ruby code or is in a hook. Ruby 4.0 alone needs this, and has it.
 ///
 /// # Safety
-/// On a Ruby thread with the GVL held. In a hook only if there are no other Ractors: they may be waiting for this one.
+/// On a Ruby thread with the GVL held. In a hook, from Ruby 4.0 on, only if there are no other Ractors: they may be
+/// waiting for this one.
 pub unsafe fn alone<F: FnMut()>(mut work: F) {
     static BARRIER: OnceLock<Option<WithBarrier>> = OnceLock::new();
     unsafe extern "C" fn run<F: FnMut()>(work: *mut c_void) -> VALUE {
@@ -27,7 +30,8 @@ pub unsafe fn alone<F: FnMut()>(mut work: F) {
     });
     match barrier {
         Some(barrier) => {
-            // SAFETY: the caller's promise. The VM gives its lock back even if `work` is left by a jump.
+            // SAFETY: with the GVL held, and no other Ractor waits for this one. `run` gets what it expects, the VM
+            // gives its lock back even if `work` is left by a jump.
             unsafe { barrier(run::<F>, (&raw mut work).cast()) };
         }
         None => work(),
@@ -38,7 +42,7 @@ struct Key(rb_ractor_local_key_t);
 
 // SAFETY: a key means the same in every Ractor, and is never freed.
 unsafe impl Send for Key {}
-// SAFETY: as above.
+// SAFETY: it is only read once it is there, and then means the same everywhere.
 unsafe impl Sync for Key {}
 
 static MAIN: OnceLock<Key> = OnceLock::new();
@@ -47,15 +51,17 @@ static MAIN: OnceLock<Key> = OnceLock::new();
 ///
 /// # Safety
 /// On the main Ractor, not in a hook.
-pub unsafe fn mark_main() {
-    MAIN.get_or_init(|| {
-        // SAFETY: the caller's promise; the value is no reference to the heap.
-        unsafe {
+pub unsafe fn mark_main() -> Result<(), Error> {
+    if MAIN.get().is_none() {
+        // SAFETY: on the main Ractor, whose storage this is, not in a hook; true is no reference to the heap.
+        let key = protect(|| unsafe {
             let key = rb_sys::rb_ractor_local_storage_value_newkey();
             rb_sys::rb_ractor_local_storage_value_set(key, Qtrue as VALUE);
             Key(key)
-        }
-    });
+        })?;
+        MAIN.get_or_init(|| key);
+    }
+    Ok(())
 }
 
 /// Whether the main Ractor runs. False if it is not known. Safe in hooks.

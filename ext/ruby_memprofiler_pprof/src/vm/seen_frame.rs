@@ -46,7 +46,8 @@ impl SeenFrame {
     /// There must be a control frame at the address.
     #[inline]
     pub(super) unsafe fn is_surely_at(&self, at: *const u8) -> bool {
-        // SAFETY: by the layout; the environment of a frame on the stack has its three words.
+        // SAFETY: there is a control frame, which has these words where the layout says; its environment has three
+        // words.
         unsafe {
             read(at, layout::CFP_PC) == self.pc
                 && (NATIVE_PC_IS_NULL || read(at, layout::CFP_ISEQ) as VALUE == self.iseq)
@@ -61,11 +62,11 @@ impl SeenFrame {
     #[cold]
     #[inline(never)]
     pub(super) unsafe fn is_at(&self, at: *const u8) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: there is a control frame at this address.
         let frame = unsafe { ControlFrame::at(at) };
         frame.pc == self.pc
             && frame.iseq == self.iseq
-            // SAFETY: the caller's promise.
+            // SAFETY: the frame was just read from the stack, where it still is.
             && unsafe { Self::new(&frame, frame.method_entry()) }.entry == self.entry
     }
 }

@@ -3,7 +3,7 @@
 use super::frames::{ControlFrames, LAYOUT, Running};
 use super::hooks::{self, TraceArg};
 use super::layout;
-use super::threads;
+use super::{profile_frames, threads};
 use crate::faults;
 use magnus::{Error, Ruby, Value};
 use rb_sys::VALUE;
@@ -50,9 +50,9 @@ pub fn run(ruby: &Ruby) -> Result<Option<String>, Error> {
     // A pointer with its lowest bit set looks like a small integer to the VM, which would mark a plain one.
     let data = std::ptr::from_mut(&mut probe) as VALUE | 1;
     // SAFETY: the caller holds the GVL on the main Ractor, not in a hook; the probe outlives the registration.
-    unsafe { hooks::add(on_newobj, hooks::NEWOBJ, data) };
+    unsafe { hooks::add(on_newobj, hooks::NEWOBJ, data) }?;
     let result = ruby.eval::<Value>(EXERCISE);
-    // SAFETY: as above.
+    // SAFETY: still on the main Ractor with the GVL held, and not in a hook.
     unsafe { hooks::remove(on_newobj, data) };
     result?;
     if probe.compared < 20 && probe.failure.is_none() {
@@ -62,8 +62,8 @@ pub fn run(ruby: &Ruby) -> Result<Option<String>, Error> {
 }
 
 unsafe extern "C" fn on_newobj(data: VALUE, arg: *const TraceArg) {
-    // SAFETY: `run` registered this pointer and waits until no Ractor is in the hook; the VM's lock, which a NEWOBJ hook
-    // holds, keeps others from the probe meanwhile.
+    // SAFETY: `run` registered this pointer and waits until no Ractor is in the hook; the VM's lock, which a NEWOBJ
+    // hook holds, keeps others from the probe meanwhile.
     let probe = unsafe { &mut *((data & !1) as *mut Probe) };
     if probe.failure.is_some() {
         return;
@@ -88,10 +88,9 @@ unsafe extern "C" fn on_newobj(data: VALUE, arg: *const TraceArg) {
 /// In a NEWOBJ hook of `context`.
 unsafe fn compare(context: *const u8) -> Option<String> {
     let (mut expected, mut lines) = ([0 as VALUE; MAX_FRAMES], [0i32; MAX_FRAMES]);
-    // SAFETY: both buffers have room for as many frames as the function is told.
-    let count = unsafe { rb_sys::rb_profile_frames(0, MAX_FRAMES as i32, expected.as_mut_ptr(), lines.as_mut_ptr()) };
-    let count = usize::try_from(count).unwrap_or(0);
-    // SAFETY: the caller's promise.
+    // SAFETY: a hook runs on a Ruby thread.
+    let count = unsafe { profile_frames::read(&mut expected, &mut lines) };
+    // SAFETY: a hook is passed the context of the running thread, and `run` looked whether the layout is known.
     let frames = unsafe { ControlFrames::of(context) };
     let mut index = 0;
     for number in (0..frames.len()).rev() {
@@ -116,7 +115,7 @@ unsafe fn compare(context: *const u8) -> Option<String> {
 /// # Safety
 /// As for [`ControlFrames::get`].
 unsafe fn as_the_vm_says(frames: ControlFrames, number: usize) -> Option<(VALUE, i32)> {
-    // SAFETY: the caller's promise holds for each call.
+    // SAFETY: there is a frame with this number, and nothing runs on, so that its method entry and code stay alive.
     unsafe {
         let frame = frames.get(number);
         let entry = frame.method_entry();

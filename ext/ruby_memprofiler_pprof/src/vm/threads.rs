@@ -2,18 +2,45 @@
 
 use super::frames::LAYOUT;
 use super::layout::RTYPEDDATA_DATA;
-use magnus::rb_sys::{AsRawValue, protect};
+use super::protect;
+use magnus::rb_sys::AsRawValue;
 use magnus::value::{Opaque, ReprValue};
 use magnus::{Error, Ruby, Value};
+use memprofiler_core::interrupt::Interrupt;
 use rb_sys::VALUE;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// Runs `work` without the GVL, or with it if the VM declines because an interrupt is pending. The interrupt is left
 /// for later: this function does not raise. It panics if `work` does.
 pub fn without_gvl<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    try_without_gvl(work, None).unwrap_or_else(|work| work())
+}
+
+/// Runs `work` without the GVL, and lets what interrupts the thread through: a signal, Timeout, `Thread#kill`. Fails with
+/// the exception if that raises one; otherwise `work`, which has given up, begins again.
+pub fn interruptible<T: Send, E: Send>(
+    mut work: impl FnMut(&Interrupt) -> Result<T, E> + Send,
+) -> Result<Result<T, E>, Error> {
+    let mut patience = Duration::ZERO;
+    loop {
+        let (start, interrupt) = (Instant::now(), Interrupt::after(patience));
+        match try_without_gvl(|| work(&interrupt), Some(&interrupt)) {
+            Ok(result) if result.is_ok() || !interrupt.was_noticed() => return Ok(result),
+            // Longer each time: signals that come again and again, and raise nothing, must not keep it from its end.
+            Ok(_) => patience = 2 * start.elapsed(),
+            Err(_) => {}
+        }
+        check_interrupts()?;
+    }
+}
+
+/// Runs `work` without the GVL; what interrupts the thread strikes `interrupt`. Returns `work` if the VM declines because
+/// an interrupt is pending. It does not raise, and panics if `work` does.
+fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, interrupt: Option<&Interrupt>) -> Result<T, F> {
     struct Call<F, T> {
         work: Option<F>,
         result: Option<std::thread::Result<T>>,
@@ -25,19 +52,26 @@ pub fn without_gvl<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         call.result = call.work.take().map(|work| catch_unwind(AssertUnwindSafe(work)));
         null_mut()
     }
-    fn start<F: FnOnce() -> T, T>(call: &mut Call<F, T>) {
+    unsafe extern "C" fn strike(interrupt: *mut c_void) {
+        // SAFETY: the pointer passed below. The VM calls this, on any thread, before the call there returns only.
+        unsafe { &*interrupt.cast::<Interrupt>() }.strike();
+    }
+    fn start<F: FnOnce() -> T, T>(call: &mut Call<F, T>, interrupt: Option<&Interrupt>) {
+        let call = std::ptr::from_mut(call).cast();
+        let unblock: rb_sys::rb_unblock_function_t = interrupt.map(|_| strike as unsafe extern "C" fn(*mut c_void));
+        let interrupt = interrupt.map_or(null_mut(), |interrupt| std::ptr::from_ref(interrupt).cast_mut().cast());
         // SAFETY: `run` touches nothing of Ruby's. Without an unblocking function an interrupt waits for it to end,
         // and the variant "2" of the function does not raise afterwards.
         unsafe {
-            rb_sys::rb_thread_call_without_gvl2(Some(run::<F, T>), std::ptr::from_mut(call).cast(), None, null_mut());
+            rb_sys::rb_thread_call_without_gvl2(Some(run::<F, T>), call, unblock, interrupt);
         }
     }
     let mut call = Call { work: Some(work), result: None };
-    start(&mut call);
+    start(&mut call, interrupt);
     let Call { work, result } = call;
     match (result, work) {
-        (Some(result), _) => result.unwrap_or_else(|panic| resume_unwind(panic)),
-        (None, Some(work)) => work(),
+        (Some(result), _) => Ok(result.unwrap_or_else(|panic| resume_unwind(panic))),
+        (None, Some(work)) => Err(work),
         // `run` stores a result whenever it takes the work.
         (None, None) => std::process::abort(),
     }
@@ -45,22 +79,14 @@ pub fn without_gvl<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 /// Lets another thread run that waits for the GVL. Fails with the exception if one was raised in this thread.
 pub fn schedule() -> Result<(), Error> {
-    protect(|| {
-        // SAFETY: the GVL is held and no borrow is alive across the call.
-        unsafe { rb_sys::rb_thread_schedule() };
-        rb_sys::Qnil as VALUE
-    })?;
-    Ok(())
+    // SAFETY: the GVL is held and no borrow is alive across the call.
+    protect(|| unsafe { rb_sys::rb_thread_schedule() })
 }
 
 /// Fails with the exception that is due in this thread, if there is one.
 pub fn check_interrupts() -> Result<(), Error> {
-    protect(|| {
-        // SAFETY: the GVL is held and no borrow is alive across the call.
-        unsafe { rb_sys::rb_thread_check_ints() };
-        rb_sys::Qnil as VALUE
-    })?;
-    Ok(())
+    // SAFETY: the GVL is held and no borrow is alive across the call.
+    protect(|| unsafe { rb_sys::rb_thread_check_ints() })
 }
 
 /// Whether so little of the machine stack is left that the VM would not begin a call: 16 KB. Past its end the VM's signal
@@ -112,7 +138,7 @@ fn name_method(ruby: &Ruby) -> Result<Value, Error> {
         return Ok(ruby.get_inner(method));
     }
     let method: Value = ruby.class_thread().funcall("instance_method", ("name",))?;
-    ruby.gc_register_mark_object(method);
+    protect(|| ruby.gc_register_mark_object(method))?;
     // Another thread may have been first.
     Ok(ruby.get_inner(*METHOD.get_or_init(|| method.into())))
 }

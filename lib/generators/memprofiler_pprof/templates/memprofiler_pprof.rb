@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # The heap profiler. What is commented out stands at its default. Variables in the environment (for instance
-# RUBY_MEMPROFILER_PPROF_SAMPLE_RATE) go before what stands here; `ruby_memprofiler_pprof help run` lists all settings.
+# RUBY_MEMPROFILER_PPROF_SAMPLE_RATE) take precedence over it; `ruby_memprofiler_pprof help run` lists all settings.
 Rails.application.config.memprofiler_pprof.tap do |config|
   # Whether Rails starts it: true in servers and job runners, :always in consoles and rake tasks, too, or false.
   config.enabled = !Rails.env.test?

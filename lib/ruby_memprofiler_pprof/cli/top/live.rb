@@ -6,12 +6,12 @@ require "ruby_memprofiler_pprof/cli/top/view"
 module MemprofilerPprof
   class CLI
     class Top < ProfileCommand
-      # Shows a view on a screen, until it is left.
+      # Shows a view on a screen until the user quits, and keeps it up to date.
       class Live
-        # What leaves it. The process then ends by the signal, but for that of Ctrl-C.
+        # Signals that end it. The process then dies of that signal, except for Ctrl-C's, after which it exits normally.
         ENDS = %w[INT TERM HUP QUIT].freeze
         SIGNALS = [*ENDS, "TSTP", "CONT", "WINCH"].freeze
-        # Seconds until it is tried again to get a profile.
+        # Seconds before a failed fetch is tried again.
         PAUSE = 1
         private_constant :ENDS, :SIGNALS, :PAUSE
 
@@ -41,7 +41,7 @@ module MemprofilerPprof
             loop_until_left
           ensure
             @screen.close
-            # It ends by the latter, too, if Ruby forgets the kill because it meets the thread in a finalizer.
+            # Closing the queue ends the thread, too, where Ruby loses the kill because it reached a finalizer.
             @fetcher.kill
             @wanted.close
             previous.each { |name, handler| Signal.trap(name, handler || "DEFAULT") }
@@ -58,7 +58,7 @@ module MemprofilerPprof
           end
         end
 
-        # A full pipe has not been read yet, so that it will be woken anyway.
+        # If the pipe is full, what is in it wakes the loop anyway.
         def wake
           @wake.write_nonblock(".", exception: false)
         end
@@ -84,7 +84,8 @@ module MemprofilerPprof
         def loop_until_left
           until @left
             draw
-            timeout = @retry_at && [@retry_at - now, 0].max
+            # No timeout in a pause, in which nothing is tried again.
+            timeout = [@retry_at - now, 0].max if @retry_at && !@view.paused?
             IO.select([@screen.input, @waiting], nil, nil, timeout)
             handle
           end
@@ -95,14 +96,14 @@ module MemprofilerPprof
           react(@signals.shift) until @signals.empty?
           take(@answers.pop) until @answers.empty?
           keys = @screen.keys
-          # The terminal is gone.
+          # The terminal was closed.
           return @left = true if keys.nil?
 
           keys.each { |key| press(key) }
           request
         end
 
-        # The next profile is asked for when the last one has come, and in a pause not at all.
+        # Asks for the next profile once the last one has arrived, except in a pause.
         def request
           return if @outstanding || @view.paused? || (@retry_at && now < @retry_at)
 
@@ -129,7 +130,7 @@ module MemprofilerPprof
         def suspend
           @screen.close
           Process.kill(:STOP, Process.pid)
-          # Goes on here.
+          # The shell has sent SIGCONT: this process continues here, and takes the screen again.
           @screen.open
         end
 

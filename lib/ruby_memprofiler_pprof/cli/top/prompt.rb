@@ -3,7 +3,7 @@
 module MemprofilerPprof
   class CLI
     class Top < ProfileCommand
-      # Where a filter is typed. It holds while it is being typed.
+      # The line in which a filter is typed. It takes effect while it is being typed.
       class Prompt
         # @return [String] what was typed
         attr_reader :text
@@ -41,7 +41,7 @@ module MemprofilerPprof
           end
         end
 
-        # What is typed may not be a regular expression yet, or never.
+        # What is not a valid regular expression, perhaps because it is still being typed, is taken literally.
         #
         # @return [Regexp, nil] nil if there is no filter
         def pattern

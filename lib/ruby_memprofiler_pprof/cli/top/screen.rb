@@ -5,12 +5,12 @@ require "io/console"
 module MemprofilerPprof
   class CLI
     class Top < ProfileCommand
-      # The whole terminal, which is as it was after {#close}.
+      # The whole terminal, which {#close} restores.
       class Screen
-        # The alternate screen, no cursor, long lines cut rather than continued; and what takes it back.
+        # Escape sequences: alternate screen, no cursor, long lines cut rather than wrapped; and the reverse.
         OPEN = "\e[?1049h\e[?25l\e[?7l"
         CLOSE = "\e[0m\e[?7h\e[?25h\e[?1049l"
-        # Of a terminal that does not tell its size: lines and columns.
+        # Lines and columns of a terminal that does not report its size.
         SIZE = [24, 80].freeze
         KEY = /\e\[[\d;]*[A-Za-z~]|\eO[A-Z]|./m
         NAMES = { "\e[A" => :up, "\e[B" => :down, "\e[C" => :right, "\e[D" => :left, "\e[5~" => :page_up,
@@ -38,7 +38,7 @@ module MemprofilerPprof
           print(OPEN)
         end
 
-        # Makes it ready anew, after others may have used it.
+        # Sets the terminal's mode, again where another program may have changed it.
         # @return [void]
         def prepare
           # Signals still come from the keyboard.
@@ -55,7 +55,7 @@ module MemprofilerPprof
             @input.console_mode = mode
           end
         rescue SystemCallError, IOError
-          # The terminal is gone.
+          # The terminal was closed.
           nil
         end
 
@@ -85,7 +85,7 @@ module MemprofilerPprof
 
         private
 
-        # At once, so that no half of a picture is seen.
+        # In one write, so that no incomplete screen is visible.
         def print(text)
           @output.write(text)
           @output.flush

@@ -9,11 +9,11 @@ module MemprofilerPprof
     class Top < ProfileCommand
       # Where profiles of a running process come from: its Unix socket, or the Rack endpoint.
       class Source
-        # No profile could be had. The message says why.
+        # No profile could be fetched. The message says why.
         class Unavailable < StandardError; end
 
-        # Seconds that an answer may take longer than the interval that it is about.
-        PATIENCE = 30
+        # Seconds that a response may take, on top of the interval that it covers.
+        ANSWER_TIMEOUT = 30
 
         # @param address [String]
         # @param headers [Hash{String => String}] for an endpoint
@@ -33,7 +33,7 @@ module MemprofilerPprof
         rescue ProfileError => e
           raise Unavailable, "no profile came: #{e.message}"
         rescue SystemCallError => e
-          # Without the function, and the name that is known.
+          # Only the system's own words: without the C function and the address, which is known.
           raise Unavailable, SystemCallError.new(nil, e.errno).message
         rescue Timeout::Error, SocketError, IOError, OpenSSL::SSL::SSLError, Net::ProtocolError => e
           raise Unavailable, "#{e.message} (#{e.class})"
@@ -41,7 +41,7 @@ module MemprofilerPprof
 
         private
 
-        # It may come from something quite different.
+        # The body's first line, without control characters: it may be from any other server.
         def reason(status, body)
           "#{body.force_encoding(Encoding::UTF_8).scrub[/[^[:cntrl:]]*/]} (status #{status})".strip
         end
@@ -59,7 +59,7 @@ module MemprofilerPprof
         def get(seconds)
           UNIXSocket.open(@path) do |socket|
             socket.write("GET /heap?seconds=#{seconds} HTTP/1.0\r\n\r\n")
-            answer = Timeout.timeout(seconds + PATIENCE) { socket.read }
+            answer = Timeout.timeout(seconds + ANSWER_TIMEOUT) { socket.read }
             head, body = answer.split("\r\n\r\n", 2)
             unless body && body.bytesize == head[/^Content-Length: (\d+)/, 1].to_i
               raise Unavailable, "the process has hung up"
@@ -81,7 +81,7 @@ module MemprofilerPprof
         private
 
         def get(seconds)
-          options = { use_ssl: @uri.scheme.casecmp?("https"), open_timeout: 5, read_timeout: seconds + PATIENCE }
+          options = { use_ssl: @uri.scheme.casecmp?("https"), open_timeout: 5, read_timeout: seconds + ANSWER_TIMEOUT }
           Net::HTTP.start(@uri.hostname, @uri.port, **options) do |http|
             response = http.get("#{@uri.path}/heap?seconds=#{seconds}", @headers)
             [response.code.to_i, response.body]

@@ -5,7 +5,7 @@ require "ruby_memprofiler_pprof/cli/top/prompt"
 module MemprofilerPprof
   class CLI
     class Top < ProfileCommand
-      # What is on the screen, and what keys change of it. It knows no terminal.
+      # The contents of the screen, and how keys change them. Knows nothing of terminals.
       class View
         # In the order in which Tab goes through them.
         GROUPINGS = %i[class line method file gem].freeze
@@ -98,7 +98,7 @@ module MemprofilerPprof
 
         def body(style, height)
           head = [title, *activity.summary(style), *@totals.lines.first, ""]
-          # There is a line about the table, which has one with titles.
+          # Two more lines: the one about the table, and the table's titles.
           scroll(height - head.size - 2)
           table = activity.lines(style, @first...(@first + @page))
           [*head, about(table.size - 1), *table].first([height, 0].max)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-RSpec.describe "What `ruby_memprofiler_pprof top` shows" do
+RSpec.describe "What `ruby_memprofiler_pprof top` shows", :threads do
   # A terminal that is gone as soon as a profile was asked for, and a thread that forgets a kill, as finalizers do.
   let(:code) { <<~RUBY }
     %w[cli cli/top cli/top/live report].each { |name| require "ruby_memprofiler_pprof/\#{name}" }
@@ -28,8 +28,39 @@ RSpec.describe "What `ruby_memprofiler_pprof top` shows" do
       end
     end
     live.run
-    print asked.pop.join(10) ? "ended" : "left behind"
+    print asked.pop.join(60) ? "ended" : "left behind"
   RUBY
+
+  # What happens, each after what was done about the one before: a profile comes ("."), or none does ("!"), or a key is
+  # pressed. Prints how often a profile was asked for before each, and "~" where a moment is waited for meanwhile.
+  let(:scripted) { <<~'RUBY' }
+    %w[cli cli/top cli/top/source cli/top/live report].each { |name| require "ruby_memprofiler_pprof/#{name}" }
+    Top = MemprofilerPprof::CLI::Top
+    events = ARGV.first.chars
+    answers = Queue.new
+    keys = Queue.new
+    wants = 0
+    IO.singleton_class.prepend(Module.new { def select(*, timeout) = (print "~" if timeout) || super })
+    Top::Live.prepend(Module.new { define_method(:want) { (wants += 1) && super() } })
+    input, pressed = IO.pipe
+    screen = Struct.new(:input, :size, :open, :close).new(input, [24, 80])
+    screen.define_singleton_method(:draw) do |_|
+      print wants
+      event = events.shift || "q"
+      ".!".include?(event) ? answers << event : (keys << event) && pressed.write(event)
+    end
+    screen.define_singleton_method(:keys) { keys.empty? ? [] : [keys.pop.tap { input.read(1) }] }
+    view = Top::View.new("", by: :class, sort: :allocations, app: false) { |profile| profile }
+    view.define_singleton_method(:lines) { |*| [] }
+    view.define_singleton_method(:profile=) { |_| nil }
+    Top::Live.new(screen, view, color: false) { raise Top::Source::Unavailable if answers.pop == "!" }.run
+  RUBY
+
+  { "..x" => "1233", "p.xxp" => "111112", ".!" => "122~", ".p!xx" => "122222" }.each do |events, wants|
+    it "asks for the next profile when one has come, but not in a pause: #{events}" do
+      expect(run_ruby(scripted, args: [events]).to_a).to match([wants, "", be_success])
+    end
+  end
 
   it "leaves no thread behind, even if Ruby forgets to kill it" do
     expect(run_ruby(code).to_a).to match(["ended", "", be_success])

@@ -1,61 +1,60 @@
 //! What was allocated and has died goes from the tally to the profile, or back.
 
-use super::Flush;
 use super::extract::Key;
+use super::{Flush, FlushFailure};
+use crate::collector::resolve::Unnamed;
+use crate::collector::sample_types::Values;
+use crate::collector::state::State;
 use crate::faults;
-use magnus::Error;
-use memprofiler_core::live_set::ClassId;
-use memprofiler_core::profile::Values;
+use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::StackId;
-use memprofiler_core::tally::{Allocated, Kind};
+use memprofiler_core::sums::{Allocated, Kind};
 
 impl Flush<'_> {
-    /// Takes over what was allocated and has died since the last flush.
-    pub(super) fn allocations(&mut self) -> Result<(), Error> {
+    /// Takes over what was allocated and has died since the last flush. From the end of the tally downwards: in the
+    /// place of an entry comes the last one, which was looked at already or came later.
+    pub(super) fn allocations(&mut self) -> Result<(), FlushFailure> {
         faults::point("flush: allocations");
-        let mut pending = self.collector.state.with(|state| std::mem::take(&mut state.tally)).into_entries();
-        while let Some((kind, allocated)) = pending.next() {
-            let (stack, class, _) = kind;
-            let outcome = match self.name(stack, class) {
-                Ok(named) => {
-                    self.take_over(kind, named, allocated);
-                    self.rest()
-                }
-                Err(error) => {
-                    self.put_back(std::iter::once((kind, allocated)));
-                    Err(error)
-                }
-            };
-            if let Err(error) = outcome {
-                self.put_back(pending);
-                return Err(error);
+        let collector = self.collector;
+        let mut position = collector.state.with(|state| state.tally.len());
+        loop {
+            match collector.state.with(|state| self.take_one(state, &mut position)) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(unnamed) => collector.name(self.pace.mute, unnamed)?,
             }
+            self.rest()?;
         }
-        Ok(())
     }
 
-    fn take_over(&mut self, kind: Kind, (named_stack, named_class): (StackId, ClassId), allocated: Allocated) {
+    /// Takes over the entry below `position`. Returns whether there was one.
+    fn take_one(&mut self, state: &mut State, position: &mut usize) -> Result<bool, Unnamed> {
+        // Others may have changed the tally while this flush was resting.
+        *position = (*position).min(state.tally.len());
+        let Some(last) = position.checked_sub(1) else { return Ok(false) };
+        if let Some(((stack, class, _), _)) = state.tally.entry(last) {
+            let named = (state.named_stack(stack)?, state.named_class(class)?);
+            if let Some((kind, allocated)) = state.tally.take(last) {
+                self.take_over(state, kind, named, allocated);
+            }
+        }
+        *position = last;
+        Ok(true)
+    }
+
+    fn take_over(&mut self, state: &mut State, kind: Kind, named: (StackId, ClassId), allocated: Allocated) {
         let (stack, class, readers) = kind;
         if readers.contain(self.reader) {
             let Allocated { objects: allocations, bytes: allocated_bytes } = allocated;
-            let key = Key { stack: named_stack, class: named_class, age: None };
+            let key = Key { stack: named.0, class: named.1, age: None };
             self.sums.add(key, Values { allocations, allocated_bytes, ..Values::default() });
         }
-        self.collector.state.with(|state| {
-            let others = readers.without(self.reader);
-            if !others.is_empty() {
-                // By name, so that a reader who comes seldom keeps no code alive.
-                state.capture.stacks.retain(named_stack);
-                state.classes.retain(named_class.0);
-                state.count_allocated((named_stack, named_class, others), allocated);
-            }
-            state.release(stack, class);
-        });
-    }
-
-    /// Returns to the tally what was taken from it.
-    fn put_back(&self, pending: impl Iterator<Item = (Kind, Allocated)>) {
-        self.collector.state.with(|state| pending.for_each(|(kind, sum)| state.count_allocated(kind, sum)));
+        let others = readers.without(self.reader);
+        if !others.is_empty() {
+            // By name, so that a reader who comes seldom keeps no code alive.
+            state.count_allocated_by_name(named, others, allocated);
+        }
+        state.release(stack, class);
     }
 
     /// Returns some of the allocations to the tally, for the reader to be told again. Returns whether there are more.
@@ -64,10 +63,8 @@ impl Flush<'_> {
         self.collector.state.with(|state| {
             let entries = (self.given_back..end).filter_map(|position| self.sums.entry(position));
             for (key, values) in entries.filter(|(_, values)| values.allocations > 0.0) {
-                state.capture.stacks.retain(key.stack);
-                state.classes.retain(key.class.0);
                 let allocated = Allocated { objects: values.allocations, bytes: values.allocated_bytes };
-                state.count_allocated((key.stack, key.class, self.reader), allocated);
+                state.count_allocated_by_name((key.stack, key.class), self.reader, allocated);
             }
         });
         self.given_back = end;

@@ -1,13 +1,15 @@
 //! What a profile is built from, copied out of the collector so that the rest can be done without the GVL.
 
+use super::assembly::Assembly;
 use crate::collector::keys::{Class, Function};
+use crate::collector::sample_types::Values;
 use crate::collector::state::State;
 use crate::vm::names::FunctionName;
-use memprofiler_core::encode::{Header, encode};
-use memprofiler_core::index_map::IndexMap;
 use memprofiler_core::labels::LabelSet;
-use memprofiler_core::live_set::ClassId;
-use memprofiler_core::profile::{self, LabelsId, Profile, SampleKey, Values};
+use memprofiler_core::pprof;
+use memprofiler_core::profile::Header;
+use memprofiler_core::reservoir::ClassId;
+use memprofiler_core::sparse_array::SparseArray;
 use memprofiler_core::stack_tree::StackId;
 use std::io;
 use std::sync::Arc;
@@ -31,25 +33,28 @@ pub struct Extract {
     /// Callers come before those they call.
     frames: Vec<Frame>,
     /// Where each stack of the collector is in `frames`, by its index.
-    known: IndexMap<u32>,
+    known: SparseArray<u32>,
 }
 
+/// A sample, whose stack is a number of a frame.
 #[derive(Debug)]
-struct Sample {
-    stack: Option<u32>,
-    class: Option<Arc<str>>,
-    age: Option<u32>,
-    values: Values,
+pub struct Sample {
+    pub stack: Option<u32>,
+    pub class: Option<Arc<str>>,
+    pub age: Option<u32>,
+    pub values: Values,
 }
 
+/// A frame and the number of its caller.
 #[derive(Debug)]
-struct Frame {
-    caller: Option<u32>,
-    what: What,
+pub struct Frame {
+    pub caller: Option<u32>,
+    pub what: What,
 }
 
+/// What a frame stands for.
 #[derive(Debug)]
-enum What {
+pub enum What {
     /// A line of a function.
     Line(Arc<FunctionName>, u32),
     /// The labels of the stack that stands on them.
@@ -105,28 +110,13 @@ impl Extract {
     /// The encoded profile, how long it took to build it, and to encode it.
     pub fn encode(self, header: &Header) -> (io::Result<Vec<u8>>, Duration, Duration) {
         let start = Instant::now();
-        let mut profile = Profile::new();
-        let mut stacks: Vec<(profile::Stack, Option<LabelsId>)> = Vec::with_capacity(self.frames.len());
-        for Frame { caller, what } in &self.frames {
-            let (caller, outer) = caller.map_or((None, None), |caller| stacks[caller as usize]);
-            stacks.push(match what {
-                What::Line(function, line) => {
-                    let name = profile.string(&function.name);
-                    let file = profile.string(&function.file);
-                    let function = profile::Function { name, file, start_line: function.start_line };
-                    let location = profile.location(function, *line);
-                    (profile.extend(caller, location), outer)
-                }
-                What::Labels(labels) => (caller, Some(profile.labels(labels, outer))),
-            });
-        }
-        for Sample { stack, class, age, values } in self.samples {
-            let (stack, labels) = stack.map_or((None, None), |stack| stacks[stack as usize]);
-            let class = class.map(|class| profile.string(&class));
-            profile.add(SampleKey { stack, class, age, labels }, values);
-        }
+        let mut assembly = Assembly::default();
+        self.frames.iter().for_each(|frame| assembly.frame(frame));
+        self.samples.into_iter().for_each(|sample| assembly.sample(sample));
+        // Nobody interrupts it.
+        let profile = assembly.finish(header).map_err(io::Error::other);
         let build = start.elapsed();
-        let encoded = encode(&mut profile, header, GZIP_LEVEL);
+        let encoded = profile.and_then(|profile| pprof::write_whole(&profile, GZIP_LEVEL));
         (encoded, build, start.elapsed() - build)
     }
 }

@@ -1,6 +1,6 @@
 //! What a flush returns.
 
-use memprofiler_core::encode::SampleTypeNames;
+use crate::collector::sample_types::SampleTypeNames;
 use std::time::Duration;
 
 /// A profile and how it was made.

@@ -1,44 +1,47 @@
 //! From the live set to pprof bytes.
 
 mod allocations;
+mod assembly;
 mod extract;
+mod failure;
 mod flushed;
-mod named_stacks;
 mod options;
 mod pace;
-mod resolve;
 mod visit;
 
+pub use failure::FlushFailure;
 pub use flushed::Flushed;
 pub use options::FlushOptions;
 
 use super::mute::Mute;
+use super::resolve::Names;
+use super::sample_types::{SampleTypeNames, Values};
+use super::state::Pins;
 use super::{Collector, Phase, stats, totals};
 use crate::faults;
-use crate::ruby_api::errors;
-use crate::vm::threads;
+use crate::vm::{gc, threads};
 use extract::{Extract, Key};
 use magnus::{Error, Ruby};
-use memprofiler_core::encode::Header;
-use memprofiler_core::live_set::ClassId;
-use memprofiler_core::profile::Values;
+use memprofiler_core::profile::Header;
 use memprofiler_core::readers::Readers;
-use memprofiler_core::stack_tree::{StackId, StackTree};
+use memprofiler_core::stack_tree::StackTree;
 use memprofiler_core::sums::Sums;
 use pace::Pace;
-use resolve::Resolver;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How many steps are done between two looks at the clock.
 const CLOCK_STRIDE: usize = 64;
 
-/// A flush under way. If it is dropped before it has finished, the allocations it had taken go back to the tally.
+/// A flush under way. If it is dropped before it has finished, the allocations it had taken go back to the tally. What
+/// it keeps from being freed is in the collector's state: its thread may not come through a fork.
 struct Flush<'a> {
     collector: &'a Collector,
     ruby: &'a Ruby,
     options: FlushOptions,
     pace: Pace<'a>,
-    resolver: Resolver,
+    /// What was found out before, and takes a while to free.
+    stale: Names,
     sums: Sums<Key, Values>,
     /// How many of the sums have gone back to the tally.
     given_back: usize,
@@ -52,18 +55,18 @@ struct Flush<'a> {
 impl Collector {
     /// Takes a profile. The caller must make sure that no other flush of this collector is under way. `mute` is that of
     /// this thread.
-    pub fn flush(&self, ruby: &Ruby, options: FlushOptions, mute: &Mute) -> Result<Flushed, Error> {
+    pub fn flush(&self, ruby: &Ruby, options: FlushOptions, mute: &Mute) -> Result<Flushed, FlushFailure> {
         let start = Instant::now();
         let pace = Pace::new(ruby, options, mute)?;
         if options.gc {
-            mute.lift(|| ruby.gc_start());
+            mute.lift(|| gc::start(ruby))?;
         }
         let mut flush = Flush {
             collector: self,
             ruby,
             options,
             pace,
-            resolver: Resolver::default(),
+            stale: Names::default(),
             sums: Sums::new(),
             given_back: 0,
             result: Flushed::default(),
@@ -73,21 +76,21 @@ impl Collector {
         };
         if self.phase.get() == Phase::Running {
             // SAFETY: the GVL is held; a running collector is anchored.
-            unsafe { self.make_keepers(self.holder.get()) };
+            unsafe { self.make_keepers(self.holder.get()) }?;
         }
         // The dead that still wait to be swept belong to this interval.
-        flush.settle();
-        flush.deferred = self.state.with(|state| {
-            state.begin_flush();
-            state.capture.deferred.latest()
-        });
+        flush.settle()?;
+        (flush.stale, flush.deferred) =
+            self.state.with(|state| (state.begin_flush(threads::current()), state.capture.deferred.latest()));
         let last = self.is_ending() && options.reader == Some(0);
         flush.leftovers()?;
         flush.allocations()?;
         flush.live_samples()?;
         // Those that have died before they were visited belong to this interval, too.
         flush.allocations()?;
-        let header = self.header(ruby, start, &options)?;
+        let sample_type_names = self.state.with(|state| state.options.sample_type_names);
+        let sample_type_names = options.sample_type_names.unwrap_or(sample_type_names);
+        let header = self.header(ruby, start, &options, sample_type_names)?;
         let extract = flush.extract()?;
         flush.tidy()?;
         flush.result.sample_add = start.elapsed();
@@ -98,11 +101,17 @@ impl Collector {
         mute.lift(threads::check_interrupts)?;
         flush.check()?;
         let result = flush.commit(last, gc_time);
-        let Header { time_nanos, duration_nanos, sample_type_names, .. } = header;
+        let Header { time_nanos, duration_nanos, .. } = header;
         Ok(Flushed { time_nanos, duration_nanos, sample_type_names, duration: start.elapsed(), ..result })
     }
 
-    fn header(&self, ruby: &Ruby, now: Instant, options: &FlushOptions) -> Result<Header, Error> {
+    fn header(
+        &self,
+        ruby: &Ruby,
+        now: Instant,
+        options: &FlushOptions,
+        names: SampleTypeNames,
+    ) -> Result<Header, Error> {
         let time = faults::time(SystemTime::now()).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // A snapshot, whose interval goes on, has none.
         let duration = options
@@ -113,53 +122,43 @@ impl Collector {
         Ok(self.state.with(|state| {
             comments.extend(stats::remarks(state));
             comments.extend(totals);
+            let types = names.types();
             Header {
+                default_sample_type: Arc::clone(&types[options.default_sample_type as usize].name),
+                sample_types: types.into(),
                 time_nanos: i64::try_from(time.as_nanos()).unwrap_or(i64::MAX),
                 duration_nanos: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX),
-                period: state.period(),
-                sample_type_names: options.sample_type_names.unwrap_or(state.options.sample_type_names),
-                default_sample_type: options.default_sample_type,
-                comments,
+                period_type: Some(names.period_type()),
+                period: state.reservoir.period(),
+                comments: comments.into_iter().map(Arc::from).collect(),
+                ..Header::default()
             }
         }))
     }
 }
 
 impl Flush<'_> {
-    fn rest(&mut self) -> Result<(), Error> {
+    fn rest(&mut self) -> Result<(), FlushFailure> {
         self.pace.rest(self.ruby)?;
         self.check()
     }
 
     /// Fails if a hook has panicked, which may be whenever Ruby code or other threads ran: what is stored may make no
     /// sense any more, and is not marked any more.
-    fn check(&self) -> Result<(), Error> {
-        self.collector.failure().map_or(Ok(()), |place| Err(errors::internal(self.ruby, place)))
+    fn check(&self) -> Result<(), FlushFailure> {
+        self.collector.failure().map_or(Ok(()), |place| Err(FlushFailure::Panicked(place)))
     }
 
     /// Drops what the flush before has left.
-    fn leftovers(&mut self) -> Result<(), Error> {
+    fn leftovers(&mut self) -> Result<(), FlushFailure> {
         while !self.collector.state.with(|state| state.release_leftovers(CLOCK_STRIDE)) {
             self.rest()?;
         }
         Ok(())
     }
 
-    fn name(&mut self, stack: StackId, class: ClassId) -> Result<(StackId, ClassId), Error> {
-        loop {
-            match (self.resolver.stack(stack), self.resolver.class(class)) {
-                (Some(stack), Some(class)) => return Ok((stack, class)),
-                (None, _) => {
-                    self.resolver.name_stack(self.collector, self.pace.mute, stack)?;
-                    self.rest()?;
-                }
-                (_, None) => self.resolver.name_class(self.collector, class)?,
-            }
-        }
-    }
-
     /// Copies what the profile needs out of the collector.
-    fn extract(&mut self) -> Result<Extract, Error> {
+    fn extract(&mut self) -> Result<Extract, FlushFailure> {
         faults::point("flush: extract");
         let mut extract = Extract::new(self.sums.len());
         for first in (0..self.sums.len()).step_by(CLOCK_STRIDE) {
@@ -173,14 +172,14 @@ impl Flush<'_> {
     }
 
     /// Gives up what was needed to name stacks and classes, and memory that the collector does not need any more.
-    fn tidy(&mut self) -> Result<(), Error> {
+    fn tidy(&mut self) -> Result<(), FlushFailure> {
         if self.options.reader.is_none() {
             while self.give_back(CLOCK_STRIDE) {
                 self.rest()?;
             }
         }
         let state = &self.collector.state;
-        while !state.with(|state| self.resolver.release_sources(state, CLOCK_STRIDE)) {
+        while !state.with(|state| state.release_sources(CLOCK_STRIDE)) {
             self.rest()?;
         }
         for part in 0..StackTree::PARTS {
@@ -192,14 +191,14 @@ impl Flush<'_> {
             next = state.with(|state| state.prune_names(first, CLOCK_STRIDE));
             self.rest()?;
         }
-        state.with(|state| state.live.shrink());
+        state.with(|state| state.reservoir.shrink());
         self.rest()
     }
 
     /// Makes the profile's bytes, if allowed without the GVL.
-    fn encode(&mut self, extract: Extract, header: &Header) -> Result<(), Error> {
+    fn encode(&mut self, extract: Extract, header: &Header) -> Result<(), FlushFailure> {
         // Freeing these takes long, too.
-        let names = self.resolver.take_names();
+        let names = (self.collector.state.with(|state| state.resolver.take_names()), std::mem::take(&mut self.stale));
         let build = move || {
             faults::point("flush: encode");
             drop(names);
@@ -207,7 +206,7 @@ impl Flush<'_> {
         };
         let (encoded, build_time, encode_time) =
             if self.options.yield_gvl { self.pace.without_gvl(self.ruby, build)? } else { build() };
-        self.result.pprof = encoded.map_err(|error| errors::error(self.ruby, error.to_string()))?;
+        self.result.pprof = encoded.map_err(FlushFailure::Encoding)?;
         self.result.sample_add += build_time;
         self.result.serialization = encode_time;
         if self.options.yield_gvl {
@@ -225,15 +224,16 @@ impl Flush<'_> {
             collector.interval_starts[reader].set(self.start);
         }
         collector.state.with(|state| {
-            self.resolver.leave(state);
+            state.leave_to_next();
             state.capture.forget_contexts();
             state.capture.forget_deferred(self.deferred);
-            state.rates.end_census();
-            state.recover_rate();
+            state.reservoir.end_round();
+            state.reservoir.recover_rate(!state.tally.is_empty());
+            state.capture.pins = Pins::default();
             state.counters.flushes += 1;
-            self.result.thinned = state.thinned_since_flush;
+            self.result.thinned = state.thinned_since_flush();
             if self.options.reader == Some(0) {
-                state.thinned_since_flush = 0;
+                state.thinned_told = state.reservoir.thinned();
             }
         });
         if last && collector.is_ending() {
@@ -253,7 +253,7 @@ impl Drop for Flush<'_> {
         }
         self.give_back(usize::MAX);
         self.collector.state.with(|state| {
-            self.resolver.release(state);
+            state.release_held();
             state.end_flush();
         });
     }

@@ -1,6 +1,6 @@
 //! How to flush.
 
-use memprofiler_core::encode::{DefaultType, SampleTypeNames};
+use crate::collector::sample_types::{DefaultType, SampleTypeNames};
 use memprofiler_core::readers::Readers;
 use std::time::Duration;
 

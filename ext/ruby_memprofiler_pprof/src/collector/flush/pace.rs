@@ -3,7 +3,7 @@
 use super::flushed::Holds;
 use super::options::FlushOptions;
 use crate::collector::mute::Mute;
-use crate::vm::{clock, gc, threads, waiters};
+use crate::vm::{clock, gc, thread_events, threads};
 use magnus::{Error, Ruby};
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ impl<'a> Pace<'a> {
         }
         self.hold.end(gc_time(ruby, self.mute)?, &mut self.holds);
         self.holds.checks += 1;
-        if waiters::any() {
+        if thread_events::any_waiting() {
             self.mute.lift(threads::schedule)?;
             self.holds.yields += 1;
         }

@@ -1,53 +1,48 @@
 //! The live samples: each is measured and added up.
 
 use super::extract::Key;
-use super::{CLOCK_STRIDE, Flush};
+use super::{CLOCK_STRIDE, Flush, FlushFailure};
 use crate::collector::keys::Class;
+use crate::collector::resolve::Unnamed;
+use crate::collector::sample_types::Values;
 use crate::collector::state::State;
 use crate::faults;
-use crate::vm::{class_names, gc, memsize};
+use crate::vm::{class_names, gc, memsize, protect};
 use magnus::Error;
-use memprofiler_core::live_set::{ClassId, Sample};
-use memprofiler_core::profile::Values;
-use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::reservoir::Sample;
 use rb_sys::VALUE;
 
 /// Why a slice of work ended.
 enum Pause {
     Done,
     OutOfTime,
-    StackUnknown(StackId),
-    ClassUnknown(ClassId),
+    Unnamed(Unnamed),
     SizeUnknown(VALUE),
 }
 
 impl Flush<'_> {
     /// Visits all samples that were alive when the flush began. Walking downwards visits each of them in spite of
     /// deaths meanwhile, when the last sample takes the place of the dead one.
-    pub(super) fn live_samples(&mut self) -> Result<(), Error> {
+    pub(super) fn live_samples(&mut self) -> Result<(), FlushFailure> {
         let collector = self.collector;
         let (mut position, mut order) = (usize::MAX, 0);
         let mut measured = None;
         loop {
             // The dead must be gone before anything in the live set is read, also after Ruby code ran below.
-            self.settle();
+            self.settle()?;
             faults::point("flush: live samples");
             self.check()?;
             collector.state.with(|state| {
                 // What a collection has moved upwards may have been passed over.
-                if order != state.live.reorderings() || position > state.live.len() {
-                    (position, order) = (state.live.len(), state.live.reorderings());
+                let live = state.reservoir.live();
+                if order != live.reorderings() || position > live.len() {
+                    (position, order) = (live.len(), live.reorderings());
                 }
             });
             match collector.state.with(|state| self.visit(state, &mut position, &mut measured)) {
                 Pause::Done => return Ok(()),
                 Pause::OutOfTime => {}
-                Pause::StackUnknown(stack) => self.resolver.name_stack(collector, self.pace.mute, stack)?,
-                Pause::ClassUnknown(class) => {
-                    let named = self.resolver.name_class(collector, class);
-                    collector.state.with(|state| state.release_class(class));
-                    named?;
-                }
+                Pause::Unnamed(unnamed) => collector.name(self.pace.mute, unnamed)?,
                 Pause::SizeUnknown(object) => {
                     // SAFETY: the object was alive in the slice that has just ended, and nothing has run since.
                     let size = unsafe { memsize::of_any(self.ruby, object) }?;
@@ -61,11 +56,12 @@ impl Flush<'_> {
 
     /// Makes sure that what is in the live set is alive. With mark bits it is unless a collection was missed. Finishing a
     /// sweep may itself meet a dead Ractor, so that the check comes last.
-    pub(super) fn settle(&self) {
+    pub(super) fn settle(&self) -> Result<(), Error> {
         if !self.collector.uses_mark_bits() {
-            self.collector.collections.info(self.ruby).settle(self.ruby);
+            let info = self.collector.missed_collections.info(self.ruby)?;
+            protect(|| info.settle(self.ruby))?;
         }
-        self.collector.check_collections(self.ruby);
+        self.collector.check_collections(self.ruby)
     }
 
     /// Visits samples below `position` until something is missing that takes Ruby code to find. Reads objects, but
@@ -75,12 +71,13 @@ impl Flush<'_> {
         let now = gc::count();
         faults::point("flush: visit");
         for step in 1.. {
-            *position = (*position).min(state.live.len());
+            let samples = state.reservoir.live().samples();
+            *position = (*position).min(samples.len());
             if *position == 0 {
                 return Pause::Done;
             }
-            let sample = state.live.samples()[*position - 1];
-            if sample.seen != state.flush_number {
+            let sample = samples[*position - 1];
+            if state.reservoir.is_due(&sample) {
                 if let Err(pause) = self.visit_one(state, *position - 1, sample, now, measured) {
                     return pause;
                 }
@@ -102,19 +99,28 @@ impl Flush<'_> {
         measured: &mut Option<(VALUE, usize)>,
     ) -> Result<(), Pause> {
         let object = sample.address as VALUE;
-        let stack = self.resolver.stack(sample.stack).ok_or(Pause::StackUnknown(sample.stack))?;
-        // SAFETY: samples in the live set are alive once the sweep is settled.
+        let stack = state.named_stack(sample.stack).map_err(Pause::Unnamed)?;
+        // SAFETY: `object` is alive. `live_samples` has settled before this slice: since then the live set has nothing
+        // but what the last mark phase marked, or was allocated later. In the slice nothing runs that could free an
+        // object.
         let visible = if state.options.object_class { unsafe { class_names::class_of(object) } } else { None };
         let raw_class = match visible {
-            Some(class) => state.class_id(Class::Object(class), self.collector.holder.get()),
+            // SAFETY: the GVL is held. The object keeps its class alive; the holder of a collector with samples is a
+            // root.
+            Some(class) => unsafe { state.class_id(Class::Object(class), self.collector.holder.get()) },
             None => {
                 state.classes.retain(sample.class.0);
                 sample.class
             }
         };
-        // On failure the caller gives up the reference, once it has named the class.
-        let class = self.resolver.class(raw_class).ok_or(Pause::ClassUnknown(raw_class))?;
-        // SAFETY: as above.
+        let class = match state.named_class(raw_class) {
+            Ok(class) => class,
+            Err(unnamed) => {
+                state.release_class(raw_class);
+                return Err(Pause::Unnamed(unnamed));
+            }
+        };
+        // SAFETY: `object` is still alive: to look its class up took no memory from the VM.
         let size = match unsafe { memsize::of_plain_at_once(object) } {
             Some(size) => size,
             None => match measured.take() {
@@ -125,8 +131,7 @@ impl Flush<'_> {
                 }
             },
         };
-        let weight = state.rates.weight(sample.rate);
-        state.rates.count(sample.rate);
+        let weight = state.reservoir.weight(&sample);
         let bytes = weight * size as f64;
         let age = now.wrapping_sub(sample.born);
         let mut values = Values::default();
@@ -140,9 +145,8 @@ impl Flush<'_> {
         }
         let age = state.options.object_age.then(|| quantised(age));
         self.sums.add(Key { stack, class, age }, values);
-        if let Some(visited) = state.live.sample_mut(position) {
+        if let Some(visited) = state.reservoir.visited(position) {
             (visited.stack, visited.class) = (stack, class);
-            visited.seen = state.flush_number;
             visited.unreported = visited.unreported.without(self.reader);
         }
         state.capture.stacks.retain(stack);

@@ -1,7 +1,11 @@
 //! Keeping within bounds, by sampling less.
 
 use super::State;
-use memprofiler_core::rates::RateTable;
+use crate::collector::keys::Class;
+use memprofiler_core::reservoir::ClassId;
+
+/// How many entries the tally may have, before their classes are given up.
+pub const MOST_ENTRIES: usize = 1 << 16;
 
 impl State {
     /// Makes sure that the tables have room for another sample: where there is no memory for them to grow, they are
@@ -10,9 +14,9 @@ impl State {
     pub(super) fn reserve(&mut self) -> bool {
         /// Enough for most stacks, of which only the innermost frames are new.
         const FRAMES: usize = 64;
-        while !self.live.try_reserve() {
+        while !self.reservoir.try_reserve() {
             self.counters.allocation_failures += 1;
-            if self.live.is_empty() {
+            if self.reservoir.live().is_empty() {
                 return false;
             }
             self.halve();
@@ -40,74 +44,56 @@ impl State {
             self.capture.stacks.release(stack);
             self.count_allocated((lost, class, readers), allocated);
         }
-        while self.capture.stacks.len() > enough && !self.live.is_empty() {
+        while self.capture.stacks.len() > enough && !self.reservoir.live().is_empty() {
             self.halve();
-            if self.flushing {
-                // What the flush has named it holds to its end: to halve again and again would not set that free.
+            if self.flushing.is_some() || self.naming.is_under_way() {
+                // What was named is held to the end: to halve again and again would not set that free.
                 self.stack_limit = self.capture.stacks.len() + self.max_stack_nodes / 2;
                 break;
             }
         }
     }
 
-    /// Keeps each live sample with probability 1/2 and lets it stand for twice as many objects; samples with half the
-    /// rate from now on. Unbiased, unlike refusing new samples.
-    pub(super) fn halve(&mut self) {
-        for position in (0..self.live.len()).rev() {
-            if self.sampler.coin() {
-                continue;
-            }
-            if let Some(sample) = self.live.remove_at(position) {
-                self.release(sample.stack, sample.class);
-                self.counters.thinned += 1;
-                self.thinned_since_flush += 1;
+    /// Keeps half of the live samples; see [`Reservoir::halve`](memprofiler_core::reservoir::Reservoir::halve).
+    fn halve(&mut self) {
+        let (reservoir, mut departures) = self.split();
+        reservoir.halve(|sample| departures.release_sample(&sample));
+    }
+
+    /// To be called when the tally may have more entries: past its limit it gives up classes.
+    #[inline]
+    pub(super) fn bound_tally(&mut self) {
+        if self.tally.len() > self.tally_limit {
+            self.merge_classes();
+        }
+    }
+
+    /// Gives up the classes of what has died: each sum is added to that of all classes of its stack. There are at most
+    /// as many as stacks then, for each set of readers.
+    #[cold]
+    fn merge_classes(&mut self) {
+        self.counters.class_overflows += 1;
+        let name = self.class_names.id("(class not kept)".into());
+        let (merged, _) = self.classes.acquire(Class::Named(name).key());
+        let merged = ClassId(merged);
+        for ((stack, class, readers), allocated) in std::mem::take(&mut self.tally).into_entries() {
+            self.release_class(class);
+            self.classes.retain(merged.0);
+            if !self.tally.add((stack, merged, readers), allocated) {
+                self.release(stack, merged);
             }
         }
-        self.counters.halvings += 1;
-        self.rates.halve();
-        self.sampler.set_rate(self.sampler.rate() / 2.0);
+        self.release_class(merged);
+        self.tally_limit = MOST_ENTRIES.max(2 * self.tally.len());
     }
 
     /// Samples with probability `rate` from now on; samples already taken keep theirs.
     pub fn set_rate(&mut self, rate: f64) {
-        if self.live.is_empty() && self.tally.is_empty() {
-            // Nothing that is still to be reported was sampled at another rate.
-            self.rates = RateTable::default();
-        } else if self.rates.id(rate).is_none() {
-            self.begin_rate_census();
-            self.live.samples().iter().for_each(|sample| self.rates.count(sample.rate));
-            self.rates.end_census();
-        }
-        // Without room for one more the rate stays as it is. That takes as many live samples that all differ in rate.
-        if let Some(id) = self.rates.id(rate) {
-            self.rate = id;
-            self.sampler.set_rate(rate);
-        }
+        self.reservoir.set_rate(rate, !self.tally.is_empty());
     }
 
-    /// Begins to find out which probabilities live samples have; see [`RateTable::begin_census`].
-    pub fn begin_rate_census(&mut self) {
-        self.rates.begin_census();
-        self.rates.count(self.rate);
-    }
-
-    /// Allocations per sample, rounded; at rate 0, where none is taken any more, what the live ones stand for.
-    pub fn period(&self) -> i64 {
-        let rate = self.sampler.rate();
-        (if rate > 0.0 { rate.recip() } else { self.rates.greatest_weight() }).round() as i64
-    }
-
-    /// Doubles the rate again after halvings, towards the one asked for, once few live samples are left.
-    pub fn recover_rate(&mut self) {
-        let asked = self.options.sample_rate;
-        let mut rate = self.sampler.rate();
-        let mut room = self.options.max_heap_samples / 4;
-        while rate < asked && self.live.len() <= room {
-            rate = (rate * 2.0).min(asked);
-            room /= 2;
-        }
-        if rate != self.sampler.rate() {
-            self.set_rate(rate);
-        }
+    /// Samples removed by halving since the first reader was last told how many.
+    pub fn thinned_since_flush(&self) -> u64 {
+        self.reservoir.thinned() - self.thinned_told
     }
 }

@@ -4,29 +4,19 @@ use super::State;
 use crate::collector::keys::{Class, Function};
 use crate::vm::gc;
 use crate::vm::object::is_heap;
-use memprofiler_core::live_set::ClassId;
-use memprofiler_core::stack_tree::{FunctionKey, StackId};
+use memprofiler_core::reservoir::ClassId;
+use memprofiler_core::stack_tree::FunctionKey;
 use rb_sys::VALUE;
 use std::collections::HashSet;
 use std::ops::Range;
 
 impl State {
-    /// Gives up one reference to stack and class.
-    pub fn release(&mut self, stack: StackId, class: ClassId) {
-        self.capture.stacks.release(stack);
-        self.release_class(class);
-    }
-
-    /// Gives up one reference to a class.
-    pub fn release_class(&mut self, class: ClassId) {
-        if self.classes.release(class.0).is_some() && self.latest_class.is_some_and(|(_, latest)| latest == class) {
-            self.latest_class = None;
-        }
-    }
-
     /// The id of a class, with one reference for the caller. A class stored for the first time is announced to the GC
     /// as a reference of `holder`.
-    pub fn class_id(&mut self, class: Class, holder: VALUE) -> ClassId {
+    ///
+    /// # Safety
+    /// In a hook or with the GVL held; `holder` alive, and `class` if it is an object.
+    pub unsafe fn class_id(&mut self, class: Class, holder: VALUE) -> ClassId {
         let class = if self.options.object_class { class } else { Class::Unknown };
         let key = class.key();
         if let Some((latest, id)) = self.latest_class {
@@ -38,7 +28,8 @@ impl State {
         let (id, new) = self.classes.acquire(key);
         if new {
             if let Class::Object(value) = class {
-                // SAFETY: the caller has just read the class from a live object.
+                self.capture.pins.add(true);
+                // SAFETY: in a hook or with the GVL held; both are alive.
                 unsafe { gc::write_barrier(holder, value) };
             }
         }
@@ -110,7 +101,8 @@ impl State {
             if !is_heap(value as VALUE) {
                 return value;
             }
-            // SAFETY: the caller's promise; what is referred to was alive when compaction began.
+            // SAFETY: in a compact function. What is referred to was kept alive, marked or in use, so that its slot has
+            // it still or says where it went.
             unsafe { gc::location(value as VALUE) }
         };
         let moved = |key: FunctionKey| FunctionKey { code: location(key.code), owner: location(key.owner) };
@@ -125,6 +117,12 @@ impl State {
         if self.classes.relocate(moved) {
             self.latest_class = None;
         }
+    }
+
+    /// How many functions are not known by name yet, and keep the VM's objects alive, or a deferred stack.
+    pub fn unnamed_functions(&self) -> usize {
+        let keys = self.capture.stacks.function_keys_of(0..usize::MAX);
+        keys.filter(|&key| !matches!(Function::of(key), Function::Named(_) | Function::Labels(_))).count()
     }
 
     /// How many objects this state keeps alive.

@@ -1,0 +1,57 @@
+//! Gzip, with a bound on what comes out.
+
+use super::DecodeError;
+use crate::interrupt::Interrupt;
+use flate2::bufread::MultiGzDecoder;
+use std::borrow::Cow;
+use std::io::Read;
+
+/// The most that a profile may ever have, in bytes: its entries are numbered with 32 bits.
+pub const GREATEST_LIMIT: u64 = u32::MAX as u64;
+
+/// The least by which the buffer grows, in bytes.
+const LEAST_STEP: usize = 1 << 18;
+
+/// How many bytes are decompressed at once. Each call of the decompressor copies its window.
+const BATCH: usize = 4 << 20;
+
+/// How many bytes one of deflate's can become at most.
+const GREATEST_RATIO: u64 = 1032;
+
+/// `bytes` as they are, or decompressed if they are gzipped; an error if that makes more than `limit`.
+pub fn plain<'a>(bytes: &'a [u8], limit: u64, interrupt: &Interrupt) -> Result<Cow<'a, [u8]>, DecodeError> {
+    let limit = limit.min(GREATEST_LIMIT);
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return if bytes.len() as u64 > limit { Err(DecodeError::TooBig(limit)) } else { Ok(Cow::Borrowed(bytes)) };
+    }
+    let mut decoder = MultiGzDecoder::new(bytes);
+    // One more than that, because the end is noticed when there is room left.
+    let (mut plain, mut filled) = (vec![0; told_size(bytes).min(limit) as usize + 1], 0);
+    loop {
+        if filled == plain.len() {
+            let more = plain.len().max(LEAST_STEP).min((limit + 1) as usize - filled);
+            plain.resize(filled + more, 0);
+        }
+        interrupt.check()?;
+        let end = plain.len().min(filled + BATCH);
+        let read = decoder.read(&mut plain[filled..end]);
+        let position = bytes.len() - decoder.get_ref().len();
+        let read =
+            read.map_err(|error| DecodeError::new(format_args!("byte {position} of the gzipped data"), error))?;
+        filled += read;
+        if filled as u64 > limit {
+            return Err(DecodeError::TooBig(limit));
+        }
+        if read == 0 {
+            plain.truncate(filled);
+            return Ok(Cow::Owned(plain));
+        }
+    }
+}
+
+/// How long the data says it is when decompressed, or the most that it can be. Memory that is not written to costs
+/// nothing, should that be a lie.
+fn told_size(gzipped: &[u8]) -> u64 {
+    let told = gzipped.last_chunk().map_or(0, |&last| u32::from_le_bytes(last));
+    u64::from(told).min(GREATEST_RATIO * gzipped.len() as u64)
+}

@@ -1,0 +1,92 @@
+//! The headers of profiles that are put together.
+
+use super::{Header, ValueType};
+use crate::hash::SecretState;
+use crate::interrupt::{Interrupt, Interrupted};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// Why two profiles cannot be combined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incompatible {
+    /// Which of the others it is, from 0.
+    pub index: usize,
+    reason: String,
+}
+
+impl Display for Incompatible {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for Incompatible {}
+
+/// For each column of `wanted` that of `header` with the same type.
+pub fn columns(wanted: &Header, header: &Header, index: usize) -> Result<Vec<usize>, Incompatible> {
+    let refuse = |reason| Err(Incompatible { index, reason });
+    let list = |types: &[ValueType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let (left, right) = (&wanted.sample_types, &header.sample_types);
+    let mut positions: HashMap<&ValueType, usize, SecretState> = HashMap::default();
+    for (position, each) in right.iter().enumerate() {
+        positions.entry(each).or_insert(position);
+    }
+    let columns: Option<Vec<usize>> = left.iter().map(|each| positions.get(each).copied()).collect();
+    match columns {
+        Some(columns) if left.len() == right.len() => {
+            if wanted.period_type != header.period_type {
+                let name = |header: &Header| header.period_type.as_ref().map_or("none".into(), ToString::to_string);
+                return refuse(format!("its period is in {}, not in {}", name(header), name(wanted)));
+            }
+            Ok(columns)
+        }
+        _ => refuse(format!("its sample types are {}, not {}", list(right), list(left))),
+    }
+}
+
+/// Adds another header to one.
+pub fn merge_header(header: &mut Header, other: &Header) {
+    header.time_nanos = match (header.time_nanos, other.time_nanos) {
+        (0, time) | (time, 0) => time,
+        (a, b) => a.min(b),
+    };
+    header.duration_nanos = header.duration_nanos.saturating_add(other.duration_nanos);
+    header.period = header.period.max(other.period);
+    for (text, of_other) in [
+        (&mut header.default_sample_type, &other.default_sample_type),
+        (&mut header.drop_frames, &other.drop_frames),
+        (&mut header.keep_frames, &other.keep_frames),
+        (&mut header.doc_url, &other.doc_url),
+    ] {
+        if text.is_empty() {
+            text.clone_from(of_other);
+        }
+    }
+}
+
+/// The comments that a header has.
+pub struct Comments(HashSet<Arc<str>, SecretState>);
+
+impl Comments {
+    /// Those of `header`.
+    pub fn of(header: &Header, interrupt: &Interrupt) -> Result<Self, Interrupted> {
+        let mut known = HashSet::default();
+        for (step, comment) in header.comments.iter().enumerate() {
+            interrupt.at(step)?;
+            known.insert(Arc::clone(comment));
+        }
+        Ok(Self(known))
+    }
+
+    /// Adds those of another header that it does not have.
+    pub fn add_to(&mut self, header: &mut Header, other: &Header, interrupt: &Interrupt) -> Result<(), Interrupted> {
+        for (step, comment) in other.comments.iter().enumerate() {
+            interrupt.at(step)?;
+            if self.0.insert(Arc::clone(comment)) {
+                header.comments.push(Arc::clone(comment));
+            }
+        }
+        Ok(())
+    }
+}

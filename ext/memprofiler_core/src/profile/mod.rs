@@ -1,0 +1,143 @@
+//! A profile in memory: what a flush builds, what is read, and what is made of others.
+
+mod builder;
+mod combine;
+mod headers;
+mod prefix_tree;
+mod records;
+mod renumber;
+mod rows;
+mod sort;
+mod weighting;
+
+pub use builder::Builder;
+pub use combine::{CombineError, Merger, diff, equal, merge};
+pub use headers::Incompatible;
+pub use records::{
+    EMPTY_STACK, Frame, Function, Header, Label, LabelValue, Line, Location, Mapping, Row, Sample, Tables, ValueType,
+};
+pub use weighting::{Scheme, Weighting};
+
+pub(crate) use headers::columns;
+pub(crate) use prefix_tree::{PrefixTree, ROOT, add_to_parents};
+pub(crate) use renumber::{Lazy, Used};
+pub(crate) use sort::sort_by_number;
+
+use crate::interrupt::{Interrupt, Interrupted};
+use rows::{SortedRows, sum};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A profile. It never changes; what is made from it shares its tables.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    header: Arc<Header>,
+    tables: Arc<Tables>,
+    /// Sorted; each is there once, and has a value that is not 0.
+    rows: Vec<Row>,
+    /// One per row and sample type.
+    values: Vec<i64>,
+    /// The rows of each sample. Samples whose values are all 0, as those of a difference may be, are left out.
+    samples: Vec<Range<u32>>,
+}
+
+impl Profile {
+    /// Puts a profile together.
+    fn new(header: Arc<Header>, tables: Arc<Tables>, content: SortedRows) -> Self {
+        let SortedRows { rows, values, samples } = content;
+        Self { header, tables, rows, values, samples }
+    }
+
+    /// What it says about itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What its samples refer to, and maybe more.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// Whether it is a difference of two, whose values can be negative.
+    pub fn is_difference(&self) -> bool {
+        self.tables.schemes.iter().any(|scheme| scheme.base)
+    }
+
+    /// Its rows.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The values of a row.
+    pub fn values(&self, row: usize) -> &[i64] {
+        let width = self.header.sample_types.len();
+        &self.values[row * width..][..width]
+    }
+
+    /// The values of all rows.
+    pub fn all_values(&self) -> &[i64] {
+        &self.values
+    }
+
+    /// The number of samples.
+    pub fn sample_count(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// One sample, by its number.
+    pub fn sample(&self, number: usize) -> Option<Sample> {
+        let rows = self.samples.get(number)?;
+        let Row { stack, labels, .. } = self.rows[rows.start as usize];
+        Some(Sample { stack, labels, values: sum(&self.values, self.header.sample_types.len(), rows) })
+    }
+
+    /// All samples.
+    pub fn samples(&self) -> impl Iterator<Item = Sample> {
+        (0..self.samples.len()).filter_map(|number| self.sample(number))
+    }
+
+    /// The locations of a stack, the innermost first.
+    pub fn locations(&self, stack: u32) -> impl Iterator<Item = u32> {
+        let mut next = stack;
+        std::iter::from_fn(move || {
+            if next == EMPTY_STACK {
+                return None;
+            }
+            let frame = self.tables.stacks[next as usize];
+            next = frame.caller;
+            Some(frame.location)
+        })
+    }
+
+    /// The profile with only the rows for which `keep` is true.
+    pub fn select(&self, keep: impl Fn(Row) -> bool, interrupt: &Interrupt) -> Result<Self, Interrupted> {
+        let (mut rows, mut values) = (Vec::new(), Vec::new());
+        for (number, &row) in self.rows.iter().enumerate() {
+            interrupt.at(number)?;
+            if keep(row) {
+                rows.push(row);
+                values.extend_from_slice(self.values(number));
+            }
+        }
+        let content = SortedRows::find_samples(rows, values, self.header.sample_types.len(), interrupt)?;
+        Ok(Self::new(Arc::clone(&self.header), Arc::clone(&self.tables), content))
+    }
+
+    /// Bytes held, about. Tables that are shared count for each profile.
+    pub fn bytes(&self) -> usize {
+        let Tables { strings, mappings, functions, locations, stacks, label_sets, .. } = &*self.tables;
+        let strings: usize = strings.iter().map(|text| text.len() + 2 * size_of::<Arc<str>>()).sum();
+        let labels: usize = label_sets.iter().map(|set| size_of_val(&**set) + 2 * size_of::<Arc<[Label]>>()).sum();
+        let lines: usize = locations.iter().map(|location| size_of_val(&*location.lines)).sum();
+        strings
+            + labels
+            + lines
+            + size_of_val(&**mappings)
+            + size_of_val(&**functions)
+            + size_of_val(&**locations)
+            + size_of_val(&**stacks)
+            + size_of_val(&*self.rows)
+            + size_of_val(&*self.values)
+            + size_of_val(&*self.samples)
+    }
+}

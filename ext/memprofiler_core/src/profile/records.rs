@@ -1,0 +1,191 @@
+//! What a profile is made of. Names and other entries of tables are referred to by their index.
+
+use super::Scheme;
+use std::sync::Arc;
+
+/// What one column of values counts, such as `retained_size` in `bytes`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ValueType {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its unit.
+    pub unit: Arc<str>,
+}
+
+impl ValueType {
+    /// That name in that unit.
+    pub fn new(name: &str, unit: &str) -> Self {
+        Self { name: name.into(), unit: unit.into() }
+    }
+}
+
+impl std::fmt::Display for ValueType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.name, self.unit)
+    }
+}
+
+/// What a profile says about itself as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Header {
+    /// What the values of each sample are, in the same order.
+    pub sample_types: Vec<ValueType>,
+    /// The name of the type to show first; empty if the profile does not say.
+    pub default_sample_type: Arc<str>,
+    /// When it was taken, in nanoseconds since 1970; 0 if unknown.
+    pub time_nanos: i64,
+    /// How long was counted, in nanoseconds.
+    pub duration_nanos: i64,
+    /// The kind of event between two samples.
+    pub period_type: Option<ValueType>,
+    /// How many of them there are from one sample to the next.
+    pub period: i64,
+    /// Remarks for people.
+    pub comments: Vec<Arc<str>>,
+    /// A regular expression for frames to hide.
+    pub drop_frames: Arc<str>,
+    /// A regular expression for frames not to hide.
+    pub keep_frames: Arc<str>,
+    /// A page about the profile.
+    pub doc_url: Arc<str>,
+}
+
+impl Header {
+    /// The column to show first: the one that the profile names, else the last one, as pprof does.
+    pub fn default_column(&self) -> Option<usize> {
+        let named = self.sample_types.iter().position(|each| each.name == self.default_sample_type);
+        named.or_else(|| self.sample_types.len().checked_sub(1))
+    }
+}
+
+/// A part of the program; strings are indices into [`Tables::strings`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Mapping {
+    /// The first address.
+    pub start: u64,
+    /// One past the last address.
+    pub limit: u64,
+    /// Where in the file the first address lies.
+    pub offset: u64,
+    /// The file.
+    pub file: u32,
+    /// What tells versions of the file apart.
+    pub build_id: u32,
+    /// What is known of its locations: functions, file names, line numbers, inlined functions.
+    pub has: [bool; 4],
+}
+
+/// A function; strings are indices into [`Tables::strings`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Function {
+    /// Its name.
+    pub name: u32,
+    /// What the linker calls it.
+    pub system_name: u32,
+    /// The file that defines it.
+    pub file: u32,
+    /// The line on which it begins; 0 if unknown.
+    pub start_line: i64,
+}
+
+/// A line of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Line {
+    /// Index into [`Tables::functions`].
+    pub function: u32,
+    /// The line; 0 if unknown.
+    pub line: i64,
+    /// The column; 0 if unknown.
+    pub column: i64,
+}
+
+/// A place in the program.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// Index into [`Tables::mappings`].
+    pub mapping: Option<u32>,
+    /// The address of the code, or 0.
+    pub address: u64,
+    /// Several places that could not be told apart.
+    pub folded: bool,
+    /// The innermost of several inlined functions first; none if only the address is known.
+    pub lines: Arc<[Line]>,
+}
+
+/// The last frame of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The stack that called it, an index below its own.
+    pub caller: u32,
+    /// Index into [`Tables::locations`].
+    pub location: u32,
+}
+
+impl From<(u32, u32)> for Frame {
+    fn from((caller, location): (u32, u32)) -> Self {
+        Self { caller, location }
+    }
+}
+
+/// The stack without frames, which comes first among all.
+pub const EMPTY_STACK: u32 = 0;
+
+/// A key with what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Label {
+    /// Index into [`Tables::strings`].
+    pub key: u32,
+    /// What it says.
+    pub value: LabelValue,
+}
+
+/// The value of a label; strings are indices into [`Tables::strings`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LabelValue {
+    /// A string.
+    Text(u32),
+    /// A number with its unit.
+    Number(i64, u32),
+}
+
+/// What samples refer to, each value once.
+#[derive(Debug, Default)]
+pub struct Tables {
+    /// All strings. The first one is empty.
+    pub strings: Vec<Arc<str>>,
+    /// All mappings, the main program first.
+    pub mappings: Vec<Mapping>,
+    /// All functions.
+    pub functions: Vec<Function>,
+    /// All locations.
+    pub locations: Vec<Location>,
+    /// All stacks. The first one is empty, and its frame means nothing.
+    pub stacks: Vec<Frame>,
+    /// All sets of labels. The first one is empty.
+    pub label_sets: Vec<Arc<[Label]>>,
+    /// All ways in which samples were taken.
+    pub schemes: Vec<Scheme>,
+}
+
+/// What tells a row of values from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Row {
+    /// Index into [`Tables::stacks`].
+    pub stack: u32,
+    /// Index into [`Tables::label_sets`].
+    pub labels: u32,
+    /// Index into [`Tables::schemes`]. Rows that differ only here are one sample; they are kept apart because the error
+    /// of their sum depends on the parts.
+    pub scheme: u32,
+}
+
+/// A stack with labels and one value per sample type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// Index into [`Tables::stacks`].
+    pub stack: u32,
+    /// Index into [`Tables::label_sets`].
+    pub labels: u32,
+    /// In the order of [`Header::sample_types`].
+    pub values: Vec<i64>,
+}

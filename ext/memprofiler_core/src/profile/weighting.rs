@@ -1,0 +1,47 @@
+//! How the samples of a profile were taken.
+
+use super::Header;
+
+/// What one sampled object stands for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Weighting {
+    /// The profile does not tell.
+    Unknown,
+    /// At most that many objects: the comment `greatest_weight` of this gem's profiles.
+    Each(f64),
+    /// An object of y bytes is sampled with probability 1 - exp(-y / interval), as in Go's and V8's heap profiles.
+    Bytes(f64),
+}
+
+impl Weighting {
+    /// What a profile with that header says.
+    pub fn of(header: &Header) -> Self {
+        let told = header.comments.iter().filter_map(|comment| comment.strip_prefix("greatest_weight="));
+        let greatest = told.filter_map(|weight| weight.parse().ok()).filter(|weight: &f64| weight.is_finite());
+        if let Some(weight) = greatest.reduce(f64::max) {
+            return Self::Each(weight.max(1.0));
+        }
+        match &header.period_type {
+            Some(period_type) if &*period_type.unit == "bytes" && header.period > 0 => {
+                Self::Bytes(header.period as f64)
+            }
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// How the samples of a row were taken, and whether they were subtracted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scheme {
+    /// What each stands for.
+    pub weighting: Weighting,
+    /// Whether it is part of the base of a difference.
+    pub base: bool,
+}
+
+impl Scheme {
+    /// That of a profile with that header.
+    pub fn of(header: &Header) -> Self {
+        Self { weighting: Weighting::of(header), base: false }
+    }
+}

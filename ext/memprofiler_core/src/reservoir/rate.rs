@@ -1,0 +1,113 @@
+//! What changes the rate.
+
+use super::rates::RateTable;
+use super::{Reservoir, Sample};
+
+impl Reservoir {
+    /// Keeps each sample with probability 1/2 and lets it stand for twice as many objects; samples with half the rate
+    /// from now on. Unbiased, unlike refusing new samples. Those that leave are passed to `release`.
+    pub fn halve(&mut self, mut release: impl FnMut(Sample)) {
+        for position in (0..self.live.len()).rev() {
+            if self.sampler.coin() {
+                continue;
+            }
+            if let Some(sample) = self.live.remove_at(position) {
+                self.thinned += 1;
+                release(sample);
+            }
+        }
+        self.halvings += 1;
+        self.rates.halve();
+        self.sampler.set_rate(self.sampler.rate() / 2.0);
+    }
+
+    /// Samples with probability `rate` from now on; samples already taken keep theirs. `unreported` says whether there is
+    /// still something to report of samples that have departed.
+    pub fn set_rate(&mut self, rate: f64, unreported: bool) {
+        self.asked = rate;
+        self.change_rate(rate, unreported);
+    }
+
+    /// Doubles the rate again after halvings, towards the one asked for, once few samples are left. `unreported` as in
+    /// [`set_rate`](Self::set_rate).
+    pub fn recover_rate(&mut self, unreported: bool) {
+        let mut rate = self.rate();
+        let mut room = self.bound / 4;
+        while rate < self.asked && self.live.len() <= room {
+            rate = (rate * 2.0).min(self.asked);
+            room /= 2;
+        }
+        if rate != self.rate() {
+            self.change_rate(rate, unreported);
+        }
+    }
+
+    fn change_rate(&mut self, rate: f64, unreported: bool) {
+        if self.live.is_empty() && !unreported {
+            // Nothing that is still to be reported was sampled at another rate.
+            self.rates = RateTable::default();
+        } else if self.rates.id(rate).is_none() {
+            self.begin_census();
+            self.live.samples().iter().for_each(|sample| self.rates.count(sample.rate));
+            self.rates.end_census();
+        }
+        // Without room for one more the rate stays as it is. That takes as many live samples that all differ in rate.
+        if let Some(id) = self.rates.id(rate) {
+            self.rate = id;
+            self.sampler.set_rate(rate);
+        }
+    }
+
+    /// Begins to find out which probabilities samples have; see [`RateTable::begin_census`].
+    pub(super) fn begin_census(&mut self) {
+        self.rates.begin_census();
+        self.rates.count(self.rate);
+    }
+
+    /// Selects other events from now on.
+    pub fn reseed(&mut self, seed: u64) {
+        self.sampler.reseed(seed);
+    }
+
+    /// Keeps at most `bound` samples, from the next one on.
+    pub fn set_bound(&mut self, bound: usize) {
+        self.bound = bound;
+    }
+
+    /// The probability with which events are selected now.
+    pub fn rate(&self) -> f64 {
+        self.sampler.rate()
+    }
+
+    /// How many objects of the program a sample stands for.
+    #[inline]
+    pub fn weight(&self, sample: &Sample) -> f64 {
+        self.rates.weight(sample.rate)
+    }
+
+    /// The most objects that a sample stands for; see [`RateTable::greatest_weight`].
+    pub fn greatest_weight(&self) -> f64 {
+        self.rates.greatest_weight()
+    }
+
+    /// Events per sample, rounded; at rate 0, where none is taken any more, what the samples stand for.
+    pub fn period(&self) -> i64 {
+        let rate = self.rate();
+        (if rate > 0.0 { rate.recip() } else { self.greatest_weight() }).round() as i64
+    }
+
+    /// How many times the samples were halved.
+    pub fn halvings(&self) -> u64 {
+        self.halvings
+    }
+
+    /// How many samples left when they were halved.
+    pub fn thinned(&self) -> u64 {
+        self.thinned
+    }
+
+    /// Counts from 0 again. Not while there is a candidate.
+    pub fn reset_counts(&mut self) {
+        (self.halvings, self.thinned) = (0, 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! The probabilities with which samples were taken.
+
+/// The probability with which a sample was taken, an id in a [`RateTable`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateId(pub(super) u16);
+
+/// The distinct inclusion probabilities of the live samples. A sample keeps its own for life, whatever the sampling
+/// rate does later; only thinning the whole set changes them, all at once.
+#[derive(Debug, Default)]
+pub struct RateTable {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// None if the entry is free.
+    probability: Option<f64>,
+    /// Met since the census began.
+    counted: bool,
+}
+
+impl RateTable {
+    /// The id for a probability in `0.0..=1.0`, or None when 65,536 others are in use.
+    pub fn id(&mut self, probability: f64) -> Option<RateId> {
+        let find = |wanted| self.entries.iter().position(|entry| entry.probability == wanted);
+        let index = find(Some(probability)).or_else(|| find(None)).unwrap_or(self.entries.len());
+        let id = u16::try_from(index).ok().map(RateId)?;
+        let entry = Entry { probability: Some(probability), counted: true };
+        match self.entries.get_mut(index) {
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
+        Some(id)
+    }
+
+    /// How many objects of the program a sample stands for: the inverse of its probability (Horvitz and Thompson).
+    #[inline]
+    pub fn weight(&self, id: RateId) -> f64 {
+        self.probability(id).recip()
+    }
+
+    /// The most objects that a sample stands for; 1 if there is none. An estimate n of a number of objects has a variance
+    /// of at most n times one less, hence an interval of `1.96 * sqrt(n * (greatest_weight - 1))` to either side.
+    pub fn greatest_weight(&self) -> f64 {
+        let probabilities = self.entries.iter().filter_map(|entry| entry.probability).filter(|&p| p > 0.0);
+        probabilities.map(f64::recip).fold(1.0, f64::max)
+    }
+
+    /// The probability behind an id in use.
+    #[inline]
+    pub fn probability(&self, id: RateId) -> f64 {
+        self.entries[id.0 as usize].probability.unwrap_or(1.0)
+    }
+
+    /// Accounts for a thinning in which each sample stayed with probability 1/2.
+    pub fn halve(&mut self) {
+        self.entries.iter_mut().filter_map(|entry| entry.probability.as_mut()).for_each(|p| *p *= 0.5);
+    }
+
+    /// Begins to find out which probabilities are in use. Between this and [`end_census`](Self::end_census) each sample
+    /// that is there has to be [counted](Self::count); ids asked for meanwhile count by themselves.
+    pub fn begin_census(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.counted = false);
+    }
+
+    /// A sample has this probability.
+    #[inline]
+    pub fn count(&mut self, id: RateId) {
+        self.entries[id.0 as usize].counted = true;
+    }
+
+    /// Forgets the probabilities that nobody counted; their ids are for others from now on.
+    pub fn end_census(&mut self) {
+        self.entries.iter_mut().filter(|entry| !entry.counted).for_each(|entry| entry.probability = None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_keeps_its_weight_when_the_rate_changes() {
+        let mut rates = RateTable::default();
+        let first = rates.id(0.5).unwrap();
+        rates.id(0.01).unwrap();
+        assert_eq!(rates.weight(first), 2.0);
+    }
+
+    #[test]
+    fn halving_doubles_all_weights() {
+        let mut rates = RateTable::default();
+        let (a, b) = (rates.id(1.0).unwrap(), rates.id(0.1).unwrap());
+        rates.halve();
+        assert_eq!((rates.weight(a), rates.weight(b)), (2.0, 20.0));
+    }
+
+    #[test]
+    fn a_census_frees_the_probabilities_that_are_not_in_use() {
+        let mut rates = RateTable::default();
+        (1..=1000).for_each(|n| assert!(rates.id(1.0 / f64::from(n)).is_some()));
+        let used = [rates.id(0.5).unwrap(), rates.id(0.001).unwrap()];
+        rates.begin_census();
+        used.iter().for_each(|&id| rates.count(id));
+        let late = rates.id(0.25).unwrap();
+        rates.end_census();
+        assert_eq!((used.map(|id| rates.weight(id)), rates.weight(late)), ([2.0, 1000.0], 4.0));
+        (2000..2997).for_each(|n| assert!(rates.id(1.0 / f64::from(n)).unwrap().0 < 1000));
+        assert_eq!(rates.id(0.0001).unwrap().0, 1000);
+        assert_eq!(used.map(|id| rates.weight(id)), [2.0, 1000.0]);
+    }
+
+    #[test]
+    fn there_is_no_id_when_all_are_in_use() {
+        let entry = |n| Entry { probability: Some(1.0 / f64::from(n)), counted: true };
+        let mut rates = RateTable { entries: (1..=65_536).map(entry).collect() };
+        assert_eq!(rates.id(0.3), None);
+        assert!(rates.id(1.0 / 65_536.0).is_some());
+    }
+
+    #[test]
+    fn the_greatest_weight_is_that_of_the_least_probability() {
+        let mut rates = RateTable::default();
+        assert_eq!(rates.greatest_weight(), 1.0);
+        [0.5, 0.0, 0.25].into_iter().for_each(|p| assert!(rates.id(p).is_some()));
+        assert_eq!(rates.greatest_weight(), 4.0);
+    }
+}

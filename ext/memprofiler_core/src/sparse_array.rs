@@ -1,0 +1,53 @@
+//! What is noted beside ids.
+//!
+//! A `Vec` would be moved whenever it grows, and freed all at once, while the GVL is held.
+
+/// An array with gaps, by ids, which are small numbers. It grows by one chunk at a time and moves nothing.
+#[derive(Debug)]
+pub struct SparseArray<T> {
+    chunks: Vec<Option<Box<[Option<T>]>>>,
+}
+
+const CHUNK: usize = 1024;
+
+impl<T> SparseArray<T> {
+    /// What is noted beside `id`.
+    #[inline]
+    pub fn get(&self, id: usize) -> Option<&T> {
+        self.chunks.get(id / CHUNK)?.as_ref()?[id % CHUNK].as_ref()
+    }
+
+    /// Notes `value` beside `id`.
+    pub fn insert(&mut self, id: usize, value: T) {
+        let (chunk, index) = (id / CHUNK, id % CHUNK);
+        if chunk >= self.chunks.len() {
+            self.chunks.resize_with(chunk + 1, || None);
+        }
+        let chunk = self.chunks[chunk].get_or_insert_with(|| std::iter::repeat_with(|| None).take(CHUNK).collect());
+        chunk[index] = Some(value);
+    }
+}
+
+impl<T> Default for SparseArray<T> {
+    fn default() -> Self {
+        Self { chunks: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn returns_what_was_inserted_last() {
+        let mut array = SparseArray::default();
+        for id in [0, CHUNK - 1, CHUNK, 50 * CHUNK + 7] {
+            assert_eq!(array.get(id), None);
+            array.insert(id, id);
+            array.insert(id, id + 1);
+        }
+        assert_eq!(array.get(50 * CHUNK + 7), Some(&(50 * CHUNK + 8)));
+        assert_eq!((array.get(0), array.get(1)), (Some(&1), None));
+        assert_eq!(array.get(49 * CHUNK), None);
+    }
+}

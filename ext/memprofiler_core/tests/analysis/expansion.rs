@@ -1,0 +1,129 @@
+//! Profiles that would become far more than they are.
+
+use crate::maker::{LIMIT, Maker, RETAINED, maker, maker_of_one};
+use crate::uninterrupted::{self as analysis, By, TreeOptions};
+use memprofiler_core::pprof::message::{Function, Label, Line, Location, Mapping, Sample, ValueType};
+use prost::Message;
+
+fn error(maker: &Maker) -> String {
+    analysis::decode(&maker.0.encode_to_vec(), LIMIT).map(|_| "no error").unwrap_err().to_string()
+}
+
+/// One location that stands for `inlined` functions, in a stack of `depth` calls.
+fn inlined(inlined: usize, depth: usize) -> Maker {
+    let mut maker = maker_of_one();
+    maker.0.location[0].line = vec![maker.0.location[0].line[0]; inlined];
+    maker.0.sample[0].location_id = vec![1; depth];
+    maker
+}
+
+#[test]
+fn inlined_functions_are_refused_where_they_would_be_millions_of_frames() {
+    let maker = inlined(2_000, 2_000);
+    let bytes = maker.0.encoded_len();
+    assert!(bytes < 20_000);
+    let most = (1 << 17) + 16 * bytes;
+    let told = format!(
+        "its {bytes} bytes stand for 4000000 frames with inlined functions, the most allowed for a profile of that size \
+         is {most}"
+    );
+    assert_eq!(error(&maker), told);
+}
+
+#[test]
+fn each_sample_counts_the_frames_of_its_stack() {
+    // Two frames per sample, one of which is the same 1,000 functions in all.
+    let mut maker = inlined(1_000, 1).sample(&["b /b.rb:1 1"], None, &[1, 1]);
+    maker.0.sample = (0..1_000)
+        .map(|number| Sample {
+            location_id: vec![2, 1],
+            value: vec![1, 1],
+            label: vec![Label { key: 1, num: number + 1, ..Default::default() }],
+        })
+        .collect();
+    assert!(error(&maker).contains("stand for 1001000 frames"));
+}
+
+#[test]
+fn as_many_frames_as_are_allowed_are_read_and_told() {
+    let deep = |depth| inlined(500, depth);
+    let most = |maker: &Maker| (1 << 17) + 16 * maker.0.encoded_len();
+    let depth = (1..).take_while(|&depth| 500 * depth <= most(&deep(depth))).last().unwrap();
+    assert!(error(&deep(depth + 1)).contains("frames with inlined functions"));
+    let profile = deep(depth).profile();
+    let options = TreeOptions { by: By::Method, classes: false, min_fraction: 0.0, max_depth: u32::MAX };
+    assert_eq!(analysis::tree(&profile, 0, options).0.len(), 500 * depth + 1);
+    // A merged one may become what both may.
+    assert_eq!(analysis::merge(&profile, &[&profile]).unwrap().sample_count(), 1);
+}
+
+#[test]
+fn long_names_are_refused_where_they_would_be_gigabytes() {
+    let long = "x".repeat(100_000);
+    let mut calls = maker().sample(&[&format!("{long} /a.rb:1 1")], None, &[1, 1]);
+    calls.0.sample[0].location_id = vec![1; 100_000];
+    let mut comments = Maker::new(&RETAINED, &[&long]);
+    comments.0.comment = vec![comments.0.comment[0]; 10_000];
+    let mut functions = maker_of_one();
+    let (name, function) = (functions.string(&long), functions.0.function[0]);
+    functions.0.function.extend((2..10_000).map(|id| Function { id, name, start_line: id as i64, ..function }));
+    let mut mappings = maker_of_one();
+    let filename = mappings.string(&long);
+    mappings.0.mapping = vec![Mapping { id: 1, filename, ..Default::default() }];
+    mappings.0.location =
+        (1..10_000).map(|id| Location { id, mapping_id: 1, address: id, ..Default::default() }).collect();
+    let mut labels = maker();
+    let (key, value) = (labels.string("class"), labels.string(&long));
+    labels.0.sample = (0..10_000)
+        .map(|num| Sample {
+            value: vec![1, 1],
+            label: vec![
+                Label { key, str: value, ..Default::default() },
+                Label { key, num: num + 1, ..Default::default() },
+            ],
+            ..Default::default()
+        })
+        .collect();
+    for maker in [calls, comments, functions, mappings, labels] {
+        assert!(error(&maker).contains("bytes of names, the most allowed for a profile of that size"));
+    }
+}
+
+#[test]
+fn more_sample_types_than_are_ever_used_are_refused() {
+    let types = |count| {
+        let mut maker = maker();
+        maker.0.sample_type = vec![ValueType { r#type: 1, unit: 2 }; count];
+        maker
+    };
+    assert!(error(&types(65)).contains("sample types: there are 65, the most allowed is 64"));
+    assert_eq!(types(64).profile().header().sample_types.len(), 64);
+}
+
+#[test]
+fn an_entry_of_a_table_that_is_read_at_once_is_no_longer_than_any_is() {
+    let mut maker = maker_of_one();
+    maker.0.location[0].line = vec![Line { function_id: 1, line: 1, column: 0 }; 200_000];
+    assert!(error(&maker).contains("location 0 at byte") && error(&maker).contains("the most allowed is 1048576"));
+}
+
+/// Deeper than programs are, with names longer than most have: such profiles are not measured, let alone refused.
+#[test]
+fn deep_stacks_of_long_names_are_no_excess() {
+    let mut maker = Maker::new(&RETAINED, &[]);
+    for function in 0..100 {
+        let frame = format!("{}{function} /{}.rb:1 1", "Module::".repeat(30), "directory/".repeat(30));
+        maker = maker.sample(&[&*frame], None, &[1, 1]);
+    }
+    maker.0.sample = (0..2_000)
+        .map(|sample: u64| Sample {
+            location_id: (0..1_000).map(|frame| (sample + frame) % 100 + 1).collect(),
+            value: vec![1, 1],
+            ..Default::default()
+        })
+        .collect();
+    let profile = maker.profile();
+    let others = vec![&profile; 20];
+    let merged = analysis::merge(&profile, &others).unwrap();
+    assert_eq!(analysis::folded(&merged, 0).lines().count(), 100);
+}

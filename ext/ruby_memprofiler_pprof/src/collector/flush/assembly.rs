@@ -1,0 +1,122 @@
+//! The profile that a flush makes of what it has copied out.
+
+use super::extract::{Frame, Sample, What};
+use crate::collector::sample_types::Values;
+use crate::vm::names::FunctionName;
+use memprofiler_core::hash::Map;
+use memprofiler_core::interrupt::{Interrupt, Interrupted};
+use memprofiler_core::labels::LabelSet;
+use memprofiler_core::profile::{
+    Builder, EMPTY_STACK, Function, Header, Label, LabelValue, Line, Location, Mapping, Profile, Row, Scheme,
+};
+use memprofiler_core::table::Table;
+use std::sync::Arc;
+
+/// The number of the only mapping.
+const PROGRAM: u32 = 0;
+
+/// What tells one sample from another. The order is that in which sets of labels are numbered, and so that of the
+/// samples of one stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    class: Option<u32>,
+    age: Option<u32>,
+    /// Index into the labels of stacks.
+    labels: Option<u32>,
+    stack: u32,
+}
+
+/// Samples by name go in, in numbers they come out.
+#[derive(Default)]
+pub struct Assembly {
+    builder: Builder,
+    /// For each frame its stack, and the labels that this stands on.
+    stacks: Vec<(u32, Option<u32>)>,
+    /// By function, which is known by its address, and line.
+    locations: Map<(*const FunctionName, u32), u32>,
+    labels: Table<Vec<Label>>,
+    samples: Map<Key, Values>,
+}
+
+impl Assembly {
+    /// Adds a frame whose caller was added before.
+    pub fn frame(&mut self, Frame { caller, what }: &Frame) {
+        let (stack, labels) = self.stack(*caller);
+        let extended = match what {
+            What::Line(function, line) => {
+                let location = self.location(function, *line);
+                (self.builder.extend(stack, location), labels)
+            }
+            What::Labels(own) => (stack, Some(self.labels(own, labels))),
+        };
+        self.stacks.push(extended);
+    }
+
+    /// Adds a sample whose frames were added before.
+    pub fn sample(&mut self, Sample { stack, class, age, values }: Sample) {
+        let (stack, labels) = self.stack(stack);
+        let class = class.map(|class| self.builder.string(&class));
+        *self.samples.entry(Key { class, age, labels, stack }).or_default() += values;
+    }
+
+    fn stack(&self, frame: Option<u32>) -> (u32, Option<u32>) {
+        frame.map_or((EMPTY_STACK, None), |frame| self.stacks[frame as usize])
+    }
+
+    fn location(&mut self, function: &Arc<FunctionName>, line: u32) -> u32 {
+        let builder = &mut self.builder;
+        *self.locations.entry((Arc::as_ptr(function), line)).or_insert_with(|| {
+            let (name, file) = (builder.string(&function.name), builder.string(&function.file));
+            let start_line = function.start_line.into();
+            let function = builder.function(Function { name, system_name: 0, file, start_line });
+            let lines = Arc::new([Line { function, line: line.into(), column: 0 }]);
+            builder.location(&Location { mapping: Some(PROGRAM), address: 0, folded: false, lines })
+        })
+    }
+
+    /// The number of a set of labels, to which those of `outer` are added that have other keys.
+    fn labels(&mut self, own: &LabelSet, outer: Option<u32>) -> u32 {
+        let mut labels: Vec<Label> = Vec::with_capacity(own.pairs().len());
+        for (key, value) in own.pairs() {
+            let (key, value) = (self.builder.string(key), LabelValue::Text(self.builder.string(value)));
+            labels.push(Label { key, value });
+        }
+        if let Some(outer) = outer {
+            let outer = &self.labels.values()[outer as usize];
+            let more = outer.iter().filter(|outer| labels.iter().all(|label| label.key != outer.key));
+            labels.extend(more.copied().collect::<Vec<_>>());
+        }
+        self.labels.id(&labels)
+    }
+
+    /// The profile. Strings are numbered in the order in which they are first asked for: what they are must not depend
+    /// on anything but the samples and the header, lest equal ones give other bytes.
+    pub fn finish(self, header: &Header) -> Result<Profile, Interrupted> {
+        let Self { mut builder, labels: of_stacks, samples, .. } = self;
+        let mut string = |text: &str| builder.string_or(text, || text.into());
+        for value_type in header.sample_types.iter().chain(&header.period_type) {
+            string(&value_type.name);
+            string(&value_type.unit);
+        }
+        let [class_key, age_key, age_unit] = ["class", "gc_age", "collections"].map(&mut string);
+        let file = string("ruby");
+        let has = [true, true, true, false];
+        builder.mapping(Mapping { start: 0, limit: 0, offset: 0, file, build_id: 0, has });
+
+        let scheme = builder.scheme(Scheme::of(header));
+        let mut samples: Vec<(Key, Values)> = samples.into_iter().collect();
+        samples.sort_unstable_by_key(|&(key, _)| key);
+        let mut rows = Vec::with_capacity(samples.len());
+        let mut values = Vec::with_capacity(samples.len() * header.sample_types.len());
+        let mut set = Vec::new();
+        for (Key { class, age, labels, stack }, sums) in samples {
+            set.clear();
+            set.extend(class.map(|class| Label { key: class_key, value: LabelValue::Text(class) }));
+            set.extend(age.map(|age| Label { key: age_key, value: LabelValue::Number(age.into(), age_unit) }));
+            set.extend(labels.iter().flat_map(|&number| &of_stacks.values()[number as usize]));
+            rows.push(Row { stack, labels: builder.label_set(&set), scheme });
+            values.extend(sums.columns().map(|sum| sum.round() as i64));
+        }
+        builder.finish(header, &rows, &values, &Interrupt::default())
+    }
+}

@@ -1,0 +1,59 @@
+//! Naming without a flush. What samples refer to the VM cannot free, neither the code of an `eval` nor an anonymous
+//! class; by name it can. Names take Ruby's own functions, so they are read at a safe point, for a moment at a time.
+//! The next sample asks for the next moment.
+
+use super::hooked;
+use super::mute::Mute;
+use super::state::{Progress, State};
+use super::{Collector, Phase};
+use crate::vm::{ractor, threads};
+use magnus::Error;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// How long it may take at a time.
+const MOMENT: Duration = Duration::from_micros(500);
+
+/// The job. It calls no method: what is due in this thread would be raised there, and be lost.
+///
+/// # Safety
+/// At a safe point of a Ruby thread.
+pub unsafe extern "C" fn run(_: *mut c_void) {
+    if !ractor::is_main() {
+        return;
+    }
+    let mute = Mute::new(threads::current_context());
+    hooked::each(|collector| {
+        if catch_unwind(AssertUnwindSafe(|| collector.name_for_a_moment(&mute))).is_err() {
+            collector.panicked("naming");
+        }
+    });
+}
+
+impl Collector {
+    fn name_for_a_moment(&self, mute: &Mute) {
+        if self.failure().is_some() {
+            return;
+        }
+        if self.phase() == Phase::Running {
+            // SAFETY: the GVL is held; a running collector is anchored.
+            // Without memory the next sample asks for them again.
+            let _ = unsafe { self.make_keepers(self.holder.get()) };
+        }
+        if self.state.with(State::begin_naming) && self.name_until(mute, Instant::now() + MOMENT).is_err() {
+            self.state.with(State::abandon_naming);
+        }
+    }
+
+    fn name_until(&self, mute: &Mute, deadline: Instant) -> Result<(), Error> {
+        while self.failure().is_none() && Instant::now() < deadline {
+            match self.state.with(State::name_some) {
+                Progress::Done => break,
+                Progress::More => {}
+                Progress::Unnamed(unnamed) => self.name(mute, unnamed)?,
+            }
+        }
+        Ok(())
+    }
+}

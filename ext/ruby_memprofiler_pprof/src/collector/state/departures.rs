@@ -1,0 +1,109 @@
+//! What samples leave behind.
+
+use super::State;
+use crate::vm::memsize;
+use memprofiler_core::interner::Interner;
+use memprofiler_core::readers::Readers;
+use memprofiler_core::reservoir::{ClassId, Departed, Reservoir, Sample};
+use memprofiler_core::stack_tree::{StackId, StackTree};
+use memprofiler_core::sums::{Allocated, Kind, Tally};
+use rb_sys::VALUE;
+
+/// The parts of the state that samples refer to and that count them once they have left the reservoir.
+pub(super) struct Departures<'a> {
+    stacks: &'a mut StackTree,
+    classes: &'a mut Interner<u64>,
+    latest_class: &'a mut Option<(u64, ClassId)>,
+    tally: &'a mut Tally,
+    readers: Readers,
+    track_allocations: bool,
+}
+
+impl State {
+    /// The reservoir, and where the samples go that leave it.
+    #[inline]
+    pub(super) fn split(&mut self) -> (&mut Reservoir, Departures<'_>) {
+        let departures = Departures {
+            stacks: &mut self.capture.stacks,
+            classes: &mut self.classes,
+            latest_class: &mut self.latest_class,
+            tally: &mut self.tally,
+            readers: self.readers,
+            track_allocations: self.options.track_allocations,
+        };
+        (&mut self.reservoir, departures)
+    }
+
+    /// Gives up one reference to stack and class.
+    pub fn release(&mut self, stack: StackId, class: ClassId) {
+        self.split().1.release(stack, class);
+    }
+
+    /// Gives up one reference to a class.
+    pub fn release_class(&mut self, class: ClassId) {
+        self.split().1.release_class(class);
+    }
+
+    /// Adds to the tally, which takes over one reference to stack and class. Readers that went while a flush held it are
+    /// not told.
+    pub fn count_allocated(&mut self, kind: Kind, allocated: Allocated) {
+        self.split().1.count_allocated(kind, allocated);
+        self.bound_tally();
+    }
+}
+
+impl Departures<'_> {
+    /// Gives up the references of a sample that is to be forgotten.
+    pub fn release_sample(&mut self, sample: &Sample) {
+        self.release(sample.stack, sample.class);
+    }
+
+    fn release(&mut self, stack: StackId, class: ClassId) {
+        self.stacks.release(stack);
+        self.release_class(class);
+    }
+
+    fn release_class(&mut self, class: ClassId) {
+        if self.classes.release(class.0).is_some() && self.latest_class.is_some_and(|(_, latest)| latest == class) {
+            *self.latest_class = None;
+        }
+    }
+
+    fn count_allocated(&mut self, (stack, class, readers): Kind, allocated: Allocated) {
+        let readers = readers.common(self.readers);
+        if readers.is_empty() || !self.tally.add((stack, class, readers), allocated) {
+            self.release(stack, class);
+        }
+    }
+
+    /// Whether somebody is still to be told of a sample's allocation.
+    fn is_wanted(&self, sample: &Sample) -> bool {
+        !sample.unreported.is_empty() && self.track_allocations
+    }
+
+    /// Counts the allocation of a sample whose object had `size` bytes, and gives up its references.
+    pub fn record(&mut self, departed: &Departed, size: usize) {
+        let &Departed { sample, weight } = departed;
+        if self.is_wanted(&sample) {
+            let allocated = Allocated { objects: weight, bytes: weight * size as f64 };
+            self.count_allocated((sample.stack, sample.class, sample.unreported), allocated);
+        } else {
+            self.release_sample(&sample);
+        }
+    }
+
+    /// Does so for a sample whose object is dying, and measures that.
+    ///
+    /// # Safety
+    /// In a hook in which the object is intact.
+    pub unsafe fn record_dying(&mut self, departed: &Departed) {
+        let object = departed.sample.address as VALUE;
+        let size = if self.is_wanted(&departed.sample) {
+            // SAFETY: the object is dead, but intact: it is swept, or freed, only after the hook.
+            unsafe { memsize::of_plain(object) }.unwrap_or_else(|| memsize::slot_size(object))
+        } else {
+            0
+        };
+        self.record(departed, size);
+    }
+}

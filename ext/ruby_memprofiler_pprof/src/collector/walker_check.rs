@@ -1,0 +1,31 @@
+//! Whether the frame walker can be relied on in this process.
+
+use super::options::BacktraceMethod;
+use crate::vm::selftest;
+use magnus::{Error, Ruby};
+use std::sync::OnceLock;
+
+/// Why not, once it was checked.
+static FAILURE: OnceLock<Option<String>> = OnceLock::new();
+
+/// Checks the walker, the first time it is called.
+pub fn run(ruby: &Ruby) -> Result<(), Error> {
+    if FAILURE.get().is_none() {
+        let failure = selftest::run(ruby)?;
+        FAILURE.get_or_init(|| failure);
+    }
+    Ok(())
+}
+
+/// Why `rb_profile_frames` is used instead of the walker; None if the walker is used, or nothing was started yet.
+pub fn failure() -> Option<&'static str> {
+    FAILURE.get().and_then(Option::as_deref)
+}
+
+/// The method that reads stacks when `asked` is asked for.
+pub fn usable(asked: BacktraceMethod) -> BacktraceMethod {
+    match asked {
+        BacktraceMethod::ControlFrames if failure().is_some() => BacktraceMethod::ProfileFrames,
+        _ => asked,
+    }
+}

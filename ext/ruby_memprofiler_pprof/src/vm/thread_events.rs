@@ -1,0 +1,76 @@
+//! What the VM tells of threads: whether one waits for the GVL, and whether there are other Ractors.
+
+#[cfg(ruby_gte_3_2)]
+mod counted {
+    use crate::vm::ractor;
+    use std::ffi::c_void;
+    use std::ptr::{null, null_mut};
+    use std::sync::Once;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    // include/ruby/thread.h; declared here because bindgen's types for it differ between minors.
+    unsafe extern "C" {
+        fn rb_internal_thread_add_event_hook(
+            hook: unsafe extern "C" fn(u32, *const c_void, *mut c_void),
+            events: u32,
+            data: *mut c_void,
+        ) -> *const c_void;
+    }
+
+    const READY: u32 = 1 << 1;
+    const RESUMED: u32 = 1 << 2;
+
+    /// Threads that want the GVL and do not have it yet.
+    static WAITING: AtomicUsize = AtomicUsize::new(0);
+    static HOOK: Once = Once::new();
+
+    unsafe extern "C" fn on_event(event: u32, _thread: *const c_void, _data: *mut c_void) {
+        if event == READY {
+            WAITING.fetch_add(1, Ordering::Relaxed);
+        } else {
+            // Some resume without having been seen to get ready. A number below 0 would hide others for good.
+            let _ = WAITING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| waiting.checked_sub(1));
+            // In Ruby 3.2 a new thread has no execution context yet.
+            if cfg!(ruby_gte_3_3) && !ractor::others() && !ractor::is_main() {
+                ractor::note_others();
+            }
+        }
+    }
+
+    /// Begins to count, the first time it is called. The main Ractor must be known.
+    pub fn watch() {
+        HOOK.call_once(|| {
+            // SAFETY: the function counts and reads, which is allowed without the GVL and under the scheduler's locks, and
+            // stays for as long as the process.
+            let hook = unsafe { rb_internal_thread_add_event_hook(on_event, READY | RESUMED, null_mut()) };
+            debug_assert_ne!(hook, null());
+        });
+    }
+
+    /// Whether a thread waits. Threads that were ready before counting began, or before a fork, may make it wrong by
+    /// some, so it is but a hint.
+    pub fn any_waiting() -> bool {
+        WAITING.load(Ordering::Relaxed) > 0
+    }
+
+    /// In a forked child, where all other threads are gone.
+    pub fn forget() {
+        WAITING.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(not(ruby_gte_3_2))]
+mod counted {
+    /// Ruby 3.1 does not tell.
+    pub fn watch() {}
+
+    /// Ruby 3.1 does not tell; to offer the GVL costs little when nobody wants it.
+    pub fn any_waiting() -> bool {
+        true
+    }
+
+    /// Nothing to forget.
+    pub fn forget() {}
+}
+
+pub use counted::{any_waiting, forget, watch};

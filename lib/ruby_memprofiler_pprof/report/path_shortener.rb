@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # Shortens the names of files: those of gems begin with the gem's name and version, those of the program below the
+    # current directory, or below the directory that all of them are in.
+    #
+    # @api private
+    class PathShortener
+      # Up to the innermost directory of gems, which is followed by a name and version.
+      GEM = %r{\A.*/(?:bundler/)?gems/(?=[^/]+-[^/]+/)}
+      LIBRARY = %r{\A.*/(?:lib/ruby/(?:vendor_ruby|site_ruby|\d+\.\d+\.\d+)|vendor_ruby)/}
+
+      # @param files [Array<String, nil>] those that are to be shortened
+      def initialize(files)
+        own = files.compact.uniq.grep(%r{\A/}).grep_v(GEM).grep_v(LIBRARY)
+        current = "#{Dir.pwd}/"
+        @root = own.any? { |file| file.start_with?(current) } ? current : common(own)
+      end
+
+      # @param file [String]
+      # @return [String]
+      def shorten(file)
+        return file.sub(GEM, "") if file.match?(GEM)
+        return file.sub(LIBRARY, "") if file.match?(LIBRARY)
+
+        file.delete_prefix(@root)
+      end
+
+      private
+
+      # The directory that all files are in, with a slash at its end; empty if there is none.
+      def common(files)
+        return "" if files.size < 2
+
+        first, *others = files.map { |file| file.split("/")[0...-1] }
+        shared = first.take_while.with_index { |part, index| others.all? { |other| other[index] == part } }
+        shared.size < 2 ? "" : "#{shared.join("/")}/"
+      end
+    end
+  end
+end

@@ -1,0 +1,27 @@
+# frozen_string_literal: true
+
+require_relative "job"
+
+module TestRun
+  # What is run beside the specs. Seconds are those that a run took on two cores, from which only the order is planned.
+  COMMANDS = [
+    Job.new("cargo test", %w[cargo test --locked --workspace], expected: 40),
+    Job.new("cargo fmt", %w[cargo fmt --check], expected: 5),
+    # The same folder of what is built: the one would wait for the other.
+    Job.new("cargo clippy", %w[cargo clippy --locked --workspace --all-targets -- -D warnings],
+            expected: 30, needs: ["cargo test"]),
+    Job.new("rubocop", %w[rubocop], expected: 20),
+    Job.new("layout", ["bash", "-c", "cd script/layout && cargo run --release --locked -- check"], expected: 60),
+    Job.new("compile:faults", %w[rake compile:faults], expected: 1000),
+    Job.new("torture", [RbConfig.ruby, "script/torture", "--seconds", "60"], expected: 70),
+    Job.new("fuzz", %w[script/fuzz --seconds 30], expected: 240),
+    Job.new("sanitize", %w[script/sanitize], expected: 180),
+    Job.new("demo", %w[script/demo], expected: 30)
+  ].freeze
+
+  # The same tests on other Rubies, in roots that are made first.
+  MATRIX = %w[3.3 3.4].flat_map do |ruby|
+    [Job.new("root #{ruby}", ["script/matrix", "shell", ruby, "true"], expected: 1500, light: true),
+     Job.new("matrix #{ruby}", ["script/matrix", ruby], expected: 1200, needs: ["root #{ruby}"], tail: 2)]
+  end.freeze
+end

@@ -1,0 +1,118 @@
+# frozen_string_literal: true
+
+require "json"
+require "rbconfig"
+
+module TestRun
+  # A process that tests something. What it prints goes to a file, which is shown if it fails.
+  class Job
+    # What is long in Ruby's report of a crash and tells nothing: what had been loaded, and where. Logs of CI are cut.
+    NOISE = /^\h{8,}-\h{8,} [-r][-w][-x][ps] .*\n|^ +\d+ \S+\.(?:rb|so)\n/
+
+    # @return [String] what it is shown as
+    attr_reader :name
+    # @return [Float] how long it is expected to take
+    attr_reader :expected
+    # @return [Float] how long it took
+    attr_reader :seconds
+    # @return [Array<String>] the names of jobs that must have passed before
+    attr_reader :needs
+
+    # @param name [String]
+    # @param command [Array<String>]
+    # @param expected [Numeric] seconds
+    # @param needs [Array<String>] names of other jobs
+    # @param light [Boolean] whether it mostly waits, so that another job may run beside it
+    # @param tail [Integer] how many of the last lines that it prints are shown if it passes
+    def initialize(name, command, expected:, needs: [], light: false, tail: 0)
+      @name = name
+      @command = command
+      @expected = expected
+      @needs = needs
+      @light = light
+      @tail = tail
+    end
+
+    # @return [Boolean]
+    def light?
+      @light
+    end
+
+    # @param folder [String] an empty one, for what it prints
+    def start(folder)
+      @log = File.join(folder, "log")
+      @began = now
+      # A process group of its own, so that nothing it started is left behind if it must be killed.
+      @pid = Process.spawn(environment, *@command, chdir: Plan::ROOT, in: File::NULL, out: [@log, "w"],
+                                                   err: %i[child out], pgroup: true)
+    end
+
+    # @return [Boolean] whether it has ended
+    def ended?
+      return true if @status
+
+      _, @status = Process.wait2(@pid, Process::WNOHANG)
+      return false unless @status
+
+      @seconds = now - @began
+      true
+    end
+
+    # @return [Boolean] of one that has ended
+    def passed?
+      @status.success?
+    end
+
+    # @return [Boolean] whether something else is wrong than its examples
+    def broken?
+      !passed?
+    end
+
+    def kill
+      Process.kill(:KILL, -@pid) if @pid && !@status
+    rescue Errno::ESRCH
+      nil
+    end
+
+    # @return [String] what it printed, without what nobody reads
+    def output
+      File.read(@log, encoding: "UTF-8").scrub.gsub(NOISE, "")
+    end
+
+    # @return [String] how far it is: what it has printed last, if that has numbers of examples
+    def status
+      last = File.open(@log) do |log|
+        log.seek([log.size - 300, 0].max)
+        log.read.scrub.lines.last.to_s.strip
+      end
+      last.match?(%r{\d:\d\d  .*\d/\d}) ? "#{name}: #{last}" : name
+    end
+
+    # @return [String] what to say of one that has passed
+    def success
+      [format("%<name>s passed in %<seconds>.0f s", name: name, seconds: seconds),
+       *output.lines(chomp: true).last(@tail)].join("\n")
+    end
+
+    # @return [String] what to say of one that has failed
+    def failure
+      "#{output}\n#{name} failed: #{@status}"
+    end
+
+    # @return [String] how to run it again
+    def command_line
+      @command.shelljoin
+    end
+
+    private
+
+    # What is added to the environment.
+    def environment
+      {}
+    end
+
+    def now
+      Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+  end
+end

@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+# Ruby raises by a jump over the frames of C, and so of Rust. A NoMemoryError may come from any call that takes memory:
+# whatever it interrupts has to be undone, and the next attempt to succeed.
+RSpec.describe "a NoMemoryError", :faults do
+  # Prints what `code` does when memory runs out at a place, and whether this thread is sampled afterwards, then whether
+  # all can be done again.
+  def lines(place, code)
+    printed_by(<<~RUBY)
+      KEPT = []
+      Marker = Class.new
+      def sampled? = new_collector(sample_rate: 1.0).profile { KEPT << Marker.new }.heap_samples_count.positive?
+      collector = new_collector(sample_rate: 1.0).start
+      KEPT.concat(Array.new(1000) { Object.new })
+      data = collector.flush
+      faults.inject("#{place}", :memory)
+      2.times do
+        begin
+          #{code}
+          puts "done"
+        rescue NoMemoryError => e
+          puts e.class
+        end
+      end
+      puts sampled?
+    RUBY
+  end
+
+  {
+    "pprof_data" => "data.pprof_data",
+    "profile data" => "collector.flush",
+    "line" => "KEPT << Marker.new; collector.flush",
+    "labels" => "MemprofilerPprof.with_labels(a: 1) { nil }",
+    "without_profiling" => "MemprofilerPprof.without_profiling { nil }",
+    "keeper" => "MemprofilerPprof::Collector.new.start",
+    "hook" => "MemprofilerPprof::Collector.new.start"
+  }.each do |place, code|
+    it "at the place '#{place}' reaches the program, mutes nobody and locks nothing" do
+      expect(lines(place, code)).to eq(%w[NoMemoryError done true])
+    end
+  end
+
+  it "loses no allocation that a flush was about to tell of" do
+    counted = printed_by(<<~RUBY)
+      collector = new_collector(sample_rate: 1.0).start
+      Marker = Class.new
+      1000.times { Marker.new }
+      ["profile data", "line"].each do |place|
+        faults.inject(place, :memory)
+        begin
+          collector.flush
+        rescue NoMemoryError
+          puts place
+        end
+      end
+      puts collector.stop.flush.profile.tag(class: "Marker").total(:allocations).value
+    RUBY
+    expect(counted).to eq(["profile data", "line", "1000"])
+  end
+
+  it "leaves no collector half started" do
+    counts = printed_by(<<~RUBY)
+      %w[keeper hook].each do |place|
+        collector = new_collector
+        faults.inject(place, :memory)
+        begin
+          collector.start
+        rescue NoMemoryError
+          puts MemprofilerPprof.collectors.size, collector.running?
+        end
+      end
+    RUBY
+    expect(counts).to eq(%w[0 false 0 false])
+  end
+end

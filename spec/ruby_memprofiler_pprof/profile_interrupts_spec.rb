@@ -1,0 +1,128 @@
+# frozen_string_literal: true
+
+require "timeout"
+require_relative "../support/pprof/crafted"
+
+# Long work on profiles ends when something interrupts its thread. How soon is told by the CPU time that it has used,
+# which nothing else on the machine lengthens.
+RSpec.describe MemprofilerPprof::Profile do
+  def cpu
+    Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+  end
+
+  def cpu_of
+    before = cpu
+    yield
+    cpu - before
+  end
+
+  let(:bytes) { Pprof::Crafted.samples(5_000_000) }
+
+  it "lets Timeout end it before it is done" do
+    whole = cpu_of { described_class.load(bytes) }
+    spent = cpu_of do
+      expect { Timeout.timeout(whole / 10) { described_class.load(bytes) } }.to raise_error(Timeout::Error)
+    end
+    expect(spent).to be < whole / 2
+  end
+
+  it "lets Thread#kill end it before it is done" do
+    whole = cpu_of { described_class.load(bytes) }
+    spent = cpu_of do
+      thread = Thread.new { described_class.load(bytes) }
+      sleep(whole / 10)
+      expect(thread.kill.join.value).to be_nil
+    end
+    expect(spent).to be < whole / 2
+  end
+
+  # Runs in a process of its own, whose main thread gets the signals; `whole` is the CPU time of the operation.
+  def signalled(code)
+    prelude = <<~RUBY
+      require "#{File.expand_path("../support/pprof/crafted", __dir__)}"
+      def cpu = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+      profile = MemprofilerPprof::Profile.load(Pprof::Crafted.labelled(300_000))
+      base = profile.tag(a: 1)
+      work = -> { profile.diff(base) }
+      before = cpu
+      expected = work.call
+      whole = cpu - before
+      signal = lambda do |name, from|
+        sleep 0.001 until cpu > from
+        Process.kill(name, Process.pid)
+      end
+    RUBY
+    outcome = run_ruby(prelude + code)
+    expect(outcome).to be_success, outcome.to_s
+    outcome.stdout
+  end
+
+  it "lets SIGINT end it before it is done" do
+    told = signalled(<<~RUBY)
+      start = cpu
+      # Ruby 3.1 has no thread of its own for signals: one that waits takes them.
+      Thread.new { signal.call(:INT, start + (whole / 10)) && sleep }
+      begin
+        work.call
+        puts "done"
+      rescue Interrupt
+        puts cpu - start < whole / 2 ? "interrupted" : "only when it was done"
+      end
+    RUBY
+    expect(told).to eq("interrupted\n")
+  end
+
+  it "runs signal handlers before it is done, and then goes on" do
+    told = signalled(<<~RUBY)
+      start = cpu
+      handled = []
+      trap(:USR1) { handled << (cpu - start) }
+      Thread.new { (1..20).each { |number| signal.call(:USR1, start + (number * whole / 10)) } && sleep }
+      puts work.call == expected
+      puts handled.first < whole / 2
+    RUBY
+    expect(told).to eq("true\ntrue\n")
+  end
+
+  it "adds each profile once to a sum, however often it is interrupted" do
+    told = signalled(<<~RUBY)
+      handled = 0
+      trap(:USR1) { handled += 1 }
+      sum = -> { profile.merge(profile, profile) }
+      plain = sum.call
+      done = false
+      signals = Thread.new { signal.call(:USR1, cpu + (whole / 20)) until done }
+      puts sum.call == plain
+      done = true
+      signals.kill
+      puts handled > 2
+    RUBY
+    expect(told).to eq("true\ntrue\n")
+  end
+
+  describe "what a profile may become" do
+    it "is bounded, and the error names the bound" do
+      bytes = Pprof::Crafted.inlined(2_000, 2_000)
+      most = 131_072 + (16 * bytes.bytesize)
+      told = /: its #{bytes.bytesize} bytes stand for 4000000 frames with inlined functions, .* is #{most}\z/
+      expect { described_class.load(bytes) }.to raise_error(MemprofilerPprof::ProfileError, told)
+    end
+
+    it "leaves room for functions that are inlined" do
+      profile = described_class.load(Pprof::Crafted.inlined(200, 500))
+      expect([profile.tree, profile.samples.first.stack.size]).to match([have_attributes(name: "total"), 100_000])
+    end
+  end
+
+  it "merges comments in time that is in proportion to their number" do
+    times = [2_000, 32_000].map do |count|
+      mine, others = %w[a b].map do |word|
+        described_class.load(Pprof::Crafted.comments(Array.new(count) { |number| "#{word} #{number}" }))
+      end
+      # A garbage collection may come into one of them.
+      Array.new(5) { cpu_of { expect(mine.merge(others).comments.size).to eq(2 * count) } }.min
+    end
+    # 16 times as many; were each compared with all, it would be 256 times.
+    expect(times[1] / times[0]).to be < 64
+  end
+end

@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/report"
+
+# The examples that the class's documentation works out; what whole series are called is in leaks_spec.
+RSpec.describe MemprofilerPprof::Report::Growth do
+  # A site with these levels, in samples of 100 objects, each profile being the first after a major collection.
+  def growth(*levels)
+    snapshot = Struct.new(:time, :weight, :level) do
+      def sites = {}
+      def objects(_name) = level * 100
+      def bytes(_name) = level * 4000
+    end
+    snapshots = levels.each_with_index.map { |level, index| snapshot.new(index * 60.0, 100.0, level) }
+    described_class.new(snapshots, "a", contiguous: false, clean: levels.each_index.to_a)
+  end
+
+  it "is proven by 7 heads in 7 tosses, but not by 6 in 6" do
+    expect([growth(0, 2, 5, 7), growth(0, 2, 5, 6)].map(&:proven?)).to eq([true, false])
+  end
+
+  it "is not proven by 9 heads in 10 tosses" do
+    expect(growth(1, 3, 6, 9)).not_to be_proven
+  end
+
+  # The last three quarters are the last 12 of 16 levels, and a level is the mean of three.
+  def halves(first, second)
+    growth(*[0] * 6, *[first] * 6, *[first + second] * 4)
+  end
+
+  it "is slowing if it gained 15 samples, and then 3" do
+    expect(halves(15, 3)).to be_slowing
+  end
+
+  it "is not slowing if the difference may be chance, or is not great" do
+    # 6 heads in 6 tosses have a probability of 1.6 %; 55 is more than half of 100.
+    expect([halves(6, 0), halves(7, 0), halves(100, 55)].map(&:slowing?)).to eq([false, true, false])
+  end
+
+  def stopped(rise, *later)
+    growth(*[0] * 4, *[rise] * 6, *later)
+  end
+
+  it "has settled after 7 samples, but not after 6" do
+    expect([stopped(7, *[7] * 6), stopped(6, *[6] * 6)].map(&:settled?)).to eq([true, false])
+  end
+
+  it "has not settled if it has grown by no more than three standard deviations" do
+    # Those are sqrt(6 * 8**2 / 8) = 6.9 and sqrt(6 * 6**2 / 8) = 5.2.
+    expect([stopped(20, *[12, 28] * 3), stopped(20, *[14, 26] * 3)].map(&:settled?)).to eq([false, true])
+  end
+end
