@@ -23,16 +23,17 @@ impl Display for Incompatible {
 
 impl std::error::Error for Incompatible {}
 
-/// For each column of `wanted` that of `header` with the same type.
+/// For each column of `wanted` that of `header` with the same type; where several have one type, the first is that of the
+/// first, and so on.
 pub fn columns(wanted: &Header, header: &Header, index: usize) -> Result<Vec<usize>, Incompatible> {
     let refuse = |reason| Err(Incompatible { index, reason });
     let list = |types: &[ValueType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let (left, right) = (&wanted.sample_types, &header.sample_types);
-    let mut positions: HashMap<&ValueType, usize, SecretState> = HashMap::default();
-    for (position, each) in right.iter().enumerate() {
-        positions.entry(each).or_insert(position);
+    let mut positions: HashMap<&ValueType, Vec<usize>, SecretState> = HashMap::default();
+    for (position, each) in right.iter().enumerate().rev() {
+        positions.entry(each).or_default().push(position);
     }
-    let columns: Option<Vec<usize>> = left.iter().map(|each| positions.get(each).copied()).collect();
+    let columns: Option<Vec<usize>> = left.iter().map(|each| positions.get_mut(each)?.pop()).collect();
     match columns {
         Some(columns) if left.len() == right.len() => {
             if wanted.period_type != header.period_type {

@@ -27,6 +27,23 @@ fn merging_finds_columns_by_name() {
 }
 
 #[test]
+fn columns_of_one_type_are_told_apart_by_their_order() {
+    let twice = [RETAINED[0], RETAINED[1], RETAINED[0]];
+    let profile = Maker::new(&twice, &[]).sample(&["a /a.rb:1 1"], None, &[1, 40, 2]).profile();
+    let merged = analysis::merge(&profile, &[&profile]).unwrap();
+    assert_eq!(merged.samples().map(|sample| sample.values).collect::<Vec<_>>(), [[2, 80, 4]]);
+}
+
+#[test]
+fn merging_refuses_another_count_of_one_type() {
+    let (once, twice) = (&RETAINED[..2], [RETAINED[0], RETAINED[0]]);
+    let refused = analysis::merge(&Maker::new(once, &[]).profile(), &[&Maker::new(&twice, &[]).profile()]);
+    assert!(refused.is_err());
+    let refused = analysis::merge(&Maker::new(&twice, &[]).profile(), &[&Maker::new(once, &[]).profile()]);
+    assert!(refused.is_err());
+}
+
+#[test]
 fn merging_refuses_other_sample_types() {
     let other = Maker::new(&RETAINED[..1], &[]).profile();
     let refused = refused(analysis::merge(&maker().profile(), &[&maker().profile(), &other]).unwrap_err());
