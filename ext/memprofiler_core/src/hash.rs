@@ -36,7 +36,8 @@ impl Default for SecretState {
     fn default() -> Self {
         // The only portable source of random numbers in the standard library.
         let random = std::hash::RandomState::new();
-        let seed = |number: u64| random.hash_one(number);
+        // While fuzzing nobody attacks, and a run must repeat what another with its seed has found.
+        let seed = |number: u64| if cfg!(fuzzing) { number } else { random.hash_one(number) };
         Self(RandomState::with_seeds(seed(0), seed(1), seed(2), seed(3)))
     }
 }

@@ -5,7 +5,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use memprofiler_core::stack_tree::{FunctionKey, StackId, StackTree};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 type Frames = Vec<(u8, u8)>;
 
@@ -67,7 +67,7 @@ fuzz_target!(|steps: Vec<Step>| {
         let functions: BTreeSet<u8> = held.iter().flat_map(|(_, list)| list).map(|&(function, _)| function).collect();
         assert_eq!(tree.function_count(), functions.len());
     }
-    let mut ids = HashMap::new();
+    let mut ids = BTreeMap::new();
     for (stack, list) in &held {
         let expected: Vec<_> = list.iter().map(|&(function, position)| (key(function), u32::from(position))).collect();
         assert_eq!(frames(&tree, *stack), expected);
