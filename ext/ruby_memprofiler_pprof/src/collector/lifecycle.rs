@@ -92,7 +92,7 @@ impl Collector {
             self.hook(end)?;
             self.unhook(self.phase.replace(end));
         }
-        self.state.with(|state| state.capture.forget_contexts());
+        self.state.with(|state| state.sites.stacks.forget_contexts());
         Ok(())
     }
 

@@ -1,16 +1,15 @@
 //! What the garbage collector asks of a collector.
 
+use super::Collector;
 use super::state::State;
-use super::{Collector, capture};
 use crate::vm::{gc, keeper};
 use magnus::Error;
 use rb_sys::VALUE;
 use std::ffi::c_void;
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 impl Collector {
-    /// MarkBits what the state refers to, apart from what its keepers mark.
+    /// Marks what the state refers to, apart from what its keepers mark.
     ///
     /// # Safety
     /// Only as the mark function of the Ruby object.
@@ -20,8 +19,7 @@ impl Collector {
         }
         let start = Instant::now();
         self.state.with(|state| {
-            let functions = state.function_references(state.capture.unkept_functions());
-            for value in functions.chain(state.class_references()).chain(state.capture.keepers.iter().copied()) {
+            for value in state.sites.unkept_references() {
                 // SAFETY: in a mark function; the state keeps what it refers to alive through it.
                 unsafe { gc::mark(value) };
             }
@@ -35,21 +33,15 @@ impl Collector {
     /// # Safety
     /// GVL held.
     pub(super) unsafe fn make_keepers(&self, holder: VALUE) -> Result<(), Error> {
-        /// How many to have in reserve.
-        const SPARE: usize = 4;
-        let wanted = |state: &mut State| {
-            let numbers = state.capture.stacks.function_bound() / capture::KEPT_FUNCTIONS + SPARE;
-            (state.capture.keepers.len() < numbers).then_some(state.capture.keepers.len())
-        };
-        while let Some(number) = self.state.with(wanted) {
+        while let Some(number) = self.state.with(|state| state.sites.stacks.next_keeper()) {
             // SAFETY: the collector is in a box of its own that is freed with the holder.
             let keeper = unsafe { keeper::new(std::ptr::from_ref(self).cast(), holder, number, Self::mark_part) }?;
-            self.state.with(|state| state.capture.keepers.push(keeper));
+            self.state.with(|state| state.sites.stacks.add_keeper(keeper));
             // What the collector marked itself until now, the keeper has to tell the GC of as its own.
             self.state.with(|state| {
                 // SAFETY: the GVL is held; the holder is in use, and the keeper, just made, is on this stack.
                 unsafe { gc::write_barrier(holder, keeper) };
-                for value in state.function_references(Self::part(number)) {
+                for value in state.sites.stacks.kept_references(number) {
                     // SAFETY: the GVL is held. The keeper is alive, and so is what functions refer to: until now the
                     // collector has marked it itself.
                     unsafe { gc::write_barrier(keeper, value) };
@@ -59,12 +51,7 @@ impl Collector {
         Ok(())
     }
 
-    /// The ids of the functions that keeper number `number` keeps alive.
-    fn part(number: usize) -> Range<usize> {
-        number * capture::KEPT_FUNCTIONS..(number + 1) * capture::KEPT_FUNCTIONS
-    }
-
-    /// MarkBits what keeper number `number` keeps alive.
+    /// Marks what keeper number `number` keeps alive.
     ///
     /// # Safety
     /// Only as the mark function of a keeper of the collector `owner`.
@@ -76,7 +63,7 @@ impl Collector {
         }
         let start = Instant::now();
         collector.state.with(|state| {
-            for value in state.function_references(Self::part(number)) {
+            for value in state.sites.stacks.kept_references(number) {
                 // SAFETY: in a keeper's mark function; what functions refer to is kept alive by being marked here.
                 unsafe { gc::mark(value) };
             }
@@ -98,7 +85,7 @@ impl Collector {
             // was missed would just have emptied it.
             state.reservoir.relocate(|address| unsafe { gc::location(address as VALUE) } as u64);
             // SAFETY: in a compact function.
-            unsafe { state.relocate_references() };
+            unsafe { state.sites.relocate() };
         });
     }
 }

@@ -1,26 +1,24 @@
 //! The profiler's state and its three events: an allocation, a death, a flush.
 
-mod capture;
+mod backtrace_job;
 mod cell;
-
-mod contexts;
-mod deferred;
+mod classes;
 mod events;
 mod flush;
 mod hooked;
-mod keys;
 mod lifecycle;
 mod marking;
 mod missed_collections;
 pub mod mute;
-mod named_stacks;
 mod naming_job;
 mod only;
 pub mod options;
+mod pins;
 mod resolve;
 pub mod sample_types;
-mod stack_bases;
+mod sites;
 mod stack_end;
+mod stacks;
 mod state;
 mod stats;
 mod totals;

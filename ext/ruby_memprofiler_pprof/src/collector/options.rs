@@ -1,18 +1,8 @@
 //! The options of a collector, already checked.
 
 use super::sample_types::SampleTypeNames;
+pub use super::stacks::BacktraceMethod;
 use memprofiler_core::reservoir::Reservoir;
-
-/// How stacks are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BacktraceMethod {
-    /// By walking the VM's control frames.
-    ControlFrames,
-    /// By `rb_profile_frames`.
-    ProfileFrames,
-    /// By `Thread#backtrace_locations` soon after the allocation.
-    BacktraceLocations,
-}
 
 /// How deaths are noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,17 +13,6 @@ pub enum Liveness {
     FreeObject,
     /// By asking, at the end of each mark phase, which of the sampled objects are marked.
     MarkBits,
-}
-
-impl BacktraceMethod {
-    /// The symbol that users know it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ControlFrames => "cfp",
-            Self::ProfileFrames => "profile_frames",
-            Self::BacktraceLocations => "backtrace_locations",
-        }
-    }
 }
 
 impl Liveness {

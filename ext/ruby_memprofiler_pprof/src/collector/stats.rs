@@ -2,6 +2,7 @@
 
 use super::Collector;
 use super::options::{BacktraceMethod, Liveness};
+use super::sites::Sites;
 use super::state::{Counters, State};
 use magnus::{Error, Module, Ruby};
 use std::sync::atomic::Ordering;
@@ -41,31 +42,34 @@ impl Collector {
     pub fn statistics(&self) -> Statistics {
         let [contended, stack_ends] = [&self.contended, &self.stack_ends].map(|count| count.load(Ordering::Relaxed));
         let disarmed = self.disarmed.get();
-        self.state.with(|state| Statistics {
-            bt_method: state.method,
-            liveness: if state.mark_bits.is_some() { Liveness::MarkBits } else { Liveness::FreeObject },
-            effective_sample_rate: state.reservoir.rate(),
-            live_samples: state.reservoir.live().len(),
-            unreported_entries: state.tally.len(),
-            counters: state.counters,
-            thinned: state.reservoir.thinned(),
-            halvings: state.reservoir.halvings(),
-            contended,
-            stack_ends,
-            stack_nodes: state.capture.stacks.len(),
-            functions: state.capture.stacks.function_count(),
-            pinned_functions: state.unnamed_functions(),
-            pinned_classes: state.class_references().count(),
-            label_sets: state.capture.labels.len(),
-            label_overflows: state.capture.label_overflows,
-            live_set_bytes: state.reservoir.live().bytes(),
-            stack_bytes: state.capture.bytes(),
-            name_bytes: state.name_bytes(),
-            tally_bytes: state.tally.bytes(),
-            bytes: state.bytes(),
-            last_mark_nsecs: state.last_mark.0,
-            mark_table_size: state.reference_count(),
-            disarmed,
+        self.state.with(|state| {
+            let Sites { stacks, classes, .. } = &state.sites;
+            Statistics {
+                bt_method: stacks.method(),
+                liveness: if state.mark_bits.is_some() { Liveness::MarkBits } else { Liveness::FreeObject },
+                effective_sample_rate: state.reservoir.rate(),
+                live_samples: state.reservoir.live().len(),
+                unreported_entries: state.tally.len(),
+                counters: state.counters,
+                thinned: state.reservoir.thinned(),
+                halvings: state.reservoir.halvings(),
+                contended,
+                stack_ends,
+                stack_nodes: stacks.node_count(),
+                functions: stacks.function_count(),
+                pinned_functions: stacks.unnamed_count(),
+                pinned_classes: classes.references().count(),
+                label_sets: stacks.label_set_count(),
+                label_overflows: stacks.label_overflows(),
+                live_set_bytes: state.reservoir.live().bytes(),
+                stack_bytes: stacks.bytes(),
+                name_bytes: state.sites.name_bytes(),
+                tally_bytes: state.tally.bytes(),
+                bytes: state.bytes(),
+                last_mark_nsecs: state.last_mark.0,
+                mark_table_size: state.sites.reference_count(),
+                disarmed,
+            }
         })
     }
 }
@@ -85,7 +89,7 @@ pub fn remarks(state: &State) -> Vec<String> {
         format!("sample_rate={}", state.reservoir.rate()),
         format!("greatest_weight={}", state.reservoir.greatest_weight()),
         format!("max_heap_samples={}", state.options.max_heap_samples),
-        format!("bt_method={}", state.method.name()),
+        format!("bt_method={}", state.sites.stacks.method().name()),
         format!(
             "liveness={}",
             if state.mark_bits.is_some() { Liveness::MarkBits } else { Liveness::FreeObject }.name()
@@ -106,8 +110,9 @@ pub fn remarks(state: &State) -> Vec<String> {
     if state.counters.class_overflows > 0 {
         remarks.push(format!("class_overflows={}", state.counters.class_overflows));
     }
-    if state.capture.label_overflows > 0 {
-        remarks.push(format!("label_overflows={}", state.capture.label_overflows));
+    let label_overflows = state.sites.stacks.label_overflows();
+    if label_overflows > 0 {
+        remarks.push(format!("label_overflows={label_overflows}"));
     }
     if state.counters.allocation_failures > 0 {
         let failures = state.counters.allocation_failures;

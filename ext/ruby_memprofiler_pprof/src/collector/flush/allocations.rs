@@ -2,8 +2,8 @@
 
 use super::extract::Key;
 use super::{Flush, FlushFailure};
-use crate::collector::resolve::Unnamed;
 use crate::collector::sample_types::Values;
+use crate::collector::sites::Unnamed;
 use crate::collector::state::State;
 use crate::faults;
 use memprofiler_core::reservoir::ClassId;
@@ -33,7 +33,7 @@ impl Flush<'_> {
         *position = (*position).min(state.tally.len());
         let Some(last) = position.checked_sub(1) else { return Ok(false) };
         if let Some(((stack, class, _), _)) = state.tally.entry(last) {
-            let named = (state.named_stack(stack)?, state.named_class(class)?);
+            let named = (state.sites.named_stack(stack)?, state.sites.named_class(class)?);
             if let Some((kind, allocated)) = state.tally.take(last) {
                 self.take_over(state, kind, named, allocated);
             }
@@ -54,7 +54,7 @@ impl Flush<'_> {
             // By name, so that a reader who comes seldom keeps no code alive.
             state.count_allocated_by_name(named, others, allocated);
         }
-        state.release(stack, class);
+        state.sites.release(stack, class);
     }
 
     /// Returns some of the allocations to the tally, for the reader to be told again. Returns whether there are more.

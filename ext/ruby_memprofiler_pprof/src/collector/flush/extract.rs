@@ -1,9 +1,9 @@
 //! What a profile is built from, copied out of the collector so that the rest can be done without the GVL.
 
 use super::assembly::Assembly;
-use crate::collector::keys::{Class, Function};
 use crate::collector::sample_types::Values;
-use crate::collector::state::State;
+use crate::collector::sites::Sites;
+use crate::collector::stacks::{Function, Stacks};
 use crate::vm::names::FunctionName;
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::pprof;
@@ -68,21 +68,18 @@ impl Extract {
     }
 
     /// Copies one sample, whose stack and class are known by name.
-    pub fn add(&mut self, state: &State, key: Key, values: Values) {
-        let stack = self.frame(state, key.stack);
-        let class = match Class::of(state.classes.key(key.class.0)) {
-            Class::Named(id) => state.class_names.get(id).cloned(),
-            _ => None,
-        };
+    pub fn add(&mut self, sites: &Sites, key: Key, values: Values) {
+        let stack = self.frame(&sites.stacks, key.stack);
+        let class = sites.classes.name(key.class).cloned();
         self.samples.push(Sample { stack, class, age: key.age, values });
     }
 
     /// The number of the innermost frame of `stack`.
-    fn frame(&mut self, state: &State, stack: StackId) -> Option<u32> {
+    fn frame(&mut self, stacks: &Stacks, stack: StackId) -> Option<u32> {
         let mut missing = Vec::new();
         let mut at = stack;
         let mut caller = None;
-        while let (Some(index), Some(node)) = (at.index(), state.capture.stacks.node(at)) {
+        while let (Some(index), Some(node)) = (at.index(), stacks.node(at)) {
             caller = self.known.get(index).copied();
             if caller.is_some() {
                 break;
@@ -91,11 +88,9 @@ impl Extract {
             at = node.parent;
         }
         for (index, node) in missing.into_iter().rev() {
-            let what = match state.capture.function(node.function) {
-                Function::Named(id) => {
-                    state.function_names.get(id).map(|name| What::Line(Arc::clone(name), node.position))
-                }
-                Function::Labels(id) => state.capture.labels.get(id).map(|labels| What::Labels(Arc::clone(labels))),
+            let what = match stacks.function(node.function) {
+                Function::Named(id) => stacks.function_name(id).map(|name| What::Line(Arc::clone(name), node.position)),
+                Function::Labels(id) => stacks.labels(id).map(|labels| What::Labels(Arc::clone(labels))),
                 _ => None,
             };
             let Some(what) = what else { continue };

@@ -14,9 +14,9 @@ pub use flushed::Flushed;
 pub use options::FlushOptions;
 
 use super::mute::Mute;
-use super::resolve::Names;
 use super::sample_types::{SampleTypeNames, Values};
-use super::state::Pins;
+use super::sites::Names;
+use super::stacks::Stacks;
 use super::{Collector, Phase, stats, totals};
 use crate::faults;
 use crate::vm::{gc, threads};
@@ -24,7 +24,6 @@ use extract::{Extract, Key};
 use magnus::{Error, Ruby};
 use memprofiler_core::profile::Header;
 use memprofiler_core::readers::Readers;
-use memprofiler_core::stack_tree::StackTree;
 use memprofiler_core::sums::Sums;
 use pace::Pace;
 use std::sync::Arc;
@@ -47,8 +46,6 @@ struct Flush<'a> {
     given_back: usize,
     result: Flushed,
     start: Instant,
-    /// The deferred stack numbered last when the flush began.
-    deferred: u32,
     reader: Readers,
 }
 
@@ -71,7 +68,6 @@ impl Collector {
             given_back: 0,
             result: Flushed::default(),
             start,
-            deferred: 0,
             reader: options.reader(),
         };
         if self.phase.get() == Phase::Running {
@@ -80,8 +76,7 @@ impl Collector {
         }
         // The dead that still wait to be swept belong to this interval.
         flush.settle()?;
-        (flush.stale, flush.deferred) =
-            self.state.with(|state| (state.begin_flush(threads::current()), state.capture.deferred.latest()));
+        flush.stale = self.state.with(|state| state.begin_flush(threads::current()));
         let last = self.is_ending() && options.reader == Some(0);
         flush.leftovers()?;
         flush.allocations()?;
@@ -151,7 +146,7 @@ impl Flush<'_> {
 
     /// Drops what the flush before has left.
     fn leftovers(&mut self) -> Result<(), FlushFailure> {
-        while !self.collector.state.with(|state| state.release_leftovers(CLOCK_STRIDE)) {
+        while !self.collector.state.with(|state| state.sites.release_leftovers(CLOCK_STRIDE)) {
             self.rest()?;
         }
         Ok(())
@@ -164,7 +159,7 @@ impl Flush<'_> {
         for first in (0..self.sums.len()).step_by(CLOCK_STRIDE) {
             self.collector.state.with(|state| {
                 let entries = (first..first + CLOCK_STRIDE).map_while(|position| self.sums.entry(position));
-                entries.for_each(|(key, values)| extract.add(state, key, values));
+                entries.for_each(|(key, values)| extract.add(&state.sites, key, values));
             });
             self.rest()?;
         }
@@ -179,16 +174,16 @@ impl Flush<'_> {
             }
         }
         let state = &self.collector.state;
-        while !state.with(|state| state.release_sources(CLOCK_STRIDE)) {
+        while !state.with(|state| state.sites.release_sources(CLOCK_STRIDE)) {
             self.rest()?;
         }
-        for part in 0..StackTree::PARTS {
-            state.with(|state| state.capture.stacks.shrink(part));
+        for part in 0..Stacks::PARTS {
+            state.with(|state| state.sites.stacks.shrink(part));
             self.rest()?;
         }
         let mut next = Some(0);
         while let Some(first) = next {
-            next = state.with(|state| state.prune_names(first, CLOCK_STRIDE));
+            next = state.with(|state| state.sites.prune_names(first, CLOCK_STRIDE));
             self.rest()?;
         }
         state.with(|state| state.reservoir.shrink());
@@ -198,7 +193,7 @@ impl Flush<'_> {
     /// Makes the profile's bytes, if allowed without the GVL.
     fn encode(&mut self, extract: Extract, header: &Header) -> Result<(), FlushFailure> {
         // Freeing these takes long, too.
-        let names = (self.collector.state.with(|state| state.resolver.take_names()), std::mem::take(&mut self.stale));
+        let names = (self.collector.state.with(|state| state.sites.take_names()), std::mem::take(&mut self.stale));
         let build = move || {
             faults::point("flush: encode");
             drop(names);
@@ -224,12 +219,9 @@ impl Flush<'_> {
             collector.interval_starts[reader].set(self.start);
         }
         collector.state.with(|state| {
-            state.leave_to_next();
-            state.capture.forget_contexts();
-            state.capture.forget_deferred(self.deferred);
+            state.sites.commit_flush();
             state.reservoir.end_round();
             state.reservoir.recover_rate(!state.tally.is_empty());
-            state.capture.pins = Pins::default();
             state.counters.flushes += 1;
             self.result.thinned = state.thinned_since_flush();
             if self.options.reader == Some(0) {
@@ -253,7 +245,7 @@ impl Drop for Flush<'_> {
         }
         self.give_back(usize::MAX);
         self.collector.state.with(|state| {
-            state.release_held();
+            state.sites.release_held();
             state.end_flush();
         });
     }

@@ -2,9 +2,9 @@
 
 use super::extract::Key;
 use super::{CLOCK_STRIDE, Flush, FlushFailure};
-use crate::collector::keys::Class;
-use crate::collector::resolve::Unnamed;
+use crate::collector::classes::Class;
 use crate::collector::sample_types::Values;
+use crate::collector::sites::Unnamed;
 use crate::collector::state::State;
 use crate::faults;
 use crate::vm::{class_names, gc, memsize, protect};
@@ -99,7 +99,7 @@ impl Flush<'_> {
         measured: &mut Option<(VALUE, usize)>,
     ) -> Result<(), Pause> {
         let object = sample.address as VALUE;
-        let stack = state.named_stack(sample.stack).map_err(Pause::Unnamed)?;
+        let stack = state.sites.named_stack(sample.stack).map_err(Pause::Unnamed)?;
         // SAFETY: `object` is alive. `live_samples` has settled before this slice: since then the live set has nothing
         // but what the last mark phase marked, or was allocated later. In the slice nothing runs that could free an
         // object.
@@ -107,16 +107,16 @@ impl Flush<'_> {
         let raw_class = match visible {
             // SAFETY: the GVL is held. The object keeps its class alive; the holder of a collector with samples is a
             // root.
-            Some(class) => unsafe { state.class_id(Class::Object(class), self.collector.holder.get()) },
+            Some(class) => unsafe { state.sites.class_id(Class::Object(class), self.collector.holder.get()) },
             None => {
-                state.classes.retain(sample.class.0);
+                state.sites.classes.retain(sample.class);
                 sample.class
             }
         };
-        let class = match state.named_class(raw_class) {
+        let class = match state.sites.named_class(raw_class) {
             Ok(class) => class,
             Err(unnamed) => {
-                state.release_class(raw_class);
+                state.sites.classes.release(raw_class);
                 return Err(Pause::Unnamed(unnamed));
             }
         };
@@ -126,7 +126,7 @@ impl Flush<'_> {
             None => match measured.take() {
                 Some((of, size)) if of == object => size,
                 _ => {
-                    state.release_class(raw_class);
+                    state.sites.classes.release(raw_class);
                     return Err(Pause::SizeUnknown(object));
                 }
             },
@@ -149,10 +149,9 @@ impl Flush<'_> {
             (visited.stack, visited.class) = (stack, class);
             visited.unreported = visited.unreported.without(self.reader);
         }
-        state.capture.stacks.retain(stack);
-        state.classes.retain(class.0);
-        state.release(sample.stack, sample.class);
-        state.release_class(raw_class);
+        state.sites.retain(stack, class);
+        state.sites.release(sample.stack, sample.class);
+        state.sites.classes.release(raw_class);
         Ok(())
     }
 }

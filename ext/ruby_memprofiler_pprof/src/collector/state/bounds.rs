@@ -1,8 +1,6 @@
 //! Keeping within bounds, by sampling less.
 
 use super::State;
-use crate::collector::keys::Class;
-use memprofiler_core::reservoir::ClassId;
 
 /// How many entries the tally may have, before their classes are given up.
 pub const MOST_ENTRIES: usize = 1 << 16;
@@ -12,8 +10,6 @@ impl State {
     /// thinned as at their bounds. False if not even that helps.
     #[inline]
     pub(super) fn reserve(&mut self) -> bool {
-        /// Enough for most stacks, of which only the innermost frames are new.
-        const FRAMES: usize = 64;
         while !self.reservoir.try_reserve() {
             self.counters.allocation_failures += 1;
             if self.reservoir.live().is_empty() {
@@ -21,14 +17,14 @@ impl State {
             }
             self.halve();
         }
-        if !self.capture.stacks.try_reserve(FRAMES) {
+        if !self.sites.stacks.try_reserve() {
             self.counters.allocation_failures += 1;
-            self.make_room_for_stacks(self.capture.stacks.len() / 2);
-            if !self.capture.stacks.try_reserve(FRAMES) {
+            self.make_room_for_stacks(self.sites.stacks.node_count() / 2);
+            if !self.sites.stacks.try_reserve() {
                 return false;
             }
         }
-        self.classes.try_reserve(1)
+        self.sites.classes.try_reserve()
     }
 
     /// Drops stacks until at most `enough` frames are left. What is known of dead objects loses its stack, not
@@ -36,19 +32,16 @@ impl State {
     #[cold]
     pub(super) fn make_room_for_stacks(&mut self, enough: usize) {
         self.counters.stack_overflows += 1;
-        self.capture.forget_contexts();
-        self.capture.forget_deferred(self.capture.deferred.latest());
-        while !self.release_leftovers(usize::MAX) {}
+        self.sites.release_dispensable();
         for ((stack, class, readers), allocated) in std::mem::take(&mut self.tally).into_entries() {
-            let lost = self.capture.lost(stack);
-            self.capture.stacks.release(stack);
+            let lost = self.sites.stacks.lose(stack);
             self.count_allocated((lost, class, readers), allocated);
         }
-        while self.capture.stacks.len() > enough && !self.reservoir.live().is_empty() {
+        while self.sites.stacks.node_count() > enough && !self.reservoir.live().is_empty() {
             self.halve();
             if self.flushing.is_some() || self.naming.is_under_way() {
                 // What was named is held to the end: to halve again and again would not set that free.
-                self.stack_limit = self.capture.stacks.len() + self.max_stack_nodes / 2;
+                self.sites.stacks.raise_limit();
                 break;
             }
         }
@@ -73,17 +66,15 @@ impl State {
     #[cold]
     fn merge_classes(&mut self) {
         self.counters.class_overflows += 1;
-        let name = self.class_names.id("(class not kept)".into());
-        let (merged, _) = self.classes.acquire(Class::Named(name).key());
-        let merged = ClassId(merged);
+        let merged = self.sites.classes.named("(class not kept)".into());
         for ((stack, class, readers), allocated) in std::mem::take(&mut self.tally).into_entries() {
-            self.release_class(class);
-            self.classes.retain(merged.0);
+            self.sites.classes.release(class);
+            self.sites.classes.retain(merged);
             if !self.tally.add((stack, merged, readers), allocated) {
-                self.release(stack, merged);
+                self.sites.release(stack, merged);
             }
         }
-        self.release_class(merged);
+        self.sites.classes.release(merged);
         self.tally_limit = MOST_ENTRIES.max(2 * self.tally.len());
     }
 

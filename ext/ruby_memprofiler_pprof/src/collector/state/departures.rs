@@ -1,19 +1,16 @@
 //! What samples leave behind.
 
 use super::State;
+use crate::collector::sites::Sites;
 use crate::vm::memsize;
-use memprofiler_core::interner::Interner;
 use memprofiler_core::readers::Readers;
-use memprofiler_core::reservoir::{ClassId, Departed, Reservoir, Sample};
-use memprofiler_core::stack_tree::{StackId, StackTree};
+use memprofiler_core::reservoir::{Departed, Reservoir, Sample};
 use memprofiler_core::sums::{Allocated, Kind, Tally};
 use rb_sys::VALUE;
 
 /// The parts of the state that samples refer to and that count them once they have left the reservoir.
 pub(super) struct Departures<'a> {
-    stacks: &'a mut StackTree,
-    classes: &'a mut Interner<u64>,
-    latest_class: &'a mut Option<(u64, ClassId)>,
+    sites: &'a mut Sites,
     tally: &'a mut Tally,
     readers: Readers,
     track_allocations: bool,
@@ -24,24 +21,12 @@ impl State {
     #[inline]
     pub(super) fn split(&mut self) -> (&mut Reservoir, Departures<'_>) {
         let departures = Departures {
-            stacks: &mut self.capture.stacks,
-            classes: &mut self.classes,
-            latest_class: &mut self.latest_class,
+            sites: &mut self.sites,
             tally: &mut self.tally,
             readers: self.readers,
             track_allocations: self.options.track_allocations,
         };
         (&mut self.reservoir, departures)
-    }
-
-    /// Gives up one reference to stack and class.
-    pub fn release(&mut self, stack: StackId, class: ClassId) {
-        self.split().1.release(stack, class);
-    }
-
-    /// Gives up one reference to a class.
-    pub fn release_class(&mut self, class: ClassId) {
-        self.split().1.release_class(class);
     }
 
     /// Adds to the tally, which takes over one reference to stack and class. Readers that went while a flush held it are
@@ -55,24 +40,13 @@ impl State {
 impl Departures<'_> {
     /// Gives up the references of a sample that is to be forgotten.
     pub fn release_sample(&mut self, sample: &Sample) {
-        self.release(sample.stack, sample.class);
-    }
-
-    fn release(&mut self, stack: StackId, class: ClassId) {
-        self.stacks.release(stack);
-        self.release_class(class);
-    }
-
-    fn release_class(&mut self, class: ClassId) {
-        if self.classes.release(class.0).is_some() && self.latest_class.is_some_and(|(_, latest)| latest == class) {
-            *self.latest_class = None;
-        }
+        self.sites.release(sample.stack, sample.class);
     }
 
     fn count_allocated(&mut self, (stack, class, readers): Kind, allocated: Allocated) {
         let readers = readers.common(self.readers);
         if readers.is_empty() || !self.tally.add((stack, class, readers), allocated) {
-            self.release(stack, class);
+            self.sites.release(stack, class);
         }
     }
 

@@ -1,10 +1,10 @@
 //! What an allocation and a death do to what a collector knows.
 
 use super::State;
-use crate::collector::contexts::Origin;
-use crate::collector::keys::Class;
+use crate::collector::classes::Class;
 use crate::collector::mute::is_muted;
 use crate::collector::naming_job;
+use crate::collector::stacks::Origin;
 use crate::vm::errno::SavedErrno;
 use crate::vm::hooks::TraceArg;
 use crate::vm::mark_bits::MarkBits;
@@ -31,8 +31,9 @@ impl State {
         let object = arg.object;
         // SAFETY: flags and class of a new object are set.
         let (flags, class) = unsafe { (flags(object), class(object)) };
+        let kind = if self.options.object_class { Class::of_header(flags, class) } else { Class::Unknown };
         // SAFETY: in a hook; the object keeps its class alive, and the holder is alive.
-        let class = unsafe { self.class_id(Class::of_header(flags, class), holder) };
+        let class = unsafe { self.sites.class_id(kind, holder) };
         // SAFETY: in a hook; the borrow ends with this function, and the fiber goes on after the hook.
         let labels = if self.options.labels { unsafe { labels::current() } } else { None };
         let origin = Origin {
@@ -40,7 +41,7 @@ impl State {
             labels: labels.as_deref().filter(|labels| !labels.pairs().is_empty()),
         };
         // SAFETY: the VM runs the hook in this context.
-        let stack = unsafe { self.capture.stack(self.method, arg.context, origin, Type::of_flags(flags), holder) };
+        let stack = unsafe { self.sites.read_stack(arg.context, origin, Type::of_flags(flags), holder) };
         self.counters.samples += 1;
         let sample = Sample::new(object, stack, class, gc::count(), self.readers);
         let (reservoir, mut departures) = self.split();
@@ -50,10 +51,10 @@ impl State {
             self.counters.missed_deaths += 1;
             self.bound_tally();
         }
-        if self.capture.stacks.len() > self.stack_limit {
-            self.make_room_for_stacks(self.max_stack_nodes / 2);
+        if self.sites.stacks.are_too_many() {
+            self.make_room_for_stacks(self.sites.stacks.max_nodes() / 2);
         }
-        if self.capture.pins.due && self.flushing.is_none() {
+        if self.sites.is_naming_due() && self.flushing.is_none() {
             safepoint::request(naming_job::run);
         }
     }
@@ -110,8 +111,7 @@ impl State {
 
     /// As [`count_allocated`](Self::count_allocated), with references of its own to a stack and class known by name.
     pub fn count_allocated_by_name(&mut self, (stack, class): (StackId, ClassId), readers: Readers, sum: Allocated) {
-        self.capture.stacks.retain(stack);
-        self.classes.retain(class.0);
+        self.sites.retain(stack, class);
         self.count_allocated((stack, class, readers), sum);
     }
 }

@@ -1,7 +1,6 @@
-//! How functions and classes are told apart: by the VM's objects until a flush has read their names, by name after
-//! that, so that the profiler keeps no method or class alive longer than to the next flush.
+//! How functions are told apart: by the VM's objects until a flush has read their names, by name after that, so that the
+//! profiler keeps no method alive longer than to the next flush.
 
-use crate::vm::object::Type;
 use memprofiler_core::stack_tree::FunctionKey;
 use rb_sys::VALUE;
 
@@ -17,11 +16,11 @@ pub enum Function {
     },
     /// What `rb_profile_frames` returned. The frame's position is a line.
     Profiled(VALUE),
-    /// A name, an id in the collector's table of functions. The frame's position is a line.
+    /// A name, an id in the table of function names. The frame's position is a line.
     Named(u32),
-    /// A whole stack in place of a function: the one that `Deferred` has under this number.
+    /// A whole stack in place of a function: the one that was deferred under this number.
     Deferred(u32),
-    /// Labels in place of a function, at the outer end of a stack: an id in the collector's table of label sets.
+    /// Labels in place of a function, at the outer end of a stack: an id in the table of label sets.
     Labels(u32),
     /// A Thread in place of a function, at the outer end of a stack.
     Thread(VALUE),
@@ -57,46 +56,5 @@ impl Function {
             THREAD => Self::Thread(key.owner as VALUE),
             _ => Self::Walked { iseq: key.code as VALUE, entry: key.owner as VALUE },
         }
-    }
-}
-
-/// What a sampled object is an instance of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// A class or singleton class, as the object's header says.
-    Object(VALUE),
-    /// A built-in type, for objects that Ruby code does not see.
-    Internal(Type),
-    /// A name, an id in the collector's table of classes.
-    Named(u32),
-    /// Not recorded.
-    Unknown,
-}
-
-impl Class {
-    /// As the class table stores it: heap references are multiples of 8, which the others are not.
-    pub fn key(self) -> u64 {
-        match self {
-            Self::Object(class) => class,
-            Self::Internal(kind) => u64::from(kind.0) << 3 | 2,
-            Self::Named(id) => u64::from(id) << 3 | 1,
-            Self::Unknown => 4,
-        }
-    }
-
-    /// Undoes [`key`](Self::key).
-    pub fn of(key: u64) -> Self {
-        match key & 7 {
-            0 => Self::Object(key as VALUE),
-            1 => Self::Named((key >> 3) as u32),
-            2 => Self::Internal(Type((key >> 3) as u8)),
-            _ => Self::Unknown,
-        }
-    }
-
-    /// From the header of an object.
-    pub fn of_header(flags: VALUE, class: VALUE) -> Self {
-        let kind = Type::of_flags(flags);
-        if class == 0 || kind.is_internal() { Self::Internal(kind) } else { Self::Object(class) }
     }
 }

@@ -1,0 +1,180 @@
+//! From stacks and classes known by the VM's objects to such known by name.
+
+use super::resolver::{Names, Resolver, Unnamed};
+use super::{Sites, release_some};
+use crate::collector::classes::Class;
+use crate::collector::pins::Pins;
+use crate::collector::stacks::Function;
+use crate::vm::names::{FunctionName, Place};
+use memprofiler_core::reservoir::ClassId;
+use memprofiler_core::stack_tree::{FunctionId, Node, StackId};
+use std::mem::take;
+use std::sync::Arc;
+
+impl Sites {
+    /// Begins to name everything, for a flush. Returns what was named ahead, which is of no use to it.
+    pub fn begin_flush(&mut self) -> Names {
+        let names = self.leave_to_next();
+        self.resolver.deferred = self.stacks.latest_deferred();
+        names
+    }
+
+    /// Begins to name what keeps the VM's objects alive if enough of it has come, unless that is under way. Returns whether
+    /// it has begun.
+    pub fn begin_naming(&mut self, under_way: bool) -> bool {
+        if !under_way && self.pins.are_many() {
+            // Some may be gone again.
+            self.pins.recount(self.stacks.unnamed_count() + self.classes.references().count());
+        }
+        let begins = !under_way && self.pins.are_many();
+        if begins {
+            self.pins.recount(0);
+            self.resolver.between_flushes = true;
+            self.resolver.deferred = self.stacks.latest_deferred().wrapping_sub(1);
+        }
+        self.pins.due = under_way || begins;
+        begins
+    }
+
+    /// Whether stack or class keep code or a class alive that could be known by name, or could be one with others. If the
+    /// innermost frame has its name, so have the others.
+    pub fn are_unnamed(&self, stack: StackId, class: ClassId) -> bool {
+        let node = self.stacks.node(stack);
+        node.is_some_and(|node| !self.resolver.leaves(self.stacks.function(node.function)))
+            || matches!(self.classes.class(class), Class::Object(_))
+    }
+
+    /// The stack of names for `stack`, or what of it is to be named next.
+    #[inline]
+    pub fn named_stack(&mut self, stack: StackId) -> Result<StackId, Unnamed> {
+        self.resolver.stack(stack).ok_or_else(|| self.unnamed_frames(stack))
+    }
+
+    /// The class by name for `class`, or what is to be named.
+    #[inline]
+    pub fn named_class(&mut self, class: ClassId) -> Result<ClassId, Unnamed> {
+        self.resolver.class(class).ok_or_else(|| {
+            self.classes.retain(class);
+            self.resolver.raw_classes.push(class);
+            Unnamed::Class(class, self.classes.class(class))
+        })
+    }
+
+    #[cold]
+    fn unnamed_frames(&mut self, stack: StackId) -> Unnamed {
+        self.stacks.retain(stack);
+        self.resolver.raw_stacks.push(stack);
+        // The place of the counterpart.
+        self.resolver.named_stacks.push(StackId::EMPTY);
+        let mut chain = Vec::new();
+        let mut at = stack;
+        while self.resolver.names.stack(at).is_none() {
+            let Some(node) = self.stacks.node(at) else { break };
+            chain.push((at, node));
+            at = node.parent;
+        }
+        Unnamed::Frames(chain)
+    }
+
+    /// The name of a function, if it was found out; else what it is, if it has to be.
+    pub fn function_name(&self, id: FunctionId) -> Result<(Arc<FunctionName>, Place), Option<Function>> {
+        self.resolver.names.functions.get(id.0 as usize).cloned().ok_or_else(|| {
+            let function = self.stacks.function(id);
+            (!self.resolver.leaves(function)).then_some(function)
+        })
+    }
+
+    /// Takes note of the name of a function.
+    pub fn add_function_name(&mut self, id: FunctionId, name: (Arc<FunctionName>, Place)) {
+        self.resolver.names.functions.insert(id.0 as usize, name);
+    }
+
+    /// Stores the named counterpart of `raw`, whose parent has one.
+    pub fn add_named_stack(&mut self, raw: StackId, node: Node, name: (Arc<FunctionName>, Place), line: u32) {
+        let Self { stacks, resolver, .. } = self;
+        let caller = resolver.names.stack(node.parent).unwrap_or(StackId::EMPTY);
+        let named = if resolver.leaves(stacks.function(node.function)) {
+            stacks.extend_same(caller, node)
+        } else {
+            stacks.extend_named(caller, node, name, line)
+        };
+        let held = &mut resolver.named_stacks;
+        let latest = held.pop().unwrap_or(StackId::EMPTY);
+        if stacks.node(named).is_some_and(|node| node.parent == latest) {
+            stacks.release(latest);
+        } else {
+            // Nothing else keeps it alive.
+            held.push(latest);
+        }
+        held.push(named);
+        if let Some(raw) = raw.index() {
+            resolver.names.stacks.insert(raw, named);
+        }
+    }
+
+    /// Stores the named counterpart of a class, which without a name is the class itself.
+    pub fn add_named_class(&mut self, raw: ClassId, name: Option<Arc<str>>) {
+        let named = match name {
+            Some(name) => self.classes.named(name),
+            None => {
+                self.classes.retain(raw);
+                raw
+            }
+        };
+        self.resolver.names.classes.insert(raw.0 as usize, named);
+        self.resolver.named_classes.push(named);
+    }
+
+    /// Takes what is of no use any more once the sources are released.
+    pub fn take_names(&mut self) -> Names {
+        (self.resolver.latest_stack, self.resolver.latest_class) = (None, None);
+        take(&mut self.resolver.names)
+    }
+
+    /// Gives up the references to some of what was to be named, after which nothing can be looked up any more. Returns
+    /// whether all is done.
+    pub fn release_sources(&mut self, some: usize) -> bool {
+        let Self { stacks, classes, resolver, .. } = self;
+        release_some(&mut resolver.raw_stacks, some, |raw| stacks.release(raw));
+        release_some(&mut resolver.raw_classes, some, |raw| {
+            if let Some(&named) = resolver.names.classes.get(raw.0 as usize) {
+                if named != raw {
+                    // What was allocated under this id since the naming began has its name, too. The class may go.
+                    classes.detach(raw, named);
+                }
+            }
+            classes.release(raw);
+        });
+        resolver.raw_stacks.is_empty() && resolver.raw_classes.is_empty()
+    }
+
+    /// Ends naming without a flush, whose sources were released.
+    pub fn end_naming(&mut self) {
+        let deferred = self.resolver.deferred;
+        self.leave_to_next();
+        self.stacks.forget_deferred(deferred);
+    }
+
+    /// Ends the naming of a flush that has succeeded. All that is not known by name has come since.
+    pub fn commit_flush(&mut self) {
+        self.end_naming();
+        self.stacks.forget_contexts();
+        self.pins = Pins::default();
+    }
+
+    /// Gives up all references.
+    pub fn release_held(&mut self) {
+        self.release_sources(usize::MAX);
+        self.leave_to_next();
+        while !self.release_leftovers(usize::MAX) {}
+        self.stacks.reset_limit();
+    }
+
+    /// Leaves all references to be given up with the leftovers, and returns what was found out.
+    fn leave_to_next(&mut self) -> Names {
+        let Resolver { raw_stacks, named_stacks, raw_classes, named_classes, names, .. } = take(&mut self.resolver);
+        self.leftovers.stacks.extend(raw_stacks.into_iter().chain(named_stacks));
+        self.leftovers.classes.extend(raw_classes.into_iter().chain(named_classes));
+        names
+    }
+}

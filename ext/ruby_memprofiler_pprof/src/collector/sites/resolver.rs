@@ -1,0 +1,91 @@
+//! What is named so far.
+
+use crate::collector::classes::Class;
+use crate::collector::stacks::Function;
+use crate::vm::names::{FunctionName, Place};
+use memprofiler_core::reservoir::ClassId;
+use memprofiler_core::sparse_array::SparseArray;
+use memprofiler_core::stack_tree::{Node, StackId};
+use std::sync::Arc;
+
+/// What one flush has named so far, or what was named ahead of it. Holds references, so that all ids mean the same
+/// until they are released.
+#[derive(Debug, Default)]
+pub(super) struct Resolver {
+    pub(super) names: Names,
+    /// Whether there is no flush, and Threads and stacks yet to be read are left as they are for the next one. To ask for
+    /// a Thread's name takes a method, at whose end the VM raises what is due.
+    pub(super) between_flushes: bool,
+    /// The number of the last deferred stack that was read when it began, or never will be.
+    pub(super) deferred: u32,
+    /// The stacks that were asked for; whatever they extend is kept alive by them.
+    pub(super) raw_stacks: Vec<StackId>,
+    /// Their named counterparts, so far as they are known.
+    pub(super) named_stacks: Vec<StackId>,
+    pub(super) raw_classes: Vec<ClassId>,
+    pub(super) named_classes: Vec<ClassId>,
+    /// The stack and class asked for last.
+    pub(super) latest_stack: Option<(StackId, StackId)>,
+    pub(super) latest_class: Option<(ClassId, ClassId)>,
+}
+
+/// What was found out. Large, so that it takes a while to drop.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// The named stack for each that was met, and for all that it extends.
+    pub(super) stacks: SparseArray<StackId>,
+    pub(super) classes: SparseArray<ClassId>,
+    pub(super) functions: SparseArray<(Arc<FunctionName>, Place)>,
+}
+
+/// What is to be named; the resolver holds a reference to it.
+#[derive(Debug)]
+pub enum Unnamed {
+    /// Frames, the outermost last.
+    Frames(Vec<(StackId, Node)>),
+    Class(ClassId, Class),
+}
+
+impl Names {
+    pub(super) fn stack(&self, stack: StackId) -> Option<StackId> {
+        self.stacks.get(stack.index()?).copied()
+    }
+}
+
+impl Resolver {
+    /// The stack of names for `stack`, if it is known.
+    #[inline]
+    pub(super) fn stack(&mut self, stack: StackId) -> Option<StackId> {
+        if let Some((latest, named)) = self.latest_stack {
+            if latest == stack {
+                return Some(named);
+            }
+        }
+        let named = if stack == StackId::EMPTY { stack } else { self.names.stack(stack)? };
+        self.latest_stack = Some((stack, named));
+        Some(named)
+    }
+
+    /// The class by name for `class`, if it is known.
+    #[inline]
+    pub(super) fn class(&mut self, class: ClassId) -> Option<ClassId> {
+        if let Some((latest, named)) = self.latest_class {
+            if latest == class {
+                return Some(named);
+            }
+        }
+        let named = *self.names.classes.get(class.0 as usize)?;
+        self.latest_class = Some((class, named));
+        Some(named)
+    }
+
+    /// Whether frames of a function stay as they are.
+    pub(super) fn leaves(&self, function: Function) -> bool {
+        match function {
+            Function::Walked { .. } | Function::Profiled(_) => false,
+            Function::Named(_) | Function::Labels(_) => true,
+            Function::Thread(_) => self.between_flushes,
+            Function::Deferred(number) => self.between_flushes && number.wrapping_sub(self.deferred) as i32 > 0,
+        }
+    }
+}

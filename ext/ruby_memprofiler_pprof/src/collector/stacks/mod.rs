@@ -1,0 +1,171 @@
+//! Call stacks: read in hooks, stored once, and known by name once a flush has asked for the names.
+
+mod bases;
+mod contexts;
+mod deferred;
+mod figures;
+mod function;
+mod method;
+mod named;
+mod read;
+mod references;
+
+pub use contexts::Origin;
+pub use deferred::Deferred;
+pub use function::Function;
+pub use method::BacktraceMethod;
+
+use crate::vm::names::FunctionName;
+use crate::vm::safepoint::Job;
+use contexts::Contexts;
+use memprofiler_core::labels::LabelSet;
+use memprofiler_core::name_table::NameTable;
+use memprofiler_core::stack_tree::{FunctionId, Node, StackId, StackTree};
+use rb_sys::VALUE;
+use std::sync::Arc;
+
+/// How stacks are read, and how many are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    pub method: BacktraceMethod,
+    /// The most frames of a stack.
+    pub max_frames: usize,
+    /// The most nodes of the tree of all stacks.
+    pub max_nodes: usize,
+}
+
+/// The stacks that something refers to, by number, and what they are made of.
+#[derive(Debug)]
+pub struct Stacks {
+    settings: Settings,
+    tree: StackTree,
+    /// How many nodes there may be before the next attempt to keep fewer; more than the most while much is held.
+    limit: usize,
+    contexts: Contexts,
+    deferred: Deferred,
+    function_names: NameTable<FunctionName>,
+    /// The label sets of the stacks. A stack with labels stands on a node for them, and both on one for the thread.
+    labels: NameTable<LabelSet>,
+    /// How often labels were not kept because there were too many sets.
+    label_overflows: u64,
+    /// The name of the frame that stands for the outer frames of a stack deeper than `max_frames`.
+    truncated: u32,
+    /// The name of the frame that stands for a stack that was not kept.
+    lost: u32,
+    /// The objects that mark what the functions refer to, for so many ids each. What is beyond them, the holder marks.
+    keepers: Vec<VALUE>,
+    /// Where `rb_profile_frames` puts its frames, and their lines.
+    buffer: (Vec<VALUE>, Vec<i32>),
+}
+
+impl Stacks {
+    /// Into how many parts [`shrink`](Self::shrink) is cut.
+    pub const PARTS: usize = StackTree::PARTS;
+
+    /// No stacks. `backtrace_job` reads, at a safe point, those that a hook cannot.
+    pub fn new(settings: Settings, backtrace_job: Job) -> Self {
+        let mut function_names = NameTable::new();
+        let mut pseudo = |name| function_names.id(Arc::new(FunctionName::pseudo(name)));
+        let (truncated, lost) = (pseudo("(truncated)"), pseudo("(stack not kept)"));
+        Self {
+            settings,
+            tree: StackTree::new(),
+            limit: settings.max_nodes,
+            contexts: Contexts::default(),
+            deferred: Deferred::new(backtrace_job),
+            function_names,
+            labels: NameTable::new(),
+            label_overflows: 0,
+            truncated,
+            lost,
+            keepers: Vec::new(),
+            buffer: (Vec::new(), Vec::new()),
+        }
+    }
+
+    /// Forgets all stacks and names.
+    pub fn clear(&mut self) {
+        let label_overflows = self.label_overflows;
+        *self = Self { label_overflows, ..Self::new(self.settings, self.deferred.job()) };
+    }
+
+    /// Replaces the settings.
+    pub fn configure(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.limit = settings.max_nodes;
+    }
+
+    /// How stacks are read.
+    pub fn method(&self) -> BacktraceMethod {
+        self.settings.method
+    }
+
+    /// Makes sure of room for most stacks, of which only the innermost frames are new; false if there is no memory.
+    #[inline]
+    pub fn try_reserve(&mut self) -> bool {
+        const FRAMES: usize = 64;
+        self.tree.try_reserve(FRAMES)
+    }
+
+    /// The innermost frame of `stack`, or None for the empty stack.
+    pub fn node(&self, stack: StackId) -> Option<Node> {
+        self.tree.node(stack)
+    }
+
+    /// What a frame runs.
+    pub fn function(&self, id: FunctionId) -> Function {
+        Function::of(self.tree.function_key(id))
+    }
+
+    /// The function with this number, of those known by name.
+    pub fn function_name(&self, id: u32) -> Option<&Arc<FunctionName>> {
+        self.function_names.get(id)
+    }
+
+    /// The label set with this number.
+    pub fn labels(&self, id: u32) -> Option<&Arc<LabelSet>> {
+        self.labels.get(id)
+    }
+
+    /// Adds a reference to a stack that has one.
+    pub fn retain(&mut self, stack: StackId) {
+        self.tree.retain(stack);
+    }
+
+    /// Gives up one reference.
+    pub fn release(&mut self, stack: StackId) {
+        self.tree.release(stack);
+    }
+
+    /// Forgets what was seen in each context, and with it what only that keeps alive.
+    pub fn forget_contexts(&mut self) {
+        let Self { tree, contexts, .. } = self;
+        contexts.clear(|stack| tree.release(stack));
+    }
+
+    /// Whether there are too many nodes.
+    #[inline]
+    pub fn are_too_many(&self) -> bool {
+        self.tree.len() > self.limit
+    }
+
+    /// Allows more than there are now, since they cannot be given up at this time.
+    pub fn raise_limit(&mut self) {
+        self.limit = self.tree.len() + self.settings.max_nodes / 2;
+    }
+
+    /// Allows as many as the settings do.
+    pub fn reset_limit(&mut self) {
+        self.limit = self.settings.max_nodes;
+    }
+
+    /// How many nodes there may be at most, by the settings.
+    pub fn max_nodes(&self) -> usize {
+        self.settings.max_nodes
+    }
+
+    /// Gives memory back after many stacks were dropped, from one of [`PARTS`](Self::PARTS) parts.
+    pub fn shrink(&mut self, part: usize) {
+        self.tree.shrink(part);
+    }
+}

@@ -1,0 +1,164 @@
+//! From an execution context to a stored stack, in a hook.
+
+use super::contexts::Seen;
+use super::references::announce;
+use super::{BacktraceMethod, Function, Origin, Stacks};
+use crate::collector::pins::Holder;
+use crate::vm::frames::{ControlFrames, LAYOUT, Running};
+use crate::vm::iseq::is_compiled;
+use crate::vm::object::Type;
+use crate::vm::position::Position;
+use crate::vm::profile_frames;
+use crate::vm::seen_frame::SeenFrame;
+use memprofiler_core::stack_tree::StackId;
+
+impl Stacks {
+    /// The stack of `context`, which has this origin and allocates an object of type `allocated`, with one reference
+    /// for the caller. Values stored for the first time are announced to the GC as references of `holder`.
+    ///
+    /// # Safety
+    /// In a hook that the VM runs in `context`; `holder` alive.
+    #[inline]
+    pub unsafe fn read(&mut self, context: *const u8, origin: Origin, allocated: Type, holder: &mut Holder) -> StackId {
+        match (self.settings.method, LAYOUT) {
+            // SAFETY: the VM runs the hook in `context`, `holder` is alive, and the layout is known.
+            (BacktraceMethod::ControlFrames, Some(_)) => unsafe { self.walk(context, origin, allocated, holder) },
+            (BacktraceMethod::BacktraceLocations, _) => {
+                let number = self.deferred.number(context);
+                // The labels are read with the stack. A thread's name cannot be: that takes a method.
+                let base = self.base(Origin { labels: None, ..origin }, holder);
+                let (stack, new) = self.tree.extend(base, Function::Deferred(number).key(), 0);
+                if new {
+                    holder.pins.add(true);
+                }
+                self.tree.release(base);
+                stack
+            }
+            // SAFETY: in a hook, and `holder` is alive.
+            _ => unsafe { self.profile_frames(origin, holder) },
+        }
+    }
+
+    /// Reads the control frames, and stores those above the first that differs from the context's last stack.
+    ///
+    /// # Safety
+    /// As for [`read`](Self::read), and [`LAYOUT`] must be known.
+    #[inline]
+    unsafe fn walk(&mut self, context: *const u8, origin: Origin, allocated: Type, holder: &mut Holder) -> StackId {
+        // SAFETY: the VM runs the hook in `context`, so that it is the running thread's; the layout is known.
+        let frames = unsafe { ControlFrames::of(context) };
+        let first = first_frame(frames.len(), self.settings.max_frames);
+        if !self.contexts.of(context, |stack| self.tree.release(stack)).begins_with(first, origin) {
+            self.begin_anew(context, first, origin, holder);
+        }
+        let Self { tree, contexts, keepers, .. } = self;
+        let seen = contexts.of(context, |stack| tree.release(stack));
+        let limit = seen.frames.len().min(comparable(&frames) - first);
+        // SAFETY: as many frames can be compared, and the context does not run on inside the hook. What was seen is
+        // kept alive by the references to its stacks.
+        let shared = unsafe { frames.unchanged(first, &seen.frames[..limit]) };
+        seen.frames.drain(shared..).rev().for_each(|seen| tree.release(seen.stack));
+        let mut leaf = seen.frames.last().map_or(seen.base, |seen| seen.stack);
+        for index in first + shared..frames.len() {
+            // SAFETY: the index is below the number of frames, and the context does not run on inside the hook.
+            let frame = unsafe { frames.get(index) };
+            // SAFETY: the frame is on the stack.
+            let entry = unsafe { frame.method_entry() };
+            // SAFETY: the frame is on the stack.
+            let function = match unsafe { frame.running(entry) } {
+                Running::Ruby { iseq, position } => {
+                    let position = if index + 1 == frames.len() {
+                        // SAFETY: the frame runs this instruction sequence.
+                        position.innermost(allocated, unsafe { is_compiled(iseq) })
+                    } else {
+                        position
+                    };
+                    Some((Function::Walked { iseq, entry }, position.raw()))
+                }
+                Running::Native => Some((Function::Walked { iseq: 0, entry }, 0)),
+                Running::Hidden => None,
+            };
+            leaf = match function {
+                Some((function, position)) => {
+                    let (stack, new) = tree.extend(leaf, function.key(), position);
+                    if new {
+                        announce(tree, stack, keepers, holder);
+                    }
+                    stack
+                }
+                None => {
+                    tree.retain(leaf);
+                    leaf
+                }
+            };
+            // SAFETY: the frame is on the stack.
+            seen.frames.push(Seen { frame: unsafe { SeenFrame::new(&frame, entry) }, stack: leaf });
+        }
+        tree.retain(leaf);
+        leaf
+    }
+
+    /// Forgets what was seen of a context whose stacks stand on something else now.
+    #[cold]
+    fn begin_anew(&mut self, context: *const u8, first: usize, origin: Origin, holder: &mut Holder) {
+        let mut base = self.base(origin, holder);
+        if first > 0 {
+            base = self.truncated(base);
+        }
+        let Self { tree, contexts, .. } = self;
+        let seen = contexts.of(context, |stack| tree.release(stack));
+        seen.forget(|stack| tree.release(stack));
+        (seen.first, seen.thread, seen.labels, seen.base) = (first, origin.thread, origin.labels.cloned(), base);
+    }
+
+    /// Asks the VM for the frames of the running thread.
+    ///
+    /// # Safety
+    /// In a hook; `holder` alive.
+    unsafe fn profile_frames(&mut self, origin: Origin, holder: &mut Holder) -> StackId {
+        let base = self.base(origin, holder);
+        let max_frames = self.settings.max_frames;
+        let (frames, lines) = &mut self.buffer;
+        // One more than allowed, to see whether there are more.
+        let room = max_frames + 1;
+        frames.resize(room, 0);
+        lines.resize(room, 0);
+        // SAFETY: a hook runs on a Ruby thread.
+        let count = unsafe { profile_frames::read(frames, lines) };
+        let mut leaf = if count > max_frames { self.truncated(base) } else { base };
+        let Self { tree, keepers, buffer: (frames, lines), .. } = self;
+        for (&frame, &line) in frames.iter().zip(lines.iter()).take(count.min(max_frames)).rev() {
+            // SAFETY: just read; inside the hook no frame ends.
+            if !unsafe { profile_frames::is_shown(frame, line, leaf == base) } {
+                continue;
+            }
+            let (stack, new) = tree.extend(leaf, Function::Profiled(frame).key(), line.max(0) as u32);
+            if new {
+                announce(tree, stack, keepers, holder);
+            }
+            tree.release(leaf);
+            leaf = stack;
+        }
+        leaf
+    }
+}
+
+/// How many frames can be compared with what was seen. Where the position of the innermost frame depends on what was
+/// allocated, that frame cannot, unless a C function runs in it.
+#[inline]
+fn comparable(frames: &ControlFrames) -> usize {
+    let count = frames.len();
+    // SAFETY: the index is that of the innermost frame, inside a hook.
+    let varies = Position::ADVANCED && count > 0 && !unsafe { frames.get(count - 1).is_native() };
+    count - usize::from(varies)
+}
+
+/// The outermost frame to read of a stack of `count`. Stacks that are too deep are cut at a quarter of the limit at a
+/// time, so that those of a deep recursion have their outer frames in common nevertheless.
+fn first_frame(count: usize, max_frames: usize) -> usize {
+    if count <= max_frames {
+        return 0;
+    }
+    let step = (max_frames / 4).max(1);
+    (count - max_frames).div_ceil(step) * step
+}

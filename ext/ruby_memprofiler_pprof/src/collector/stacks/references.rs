@@ -1,0 +1,86 @@
+//! What the stacks' functions keep alive, and what keeps names.
+
+use super::{Function, Stacks};
+use crate::collector::pins::Holder;
+use crate::vm::gc;
+use crate::vm::object::is_heap;
+use memprofiler_core::stack_tree::{FunctionKey, StackId, StackTree};
+use rb_sys::VALUE;
+use std::ops::Range;
+
+/// How many functions one keeper keeps alive.
+const KEPT_FUNCTIONS: usize = 128;
+
+/// Tells the GC of the references of the innermost function of `stack`.
+#[cold]
+pub(super) fn announce(tree: &StackTree, stack: StackId, keepers: &[VALUE], holder: &mut Holder) {
+    let Some(node) = tree.node(stack) else { return };
+    let key = tree.function_key(node.function);
+    let keeper = keepers.get(node.function.0 as usize / KEPT_FUNCTIONS).copied();
+    holder.pins.add(keeper.is_some());
+    let keeper = keeper.unwrap_or(holder.object);
+    for value in [key.code, key.owner] {
+        // SAFETY: in a hook. The holder is a root, and it marks the keepers. The value is in use in a frame of the
+        // running thread, or is that Thread, and so alive; or it is no reference to the heap.
+        unsafe { gc::write_barrier(keeper, value as VALUE) };
+    }
+}
+
+impl Stacks {
+    /// The number of the next keeper, if another is wanted ahead of functions to come.
+    pub fn next_keeper(&self) -> Option<usize> {
+        /// How many to have in reserve.
+        const SPARE: usize = 4;
+        let wanted = self.tree.function_bound() / KEPT_FUNCTIONS + SPARE;
+        (self.keepers.len() < wanted).then_some(self.keepers.len())
+    }
+
+    /// Takes up the next keeper. What it is to mark it has to be told of.
+    pub fn add_keeper(&mut self, keeper: VALUE) {
+        self.keepers.push(keeper);
+    }
+
+    /// What the functions refer to that keeper number `number` keeps alive.
+    pub fn kept_references(&self, number: usize) -> impl Iterator<Item = VALUE> {
+        self.references_of(number * KEPT_FUNCTIONS..(number + 1) * KEPT_FUNCTIONS)
+    }
+
+    /// What the holder itself has to mark: keepers, and what they do not keep alive.
+    pub fn unkept_references(&self) -> impl Iterator<Item = VALUE> {
+        self.references_of(self.keepers.len() * KEPT_FUNCTIONS..usize::MAX).chain(self.keepers.iter().copied())
+    }
+
+    /// The VM's objects that the functions refer to.
+    pub fn references(&self) -> impl Iterator<Item = VALUE> {
+        self.references_of(0..usize::MAX)
+    }
+
+    fn references_of(&self, ids: Range<usize>) -> impl Iterator<Item = VALUE> {
+        let keys = self.tree.function_keys_of(ids);
+        keys.flat_map(|key| [key.code as VALUE, key.owner as VALUE]).filter(|&value| is_heap(value))
+    }
+
+    /// Follows what functions refer to where compaction has moved it, which `location` says.
+    pub fn relocate(&mut self, location: impl Fn(u64) -> u64) {
+        let moved = |key: FunctionKey| FunctionKey { code: location(key.code), owner: location(key.owner) };
+        if self.tree.relocate_functions(moved) {
+            // Something else may come to lie where a frame's method entry was.
+            self.forget_contexts();
+        }
+    }
+
+    /// Drops those names that no stack has any more, of `some` functions from number `first` on, and with the first all
+    /// label sets. Returns the next number, unless that is all.
+    pub fn prune_names(&mut self, first: usize, some: usize) -> Option<usize> {
+        let Self { tree, labels, function_names, .. } = self;
+        if first == 0 {
+            labels.prune(0..usize::MAX, |id| tree.has_function(Function::Labels(id).key()));
+        }
+        // The placeholders' names stay, whether a stack has them or not.
+        let placeholders = [self.truncated, self.lost];
+        let next = first + some;
+        function_names
+            .prune(first..next, |id| placeholders.contains(&id) || tree.has_function(Function::Named(id).key()));
+        (next < function_names.id_bound()).then_some(next)
+    }
+}
