@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is a failure")]
 
 use memprofiler_core::readers::Readers;
-use memprofiler_core::reservoir::{ClassId, Fate, LiveSet, Sample};
+use memprofiler_core::reservoir::{ClassId, Fate, LiveSample, LiveSet};
 use memprofiler_core::stack_tree::StackId;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::HashMap;
 
-fn sample(address: u64, born: u32) -> Sample {
-    Sample::new(address, StackId::EMPTY, ClassId(0), born, Readers::only(0))
+fn sample(address: u64, born: u32) -> LiveSample {
+    LiveSample::new(address, StackId::EMPTY, ClassId(0), born, Readers::only(0))
 }
 
 #[test]

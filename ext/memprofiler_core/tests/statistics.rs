@@ -1,7 +1,7 @@
 //! Whether estimates from samples are unbiased, and intervals as wide as they should be.
 
 use memprofiler_core::readers::Readers;
-use memprofiler_core::reservoir::{ClassId, Countdown, Fate, Reservoir, Sample};
+use memprofiler_core::reservoir::{ClassId, Countdown, Fate, LiveSample, Reservoir};
 use memprofiler_core::stack_tree::StackId;
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Program {
             self.reservoir.halve(drop);
         }
         let site = ClassId(site as u32);
-        let sample = Sample::new(u64::from(self.allocated), StackId::EMPTY, site, 0, Readers::NONE);
+        let sample = LiveSample::new(u64::from(self.allocated), StackId::EMPTY, site, 0, Readers::NONE);
         assert!(self.reservoir.insert(candidate, sample, drop).is_none());
     }
 
@@ -49,7 +49,7 @@ impl Program {
     /// All but the `count` objects allocated last die. Returns how many that were, by estimate.
     fn keep_last(&mut self, count: u32) -> f64 {
         let dead = u64::from(self.allocated - count);
-        let fate = |sample: &Sample, _| if sample.address <= dead { Fate::Dead } else { Fate::Young };
+        let fate = |sample: &LiveSample, _| if sample.address <= dead { Fate::Dead } else { Fate::Young };
         let mut buried = 0.0;
         self.reservoir.collect(true, fate, |departed| buried += departed.weight);
         buried

@@ -5,7 +5,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use memprofiler_core::readers::Readers;
-use memprofiler_core::reservoir::{ClassId, Fate, LiveSet, Sample};
+use memprofiler_core::reservoir::{ClassId, Fate, LiveSet, LiveSample};
 use memprofiler_core::stack_tree::StackId;
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ enum Step {
     Drain,
 }
 
-fn sample(address: u64, born: u32) -> Sample {
-    Sample::new(address, StackId::EMPTY, ClassId(0), born, Readers::only(0))
+fn sample(address: u64, born: u32) -> LiveSample {
+    LiveSample::new(address, StackId::EMPTY, ClassId(0), born, Readers::only(0))
 }
 
 /// Address to birth, and whether the sample was last found old.
@@ -102,7 +102,7 @@ fn collect(set: &mut LiveSet, model: &mut Model, major: bool, dead: u8, old: u8)
     let is = |address: u64, bits: u8| bits != 0 && (address / 40) as u8 & bits == bits;
     let mut asked = Vec::new();
     let mut buried = Vec::new();
-    let fate = |sample: &Sample, known_old: bool| {
+    let fate = |sample: &LiveSample, known_old: bool| {
         asked.push(sample.address);
         assert_eq!(known_old, model[&sample.address].1);
         if is(sample.address, dead) {

@@ -1,7 +1,7 @@
 //! The samples whose objects are alive.
 
 use super::address_index::{self, AddressIndex, Probe};
-use super::sample::Sample;
+use super::sample::LiveSample;
 
 /// What a garbage collection says of a sampled object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Fate {
 /// Samples in a dense list, in no particular order but that the old ones come first.
 #[derive(Debug)]
 pub struct LiveSet {
-    samples: Vec<Sample>,
+    samples: Vec<LiveSample>,
     /// How many of the samples are known to be old.
     old: usize,
     index: Option<AddressIndex>,
@@ -50,17 +50,17 @@ impl LiveSet {
     }
 
     /// The samples.
-    pub fn samples(&self) -> &[Sample] {
+    pub fn samples(&self) -> &[LiveSample] {
         &self.samples
     }
 
     /// The sample at `position` in [`samples`](Self::samples); its address must not be changed.
-    pub fn sample_mut(&mut self, position: usize) -> Option<&mut Sample> {
+    pub fn sample_mut(&mut self, position: usize) -> Option<&mut LiveSample> {
         self.samples.get_mut(position)
     }
 
     /// All samples; their addresses must not be changed.
-    pub fn samples_mut(&mut self) -> impl Iterator<Item = &mut Sample> {
+    pub fn samples_mut(&mut self) -> impl Iterator<Item = &mut LiveSample> {
         self.samples.iter_mut()
     }
 
@@ -89,7 +89,7 @@ impl LiveSet {
 
     /// Adds a sample. Returns the one that was at the same address, if the set finds samples by address and has one.
     #[inline]
-    pub fn insert(&mut self, sample: Sample) -> Option<Sample> {
+    pub fn insert(&mut self, sample: LiveSample) -> Option<LiveSample> {
         // A caller that has to know has made room before.
         self.try_reserve();
         if let Some(index) = &mut self.index {
@@ -113,7 +113,7 @@ impl LiveSet {
 
     /// Removes and returns the sample at `address`, if the set finds samples by address and has it.
     #[inline]
-    pub fn remove(&mut self, address: u64) -> Option<Sample> {
+    pub fn remove(&mut self, address: u64) -> Option<LiveSample> {
         let index = self.index.as_mut()?;
         let address_at = addresses(&self.samples);
         let Probe::Found { slot, position } = index.probe(address, address_at)? else { return None };
@@ -128,7 +128,7 @@ impl LiveSet {
     }
 
     /// Removes and returns the sample at `position` in [`samples`](Self::samples); another takes its place.
-    pub fn remove_at(&mut self, mut position: usize) -> Option<Sample> {
+    pub fn remove_at(&mut self, mut position: usize) -> Option<LiveSample> {
         let address = self.samples.get(position)?.address;
         if self.index.is_some() {
             return self.remove(address);
@@ -145,7 +145,12 @@ impl LiveSet {
     /// Asks for the fate of each sample after a garbage collection, of the old ones only after a `major` one, removes
     /// the dead and passes them to `bury`. `fate` is told whether a sample is known to be old, which need not be found
     /// out again. For a set by position.
-    pub fn collect(&mut self, major: bool, mut fate: impl FnMut(&Sample, bool) -> Fate, mut bury: impl FnMut(Sample)) {
+    pub fn collect(
+        &mut self,
+        major: bool,
+        mut fate: impl FnMut(&LiveSample, bool) -> Fate,
+        mut bury: impl FnMut(LiveSample),
+    ) {
         debug_assert!(self.index.is_none());
         let mut position = if major { 0 } else { self.old };
         while let Some(sample) = self.samples.get(position) {
@@ -187,7 +192,7 @@ impl LiveSet {
     }
 
     /// Removes all samples and returns them.
-    pub fn drain(&mut self) -> Vec<Sample> {
+    pub fn drain(&mut self) -> Vec<LiveSample> {
         self.old = 0;
         if let Some(index) = &mut self.index {
             index.clear();
@@ -207,11 +212,11 @@ impl LiveSet {
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.samples.capacity() * size_of::<Sample>() + self.index.as_ref().map_or(0, AddressIndex::bytes)
+        self.samples.capacity() * size_of::<LiveSample>() + self.index.as_ref().map_or(0, AddressIndex::bytes)
     }
 }
 
 /// Tells the address of the sample at a position.
-fn addresses(samples: &[Sample]) -> impl Fn(usize) -> u64 + Copy {
+fn addresses(samples: &[LiveSample]) -> impl Fn(usize) -> u64 + Copy {
     |position| samples[position].address
 }

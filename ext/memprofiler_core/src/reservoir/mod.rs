@@ -14,7 +14,7 @@ mod sampler;
 
 pub use countdown::Countdown;
 pub use live_set::{Fate, LiveSet};
-pub use sample::{ClassId, Sample};
+pub use sample::{ClassId, LiveSample};
 
 use rates::{RateId, RateTable};
 use sampler::Sampler;
@@ -32,7 +32,7 @@ pub struct Reservoir {
     /// The most samples to keep.
     bound: usize,
     live: LiveSet,
-    /// The number of the latest round, from 1 on; see [`Sample::seen`].
+    /// The number of the latest round, from 1 on; see [`LiveSample::seen`].
     round: u8,
     halvings: u64,
     thinned: u64,
@@ -50,7 +50,7 @@ pub struct Candidate {
 #[derive(Debug, Clone, Copy)]
 pub struct Departed {
     /// What was kept of it.
-    pub sample: Sample,
+    pub sample: LiveSample,
     /// How many objects of the program it stands for.
     pub weight: f64,
 }
@@ -100,8 +100,8 @@ impl Reservoir {
     pub fn insert(
         &mut self,
         candidate: Candidate,
-        mut sample: Sample,
-        mut release: impl FnMut(Sample),
+        mut sample: LiveSample,
+        mut release: impl FnMut(LiveSample),
     ) -> Option<Departed> {
         // It was selected at the rate before these halvings, which would have thinned it.
         for _ in candidate.halvings..self.halvings {
@@ -126,7 +126,12 @@ impl Reservoir {
     }
 
     /// Removes those that a garbage collection has found dead; see [`LiveSet::collect`].
-    pub fn collect(&mut self, major: bool, fate: impl FnMut(&Sample, bool) -> Fate, mut bury: impl FnMut(Departed)) {
+    pub fn collect(
+        &mut self,
+        major: bool,
+        fate: impl FnMut(&LiveSample, bool) -> Fate,
+        mut bury: impl FnMut(Departed),
+    ) {
         let rates = &self.rates;
         self.live.collect(major, fate, |sample| bury(Departed { sample, weight: rates.weight(sample.rate) }));
     }
@@ -143,7 +148,7 @@ impl Reservoir {
         self.live = if by_address { LiveSet::by_address() } else { LiveSet::by_position() };
     }
 
-    fn departed(&self, sample: Sample) -> Departed {
+    fn departed(&self, sample: LiveSample) -> Departed {
         Departed { sample, weight: self.weight(&sample) }
     }
 
@@ -153,12 +158,12 @@ impl Reservoir {
     }
 
     /// The sample at this position in the live set; its address must not be changed.
-    pub fn sample_mut(&mut self, position: usize) -> Option<&mut Sample> {
+    pub fn sample_mut(&mut self, position: usize) -> Option<&mut LiveSample> {
         self.live.sample_mut(position)
     }
 
     /// All samples; their addresses must not be changed.
-    pub fn samples_mut(&mut self) -> impl Iterator<Item = &mut Sample> {
+    pub fn samples_mut(&mut self) -> impl Iterator<Item = &mut LiveSample> {
         self.live.samples_mut()
     }
 

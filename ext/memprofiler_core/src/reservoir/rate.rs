@@ -1,12 +1,12 @@
 //! What changes the rate.
 
 use super::rates::RateTable;
-use super::{Reservoir, Sample};
+use super::{LiveSample, Reservoir};
 
 impl Reservoir {
     /// Keeps each sample with probability 1/2 and lets it stand for twice as many objects; samples with half the rate
     /// from now on. Unbiased, unlike refusing new samples. Those that leave are passed to `release`.
-    pub fn halve(&mut self, mut release: impl FnMut(Sample)) {
+    pub fn halve(&mut self, mut release: impl FnMut(LiveSample)) {
         for position in (0..self.live.len()).rev() {
             if self.sampler.coin() {
                 continue;
@@ -81,7 +81,7 @@ impl Reservoir {
 
     /// How many objects of the program a sample stands for.
     #[inline]
-    pub fn weight(&self, sample: &Sample) -> f64 {
+    pub fn weight(&self, sample: &LiveSample) -> f64 {
         self.rates.weight(sample.rate)
     }
 

@@ -1,6 +1,6 @@
 //! Rounds in which each sample is visited once, bit by bit, while samples come and go.
 
-use super::{Reservoir, Sample};
+use super::{LiveSample, Reservoir};
 
 impl Reservoir {
     /// Begins a round, after the last has ended or was given up. What is sampled from now on waits for the next one.
@@ -15,13 +15,13 @@ impl Reservoir {
 
     /// Whether a sample is still to be visited in this round.
     #[inline]
-    pub fn is_due(&self, sample: &Sample) -> bool {
+    pub fn is_due(&self, sample: &LiveSample) -> bool {
         sample.seen != self.round
     }
 
     /// Counts the sample at this position in the live set as visited, and returns it; its address must not be changed.
     #[inline]
-    pub fn visited(&mut self, position: usize) -> Option<&mut Sample> {
+    pub fn visited(&mut self, position: usize) -> Option<&mut LiveSample> {
         let sample = self.live.sample_mut(position)?;
         sample.seen = self.round;
         self.rates.count(sample.rate);
@@ -43,7 +43,7 @@ mod tests {
 
     fn insert(reservoir: &mut Reservoir, address: u64) {
         let candidate = reservoir.select();
-        let sample = Sample::new(address, StackId::EMPTY, ClassId(0), 0, Readers::NONE);
+        let sample = LiveSample::new(address, StackId::EMPTY, ClassId(0), 0, Readers::NONE);
         assert!(reservoir.insert(candidate, sample, drop).is_none());
     }
 

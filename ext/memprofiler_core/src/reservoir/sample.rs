@@ -10,7 +10,7 @@ pub struct ClassId(pub u32);
 
 /// One sampled object that is alive.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample {
+pub struct LiveSample {
     /// Where the object lies.
     pub address: u64,
     /// The stack that allocated it; the sample holds a reference.
@@ -28,9 +28,9 @@ pub struct Sample {
 }
 
 // The live set has up to millions.
-const _: () = assert!(size_of::<Sample>() == 24);
+const _: () = assert!(size_of::<LiveSample>() == 24);
 
-impl Sample {
+impl LiveSample {
     /// What the caller knows of a sample; the reservoir that takes it fills in the rest.
     pub fn new(address: u64, stack: StackId, class: ClassId, born: u32, unreported: Readers) -> Self {
         Self { address, stack, class, born, rate: RateId(0), seen: 0, unreported }

@@ -2,7 +2,7 @@
 
 use crate::maker::{LIMIT, Maker, RETAINED, maker, maker_of_one};
 use crate::uninterrupted::{self as analysis, By, TreeOptions};
-use memprofiler_core::pprof::message::{Function, Label, Line, Location, Mapping, Sample, ValueType};
+use memprofiler_core::pprof::message;
 use prost::Message;
 
 fn error(maker: &Maker) -> String {
@@ -35,10 +35,10 @@ fn each_sample_counts_the_frames_of_its_stack() {
     // Two frames per sample, one of which is the same 1,000 functions in all.
     let mut maker = inlined(1_000, 1).sample(&["b /b.rb:1 1"], None, &[1, 1]);
     maker.0.sample = (0..1_000)
-        .map(|number| Sample {
+        .map(|number| message::Sample {
             location_id: vec![2, 1],
             value: vec![1, 1],
-            label: vec![Label { key: 1, num: number + 1, ..Default::default() }],
+            label: vec![message::Label { key: 1, num: number + 1, ..Default::default() }],
         })
         .collect();
     assert!(error(&maker).contains("stand for 1001000 frames"));
@@ -66,20 +66,25 @@ fn long_names_are_refused_where_they_would_be_gigabytes() {
     comments.0.comment = vec![comments.0.comment[0]; 10_000];
     let mut functions = maker_of_one();
     let (name, function) = (functions.string(&long), functions.0.function[0]);
-    functions.0.function.extend((2..10_000).map(|id| Function { id, name, start_line: id as i64, ..function }));
+    functions.0.function.extend((2..10_000).map(|id| message::Function {
+        id,
+        name,
+        start_line: id as i64,
+        ..function
+    }));
     let mut mappings = maker_of_one();
     let filename = mappings.string(&long);
-    mappings.0.mapping = vec![Mapping { id: 1, filename, ..Default::default() }];
+    mappings.0.mapping = vec![message::Mapping { id: 1, filename, ..Default::default() }];
     mappings.0.location =
-        (1..10_000).map(|id| Location { id, mapping_id: 1, address: id, ..Default::default() }).collect();
+        (1..10_000).map(|id| message::Location { id, mapping_id: 1, address: id, ..Default::default() }).collect();
     let mut labels = maker();
     let (key, value) = (labels.string("class"), labels.string(&long));
     labels.0.sample = (0..10_000)
-        .map(|num| Sample {
+        .map(|num| message::Sample {
             value: vec![1, 1],
             label: vec![
-                Label { key, str: value, ..Default::default() },
-                Label { key, num: num + 1, ..Default::default() },
+                message::Label { key, str: value, ..Default::default() },
+                message::Label { key, num: num + 1, ..Default::default() },
             ],
             ..Default::default()
         })
@@ -93,7 +98,7 @@ fn long_names_are_refused_where_they_would_be_gigabytes() {
 fn more_sample_types_than_are_ever_used_are_refused() {
     let types = |count| {
         let mut maker = maker();
-        maker.0.sample_type = vec![ValueType { r#type: 1, unit: 2 }; count];
+        maker.0.sample_type = vec![message::ValueType { r#type: 1, unit: 2 }; count];
         maker
     };
     assert!(error(&types(65)).contains("sample types: there are 65, the most allowed is 64"));
@@ -103,7 +108,7 @@ fn more_sample_types_than_are_ever_used_are_refused() {
 #[test]
 fn an_entry_of_a_table_that_is_read_at_once_is_no_longer_than_any_is() {
     let mut maker = maker_of_one();
-    maker.0.location[0].line = vec![Line { function_id: 1, line: 1, column: 0 }; 200_000];
+    maker.0.location[0].line = vec![message::Line { function_id: 1, line: 1, column: 0 }; 200_000];
     assert!(error(&maker).contains("location 0 at byte") && error(&maker).contains("the most allowed is 1048576"));
 }
 
@@ -116,7 +121,7 @@ fn deep_stacks_of_long_names_are_no_excess() {
         maker = maker.sample(&[&*frame], None, &[1, 1]);
     }
     maker.0.sample = (0..2_000)
-        .map(|sample: u64| Sample {
+        .map(|sample: u64| message::Sample {
             location_id: (0..1_000).map(|frame| (sample + frame) % 100 + 1).collect(),
             value: vec![1, 1],
             ..Default::default()

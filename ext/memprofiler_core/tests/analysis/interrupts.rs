@@ -4,7 +4,7 @@ use crate::maker::{maker, recursive};
 use crate::uninterrupted;
 use memprofiler_core::analysis::{self, By, TreeOptions};
 use memprofiler_core::interrupt::{Interrupt, Interrupted};
-use memprofiler_core::pprof;
+use memprofiler_core::pprof::{self, message};
 use memprofiler_core::profile::{self, Merger, Profile};
 use prost::Message;
 use std::time::Duration;
@@ -50,11 +50,7 @@ fn every_operation_ends_when_it_is_interrupted_and_else_does_not() {
 fn large(samples: i64) -> Profile {
     let mut maker = maker().sample(&["a /a.rb:1 1"], None, &[1, 1]).sample(&["b /a.rb:2 1"], None, &[1, 1]);
     let stack = |number: i64| (0..20).map(|bit| (number >> bit & 1) as u64 + 1).collect();
-    let sample = |number| memprofiler_core::pprof::message::Sample {
-        location_id: stack(number),
-        value: vec![number, 1],
-        ..Default::default()
-    };
+    let sample = |number| message::Sample { location_id: stack(number), value: vec![number, 1], ..Default::default() };
     maker.0.sample = (1..=samples).map(sample).collect();
     maker.profile()
 }

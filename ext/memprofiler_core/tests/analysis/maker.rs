@@ -1,6 +1,7 @@
 //! Makes profiles of names, and tells of profiles in names.
 
 use crate::uninterrupted::{self as analysis, By, CombineError, Incompatible, Profile, Site};
+use memprofiler_core::pprof::message;
 use prost::Message;
 
 pub const LIMIT: u64 = 1 << 30;
@@ -9,15 +10,15 @@ pub const LIMIT: u64 = 1 << 30;
 #[derive(Clone, PartialEq, Message)]
 pub struct Pprof {
     #[prost(message, repeated, tag = "1")]
-    pub sample_type: Vec<memprofiler_core::pprof::message::ValueType>,
+    pub sample_type: Vec<message::ValueType>,
     #[prost(message, repeated, tag = "2")]
-    pub sample: Vec<memprofiler_core::pprof::message::Sample>,
+    pub sample: Vec<message::Sample>,
     #[prost(message, repeated, tag = "3")]
-    pub mapping: Vec<memprofiler_core::pprof::message::Mapping>,
+    pub mapping: Vec<message::Mapping>,
     #[prost(message, repeated, tag = "4")]
-    pub location: Vec<memprofiler_core::pprof::message::Location>,
+    pub location: Vec<message::Location>,
     #[prost(message, repeated, tag = "5")]
-    pub function: Vec<memprofiler_core::pprof::message::Function>,
+    pub function: Vec<message::Function>,
     #[prost(string, repeated, tag = "6")]
     pub string_table: Vec<String>,
     #[prost(int64, tag = "9")]
@@ -38,7 +39,7 @@ impl Maker {
         let mut maker = Self(Pprof { string_table: vec![String::new()], ..Pprof::default() });
         for &(name, unit) in types {
             let (r#type, unit) = (maker.string(name), maker.string(unit));
-            maker.0.sample_type.push(memprofiler_core::pprof::message::ValueType { r#type, unit });
+            maker.0.sample_type.push(message::ValueType { r#type, unit });
         }
         for comment in comments {
             let comment = maker.string(comment);
@@ -58,31 +59,27 @@ impl Maker {
     /// Frames are written `name file:line start`, several of an inlined location separated by `|`, the innermost first.
     pub fn sample(mut self, stack: &[&str], class: Option<&str>, value: &[i64]) -> Self {
         let location_id = stack.iter().rev().map(|location| self.location(location)).collect();
-        let label = class.map(|class| memprofiler_core::pprof::message::Label {
+        let label = class.map(|class| message::Label {
             key: self.string("class"),
             str: self.string(class),
             ..Default::default()
         });
-        self.0.sample.push(memprofiler_core::pprof::message::Sample {
-            location_id,
-            value: value.to_vec(),
-            label: label.into_iter().collect(),
-        });
+        self.0.sample.push(message::Sample { location_id, value: value.to_vec(), label: label.into_iter().collect() });
         self
     }
 
     fn location(&mut self, text: &str) -> u64 {
         let line = text.split('|').map(|frame| self.line(frame)).collect();
         let id = self.0.location.len() as u64 + 1;
-        self.0.location.push(memprofiler_core::pprof::message::Location { id, line, ..Default::default() });
+        self.0.location.push(message::Location { id, line, ..Default::default() });
         id
     }
 
-    fn line(&mut self, text: &str) -> memprofiler_core::pprof::message::Line {
+    fn line(&mut self, text: &str) -> message::Line {
         let parts: Vec<&str> = text.split(' ').collect();
         let (file, line) = parts.get(1).map_or(("", "0"), |place| place.rsplit_once(':').unwrap());
         let function_id = self.0.function.len() as u64 + 1;
-        let function = memprofiler_core::pprof::message::Function {
+        let function = message::Function {
             id: function_id,
             name: self.string(parts[0]),
             filename: self.string(file),
@@ -90,7 +87,7 @@ impl Maker {
             ..Default::default()
         };
         self.0.function.push(function);
-        memprofiler_core::pprof::message::Line { function_id, line: line.parse().unwrap(), column: 0 }
+        message::Line { function_id, line: line.parse().unwrap(), column: 0 }
     }
 
     pub fn profile(&self) -> Profile {

@@ -2,6 +2,7 @@
 
 use crate::maker::{maker, maker_of_one, named, names, recursive, sites};
 use crate::uninterrupted::{self as analysis, By, TreeOptions};
+use memprofiler_core::pprof::message;
 use std::sync::Arc;
 
 #[test]
@@ -83,7 +84,7 @@ fn places_without_a_function_have_their_address() {
     assert_eq!(names(&maker.profile()), ["0xabc 1"]);
     let file: Arc<str> = Arc::from("/bin/prog");
     let filename = maker.string(&file);
-    maker.0.mapping.push(memprofiler_core::pprof::message::Mapping { id: 5, filename, ..Default::default() });
+    maker.0.mapping.push(message::Mapping { id: 5, filename, ..Default::default() });
     maker.0.location[0].mapping_id = 5;
     assert_eq!(names(&maker.profile()), ["0xabc in prog 1"]);
 }

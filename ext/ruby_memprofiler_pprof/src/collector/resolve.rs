@@ -4,7 +4,7 @@ use super::Collector;
 use super::classes::Class;
 use super::mute::Mute;
 use super::sites::Unnamed;
-use super::stacks::Function;
+use super::stacks::FrameKind;
 use crate::faults;
 use crate::vm::names::{self, FunctionName, Place};
 use crate::vm::position::Position;
@@ -12,7 +12,7 @@ use crate::vm::{class_names, protect, threads};
 use magnus::rb_sys::FromRawValue;
 use magnus::{Error, Value};
 use memprofiler_core::reservoir::ClassId;
-use memprofiler_core::stack_tree::{FunctionId, Node};
+use memprofiler_core::stack_tree::Node;
 use std::sync::Arc;
 
 /// How many frames are named at a time: some of them take several calls into the VM.
@@ -30,7 +30,7 @@ impl Collector {
                         // Nothing is kept alive any more. The flush ends when it comes to rest.
                         break;
                     }
-                    let name = self.name_function(mute, node.function)?;
+                    let name = self.name_function(mute, node)?;
                     let line = self.line(node)?;
                     self.state.with(|state| state.sites.add_named_stack(raw, node, name, line));
                 }
@@ -54,15 +54,16 @@ impl Collector {
         Ok(())
     }
 
-    fn name_function(&self, mute: &Mute, id: FunctionId) -> Result<(Arc<FunctionName>, Place), Error> {
-        let (known, pretty) = self.state.with(|state| (state.sites.function_name(id), state.options.pretty_backtraces));
+    fn name_function(&self, mute: &Mute, node: Node) -> Result<(Arc<FunctionName>, Place), Error> {
+        let (known, pretty) =
+            self.state.with(|state| (state.sites.function_name(node), state.options.pretty_backtraces));
         let (name, place) = match known {
             Ok(name) => return Ok(name),
             // SAFETY: the resolver refers to a stack with this function, so that its objects are marked.
-            Err(Some(Function::Walked { iseq, entry })) => unsafe { names::function(iseq, entry, pretty) }?,
+            Err(Some(FrameKind::Walked { iseq, entry })) => unsafe { names::function(iseq, entry, pretty) }?,
             // SAFETY: so is the object that `rb_profile_frames` returned for it.
-            Err(Some(Function::Profiled(frame))) => unsafe { names::profiled_frame(frame, pretty) }?,
-            Err(Some(Function::Thread(thread))) => {
+            Err(Some(FrameKind::Profiled(frame))) => unsafe { names::profiled_frame(frame, pretty) }?,
+            Err(Some(FrameKind::Thread(thread))) => {
                 // SAFETY: the resolver refers to a stack that stands on this Thread, which is marked for that.
                 let thread = unsafe { Value::from_raw(thread) };
                 let name = mute.lift(|| threads::name(thread))?;
@@ -72,15 +73,15 @@ impl Collector {
             Err(_) => (FunctionName::pseudo("(unknown)"), Place::Own),
         };
         let named = (Arc::new(name), place);
-        self.state.with(|state| state.sites.add_function_name(id, named.clone()));
+        self.state.with(|state| state.sites.add_function_name(node, named.clone()));
         Ok(named)
     }
 
     /// The line of a frame. To find out may take memory, for which the VM may collect garbage: not with the state
     /// borrowed.
     fn line(&self, node: Node) -> Result<u32, Error> {
-        match self.state.with(|state| state.sites.stacks.function(node.function)) {
-            Function::Walked { iseq, .. } if iseq != 0 => protect(|| {
+        match self.state.with(|state| state.sites.stacks.frame_kind(node)) {
+            FrameKind::Walked { iseq, .. } if iseq != 0 => protect(|| {
                 faults::point("line");
                 // SAFETY: the tree keeps the instruction sequence alive; `ControlFrame::running` checked the position.
                 unsafe { Position::from_raw(node.position).line(iseq) }

@@ -1,6 +1,6 @@
 //! The profile that a flush makes of what it has copied out.
 
-use super::extract::{Frame, Sample, What};
+use super::extract::{NamedFrame, NamedSample, What};
 use crate::collector::sample_types::Values;
 use crate::vm::names::FunctionName;
 use memprofiler_core::hash::Map;
@@ -40,7 +40,7 @@ pub struct Assembly {
 
 impl Assembly {
     /// Adds a frame whose caller was added before.
-    pub fn frame(&mut self, Frame { caller, what }: &Frame) {
+    pub fn frame(&mut self, NamedFrame { caller, what }: &NamedFrame) {
         let (stack, labels) = self.stack(*caller);
         let extended = match what {
             What::Line(function, line) => {
@@ -53,7 +53,7 @@ impl Assembly {
     }
 
     /// Adds a sample whose frames were added before.
-    pub fn sample(&mut self, Sample { stack, class, age, values }: Sample) {
+    pub fn sample(&mut self, NamedSample { stack, class, age, values }: NamedSample) {
         let (stack, labels) = self.stack(stack);
         let class = class.map(|class| self.builder.string(&class));
         *self.samples.entry(Key { class, age, labels, stack }).or_default() += values;

@@ -3,7 +3,7 @@
 use super::assembly::Assembly;
 use crate::collector::sample_types::Values;
 use crate::collector::sites::Sites;
-use crate::collector::stacks::{Function, Stacks};
+use crate::collector::stacks::{FrameKind, Stacks};
 use crate::vm::names::FunctionName;
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::pprof;
@@ -29,16 +29,16 @@ pub struct Key {
 /// Samples and the frames of their stacks, by name.
 #[derive(Debug, Default)]
 pub struct Extract {
-    samples: Vec<Sample>,
+    samples: Vec<NamedSample>,
     /// Callers come before those they call.
-    frames: Vec<Frame>,
+    frames: Vec<NamedFrame>,
     /// Where each stack of the collector is in `frames`, by its index.
     known: SparseArray<u32>,
 }
 
 /// A sample, whose stack is a number of a frame.
 #[derive(Debug)]
-pub struct Sample {
+pub struct NamedSample {
     pub stack: Option<u32>,
     pub class: Option<Arc<str>>,
     pub age: Option<u32>,
@@ -47,7 +47,7 @@ pub struct Sample {
 
 /// A frame and the number of its caller.
 #[derive(Debug)]
-pub struct Frame {
+pub struct NamedFrame {
     pub caller: Option<u32>,
     pub what: What,
 }
@@ -71,7 +71,7 @@ impl Extract {
     pub fn add(&mut self, sites: &Sites, key: Key, values: Values) {
         let stack = self.frame(&sites.stacks, key.stack);
         let class = sites.classes.name(key.class).cloned();
-        self.samples.push(Sample { stack, class, age: key.age, values });
+        self.samples.push(NamedSample { stack, class, age: key.age, values });
     }
 
     /// The number of the innermost frame of `stack`.
@@ -88,14 +88,16 @@ impl Extract {
             at = node.parent;
         }
         for (index, node) in missing.into_iter().rev() {
-            let what = match stacks.function(node.function) {
-                Function::Named(id) => stacks.function_name(id).map(|name| What::Line(Arc::clone(name), node.position)),
-                Function::Labels(id) => stacks.labels(id).map(|labels| What::Labels(Arc::clone(labels))),
+            let what = match stacks.frame_kind(node) {
+                FrameKind::Named(id) => {
+                    stacks.function_name(id).map(|name| What::Line(Arc::clone(name), node.position))
+                }
+                FrameKind::Labels(id) => stacks.labels(id).map(|labels| What::Labels(Arc::clone(labels))),
                 _ => None,
             };
             let Some(what) = what else { continue };
             let number = self.frames.len() as u32;
-            self.frames.push(Frame { caller, what });
+            self.frames.push(NamedFrame { caller, what });
             self.known.insert(index, number);
             caller = Some(number);
         }

@@ -9,7 +9,7 @@ use crate::collector::state::State;
 use crate::faults;
 use crate::vm::{class_names, gc, memsize, protect};
 use magnus::Error;
-use memprofiler_core::reservoir::Sample;
+use memprofiler_core::reservoir::LiveSample;
 use rb_sys::VALUE;
 
 /// Why a slice of work ended.
@@ -94,7 +94,7 @@ impl Flush<'_> {
         &mut self,
         state: &mut State,
         position: usize,
-        sample: Sample,
+        sample: LiveSample,
         now: u32,
         measured: &mut Option<(VALUE, usize)>,
     ) -> Result<(), Pause> {

@@ -4,10 +4,10 @@ use super::resolver::{Names, Resolver, Unnamed};
 use super::{Sites, release_some};
 use crate::collector::classes::Class;
 use crate::collector::pins::Pins;
-use crate::collector::stacks::Function;
+use crate::collector::stacks::FrameKind;
 use crate::vm::names::{FunctionName, Place};
 use memprofiler_core::reservoir::ClassId;
-use memprofiler_core::stack_tree::{FunctionId, Node, StackId};
+use memprofiler_core::stack_tree::{Node, StackId};
 use std::mem::take;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Sites {
     /// innermost frame has its name, so have the others.
     pub fn are_unnamed(&self, stack: StackId, class: ClassId) -> bool {
         let node = self.stacks.node(stack);
-        node.is_some_and(|node| !self.resolver.leaves(self.stacks.function(node.function)))
+        node.is_some_and(|node| !self.resolver.leaves(self.stacks.frame_kind(node)))
             || matches!(self.classes.class(class), Class::Object(_))
     }
 
@@ -76,24 +76,24 @@ impl Sites {
         Unnamed::Frames(chain)
     }
 
-    /// The name of a function, if it was found out; else what it is, if it has to be.
-    pub fn function_name(&self, id: FunctionId) -> Result<(Arc<FunctionName>, Place), Option<Function>> {
-        self.resolver.names.functions.get(id.0 as usize).cloned().ok_or_else(|| {
-            let function = self.stacks.function(id);
-            (!self.resolver.leaves(function)).then_some(function)
+    /// The name of a frame's function, if it was found out; else what the frame stands for, if it has to be.
+    pub fn function_name(&self, node: Node) -> Result<(Arc<FunctionName>, Place), Option<FrameKind>> {
+        self.resolver.names.functions.get(node.function.0 as usize).cloned().ok_or_else(|| {
+            let kind = self.stacks.frame_kind(node);
+            (!self.resolver.leaves(kind)).then_some(kind)
         })
     }
 
-    /// Takes note of the name of a function.
-    pub fn add_function_name(&mut self, id: FunctionId, name: (Arc<FunctionName>, Place)) {
-        self.resolver.names.functions.insert(id.0 as usize, name);
+    /// Takes note of the name of a frame's function.
+    pub fn add_function_name(&mut self, node: Node, name: (Arc<FunctionName>, Place)) {
+        self.resolver.names.functions.insert(node.function.0 as usize, name);
     }
 
     /// Stores the named counterpart of `raw`, whose parent has one.
     pub fn add_named_stack(&mut self, raw: StackId, node: Node, name: (Arc<FunctionName>, Place), line: u32) {
         let Self { stacks, resolver, .. } = self;
         let caller = resolver.names.stack(node.parent).unwrap_or(StackId::EMPTY);
-        let named = if resolver.leaves(stacks.function(node.function)) {
+        let named = if resolver.leaves(stacks.frame_kind(node)) {
             stacks.extend_same(caller, node)
         } else {
             stacks.extend_named(caller, node, name, line)

@@ -1,7 +1,7 @@
 //! What is named so far.
 
 use crate::collector::classes::Class;
-use crate::collector::stacks::Function;
+use crate::collector::stacks::FrameKind;
 use crate::vm::names::{FunctionName, Place};
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::sparse_array::SparseArray;
@@ -79,13 +79,13 @@ impl Resolver {
         Some(named)
     }
 
-    /// Whether frames of a function stay as they are.
-    pub(super) fn leaves(&self, function: Function) -> bool {
-        match function {
-            Function::Walked { .. } | Function::Profiled(_) => false,
-            Function::Named(_) | Function::Labels(_) => true,
-            Function::Thread(_) => self.between_flushes,
-            Function::Deferred(number) => self.between_flushes && number.wrapping_sub(self.deferred) as i32 > 0,
+    /// Whether frames of this kind stay as they are.
+    pub(super) fn leaves(&self, kind: FrameKind) -> bool {
+        match kind {
+            FrameKind::Walked { .. } | FrameKind::Profiled(_) => false,
+            FrameKind::Named(_) | FrameKind::Labels(_) => true,
+            FrameKind::Thread(_) => self.between_flushes,
+            FrameKind::Deferred(number) => self.between_flushes && number.wrapping_sub(self.deferred) as i32 > 0,
         }
     }
 }

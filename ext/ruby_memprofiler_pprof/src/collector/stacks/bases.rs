@@ -1,7 +1,7 @@
 //! What the frames of a stack stand on: nodes for the thread, the labels, and the frames that were left out.
 
 use super::references::announce;
-use super::{Function, Origin, Stacks};
+use super::{FrameKind, Origin, Stacks};
 use crate::collector::pins::Holder;
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::stack_tree::{Node, StackId};
@@ -16,7 +16,7 @@ impl Stacks {
     pub(super) fn base(&mut self, origin: Origin, holder: &mut Holder) -> StackId {
         let mut base = StackId::EMPTY;
         if origin.thread != 0 {
-            let (thread, new) = self.tree.extend(base, Function::Thread(origin.thread).key(), 0);
+            let (thread, new) = self.tree.extend(base, FrameKind::Thread(origin.thread).key(), 0);
             if new {
                 announce(&self.tree, thread, &self.keepers, holder);
             }
@@ -40,7 +40,7 @@ impl Stacks {
                 self.labels.id(Arc::new(overflow))
             }
         };
-        self.tree.extend(base, Function::Labels(id).key(), 0).0
+        self.tree.extend(base, FrameKind::Labels(id).key(), 0).0
     }
 
     /// `stack` on another base, which may be the empty stack; with one reference for the caller.
@@ -64,7 +64,7 @@ impl Stacks {
     /// What a stack that lacks its outer frames stands on; takes over the caller's reference to `base`.
     #[cold]
     pub(super) fn truncated(&mut self, base: StackId) -> StackId {
-        let (truncated, _) = self.tree.extend(base, Function::Named(self.truncated).key(), 0);
+        let (truncated, _) = self.tree.extend(base, FrameKind::Named(self.truncated).key(), 0);
         self.tree.release(base);
         truncated
     }
@@ -73,21 +73,21 @@ impl Stacks {
     pub fn lose(&mut self, stack: StackId) -> StackId {
         let mut base = stack;
         while let Some(node) = self.tree.node(base) {
-            if matches!(self.function(node.function), Function::Labels(_) | Function::Thread(_)) {
+            if matches!(self.frame_kind(node), FrameKind::Labels(_) | FrameKind::Thread(_)) {
                 break;
             }
             base = node.parent;
         }
-        let (lost, _) = self.tree.extend(base, Function::Named(self.lost).key(), 0);
+        let (lost, _) = self.tree.extend(base, FrameKind::Named(self.lost).key(), 0);
         self.tree.release(stack);
         lost
     }
 
     /// Whether a node is not a frame but what the frames of some stacks stand on.
     pub(super) fn is_base(&self, node: Node) -> bool {
-        match self.function(node.function) {
-            Function::Labels(_) | Function::Thread(_) => true,
-            Function::Named(name) => name == self.truncated,
+        match self.frame_kind(node) {
+            FrameKind::Labels(_) | FrameKind::Thread(_) => true,
+            FrameKind::Named(name) => name == self.truncated,
             _ => false,
         }
     }

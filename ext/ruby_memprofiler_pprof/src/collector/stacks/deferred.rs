@@ -1,6 +1,6 @@
 //! Stacks that a hook cannot read, each in the tree as one frame that stands for what is read at the next safe point.
 
-use super::{Function, Stacks};
+use super::{FrameKind, Stacks};
 use crate::vm::names::FunctionName;
 use crate::vm::safepoint::{self, Job};
 use memprofiler_core::hash::Map;
@@ -89,7 +89,7 @@ impl Stacks {
         let mut leaf = if labels.pairs().is_empty() { StackId::EMPTY } else { self.labelled(StackId::EMPTY, labels) };
         for (function, line) in frames.iter().take(self.settings.max_frames).rev() {
             let id = self.function_names.id(Arc::new(function.clone()));
-            let (stack, _) = self.tree.extend(leaf, Function::Named(id).key(), *line);
+            let (stack, _) = self.tree.extend(leaf, FrameKind::Named(id).key(), *line);
             self.tree.release(leaf);
             leaf = stack;
         }

@@ -1,6 +1,6 @@
 //! How many stacks there are, and what they take.
 
-use super::{Function, Stacks};
+use super::{FrameKind, Stacks};
 use crate::vm::names::FunctionName;
 use memprofiler_core::labels::LabelSet;
 use rb_sys::VALUE;
@@ -19,7 +19,7 @@ impl Stacks {
     /// How many functions are not known by name yet, and keep the VM's objects alive, or a deferred stack.
     pub fn unnamed_count(&self) -> usize {
         let keys = self.tree.function_keys_of(0..usize::MAX);
-        keys.filter(|&key| !matches!(Function::of(key), Function::Named(_) | Function::Labels(_))).count()
+        keys.filter(|&key| !matches!(FrameKind::of(key), FrameKind::Named(_) | FrameKind::Labels(_))).count()
     }
 
     /// How many label sets there are.

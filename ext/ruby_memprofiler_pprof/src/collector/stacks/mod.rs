@@ -4,7 +4,7 @@ mod bases;
 mod contexts;
 mod deferred;
 mod figures;
-mod function;
+mod frame_kind;
 mod method;
 mod named;
 mod read;
@@ -12,7 +12,7 @@ mod references;
 
 pub use contexts::Origin;
 pub use deferred::Deferred;
-pub use function::Function;
+pub use frame_kind::FrameKind;
 pub use method::BacktraceMethod;
 
 use crate::vm::names::FunctionName;
@@ -20,7 +20,7 @@ use crate::vm::safepoint::Job;
 use contexts::Contexts;
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::name_table::NameTable;
-use memprofiler_core::stack_tree::{FunctionId, Node, StackId, StackTree};
+use memprofiler_core::stack_tree::{Node, StackId, StackTree};
 use rb_sys::VALUE;
 use std::sync::Arc;
 
@@ -112,9 +112,9 @@ impl Stacks {
         self.tree.node(stack)
     }
 
-    /// What a frame runs.
-    pub fn function(&self, id: FunctionId) -> Function {
-        Function::of(self.tree.function_key(id))
+    /// What a frame stands for.
+    pub fn frame_kind(&self, node: Node) -> FrameKind {
+        FrameKind::of(self.tree.function_key(node.function))
     }
 
     /// The function with this number, of those known by name.

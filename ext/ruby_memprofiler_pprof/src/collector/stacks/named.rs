@@ -1,6 +1,6 @@
 //! Frames by name, in place of frames known by the VM's objects.
 
-use super::{Function, Stacks};
+use super::{FrameKind, Stacks};
 use crate::vm::names::{FunctionName, Place};
 use memprofiler_core::labels::{LabelSet, THREAD};
 use memprofiler_core::stack_tree::{Node, StackId};
@@ -22,16 +22,16 @@ impl Stacks {
         (name, place): (Arc<FunctionName>, Place),
         line: u32,
     ) -> StackId {
-        match self.function(node.function) {
-            Function::Named(_) | Function::Labels(_) => self.extend_same(caller, node),
-            Function::Thread(_) if name.name.is_empty() => StackId::EMPTY,
-            Function::Thread(_) => {
+        match self.frame_kind(node) {
+            FrameKind::Named(_) | FrameKind::Labels(_) => self.extend_same(caller, node),
+            FrameKind::Thread(_) if name.name.is_empty() => StackId::EMPTY,
+            FrameKind::Thread(_) => {
                 let mut labels = LabelSet::default();
                 labels.set(THREAD, Some(&name.name));
                 self.labelled(StackId::EMPTY, &Arc::new(labels))
             }
-            Function::Deferred(number) => self.on_base(caller, self.deferred.stack(number)),
-            Function::Walked { .. } | Function::Profiled(_) => self.extend_placed(caller, name, place, line),
+            FrameKind::Deferred(number) => self.on_base(caller, self.deferred.stack(number)),
+            FrameKind::Walked { .. } | FrameKind::Profiled(_) => self.extend_placed(caller, name, place, line),
         }
     }
 
@@ -49,13 +49,13 @@ impl Stacks {
             }
         };
         let id = self.function_names.id(name);
-        self.tree.extend(parent, Function::Named(id).key(), line).0
+        self.tree.extend(parent, FrameKind::Named(id).key(), line).0
     }
 
     /// A function without a place of its own as if it were at its caller's, and the line there.
     fn at_caller(&self, caller: StackId, function: Arc<FunctionName>) -> (Arc<FunctionName>, u32) {
         let found = self.tree.node(caller).and_then(|node| {
-            let Function::Named(id) = self.function(node.function) else { return None };
+            let FrameKind::Named(id) = self.frame_kind(node) else { return None };
             Some((Arc::clone(&self.function_names.get(id)?.file), node.position))
         });
         match found {

@@ -2,7 +2,7 @@
 
 use super::contexts::Seen;
 use super::references::announce;
-use super::{BacktraceMethod, Function, Origin, Stacks};
+use super::{BacktraceMethod, FrameKind, Origin, Stacks};
 use crate::collector::pins::Holder;
 use crate::vm::frames::{ControlFrames, LAYOUT, Running};
 use crate::vm::iseq::is_compiled;
@@ -27,7 +27,7 @@ impl Stacks {
                 let number = self.deferred.number(context);
                 // The labels are read with the stack. A thread's name cannot be: that takes a method.
                 let base = self.base(Origin { labels: None, ..origin }, holder);
-                let (stack, new) = self.tree.extend(base, Function::Deferred(number).key(), 0);
+                let (stack, new) = self.tree.extend(base, FrameKind::Deferred(number).key(), 0);
                 if new {
                     holder.pins.add(true);
                 }
@@ -73,9 +73,9 @@ impl Stacks {
                     } else {
                         position
                     };
-                    Some((Function::Walked { iseq, entry }, position.raw()))
+                    Some((FrameKind::Walked { iseq, entry }, position.raw()))
                 }
-                Running::Native => Some((Function::Walked { iseq: 0, entry }, 0)),
+                Running::Native => Some((FrameKind::Walked { iseq: 0, entry }, 0)),
                 Running::Hidden => None,
             };
             leaf = match function {
@@ -132,7 +132,7 @@ impl Stacks {
             if !unsafe { profile_frames::is_shown(frame, line, leaf == base) } {
                 continue;
             }
-            let (stack, new) = tree.extend(leaf, Function::Profiled(frame).key(), line.max(0) as u32);
+            let (stack, new) = tree.extend(leaf, FrameKind::Profiled(frame).key(), line.max(0) as u32);
             if new {
                 announce(tree, stack, keepers, holder);
             }

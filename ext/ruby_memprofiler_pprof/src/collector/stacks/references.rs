@@ -1,6 +1,6 @@
 //! What the stacks' functions keep alive, and what keeps names.
 
-use super::{Function, Stacks};
+use super::{FrameKind, Stacks};
 use crate::collector::pins::Holder;
 use crate::vm::gc;
 use crate::vm::object::is_heap;
@@ -74,13 +74,13 @@ impl Stacks {
     pub fn prune_names(&mut self, first: usize, some: usize) -> Option<usize> {
         let Self { tree, labels, function_names, .. } = self;
         if first == 0 {
-            labels.prune(0..usize::MAX, |id| tree.has_function(Function::Labels(id).key()));
+            labels.prune(0..usize::MAX, |id| tree.has_function(FrameKind::Labels(id).key()));
         }
         // The placeholders' names stay, whether a stack has them or not.
         let placeholders = [self.truncated, self.lost];
         let next = first + some;
         function_names
-            .prune(first..next, |id| placeholders.contains(&id) || tree.has_function(Function::Named(id).key()));
+            .prune(first..next, |id| placeholders.contains(&id) || tree.has_function(FrameKind::Named(id).key()));
         (next < function_names.id_bound()).then_some(next)
     }
 }

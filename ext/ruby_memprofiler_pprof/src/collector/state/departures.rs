@@ -4,7 +4,7 @@ use super::State;
 use crate::collector::sites::Sites;
 use crate::vm::memsize;
 use memprofiler_core::readers::Readers;
-use memprofiler_core::reservoir::{Departed, Reservoir, Sample};
+use memprofiler_core::reservoir::{Departed, LiveSample, Reservoir};
 use memprofiler_core::sums::{Allocated, Kind, Tally};
 use rb_sys::VALUE;
 
@@ -39,7 +39,7 @@ impl State {
 
 impl Departures<'_> {
     /// Gives up the references of a sample that is to be forgotten.
-    pub fn release_sample(&mut self, sample: &Sample) {
+    pub fn release_sample(&mut self, sample: &LiveSample) {
         self.sites.release(sample.stack, sample.class);
     }
 
@@ -51,7 +51,7 @@ impl Departures<'_> {
     }
 
     /// Whether somebody is still to be told of a sample's allocation.
-    fn is_wanted(&self, sample: &Sample) -> bool {
+    fn is_wanted(&self, sample: &LiveSample) -> bool {
         !sample.unreported.is_empty() && self.track_allocations
     }
 

@@ -11,7 +11,7 @@ use crate::vm::mark_bits::MarkBits;
 use crate::vm::object::{Type, class, flags};
 use crate::vm::{gc, labels, memsize, safepoint, threads};
 use memprofiler_core::readers::Readers;
-use memprofiler_core::reservoir::{Candidate, ClassId, Sample};
+use memprofiler_core::reservoir::{Candidate, ClassId, LiveSample};
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::sums::Allocated;
 use rb_sys::VALUE;
@@ -43,7 +43,7 @@ impl State {
         // SAFETY: the VM runs the hook in this context.
         let stack = unsafe { self.sites.read_stack(arg.context, origin, Type::of_flags(flags), holder) };
         self.counters.samples += 1;
-        let sample = Sample::new(object, stack, class, gc::count(), self.readers);
+        let sample = LiveSample::new(object, stack, class, gc::count(), self.readers);
         let (reservoir, mut departures) = self.split();
         let replaced = reservoir.insert(candidate, sample, |sample| departures.release_sample(&sample));
         if let Some(dead) = replaced {

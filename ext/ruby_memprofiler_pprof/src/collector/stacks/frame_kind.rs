@@ -1,12 +1,12 @@
-//! How functions are told apart: by the VM's objects until a flush has read their names, by name after that, so that the
-//! profiler keeps no method alive longer than to the next flush.
+//! What frames stand for: functions, known by the VM's objects until a flush has read their names and by name after that,
+//! so that the profiler keeps no method alive longer than to the next flush; or what takes the place of one.
 
 use memprofiler_core::stack_tree::FunctionKey;
 use rb_sys::VALUE;
 
-/// What a frame of a stored stack runs.
+/// What a frame of a stored stack stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Function {
+pub enum FrameKind {
     /// An instruction sequence and a method entry, each or 0. The frame's position is an index into the code.
     Walked {
         /// The instruction sequence; 0 for a C function.
@@ -33,7 +33,7 @@ const DEFERRED: u64 = 5;
 const LABELS: u64 = 7;
 const THREAD: u64 = 9;
 
-impl Function {
+impl FrameKind {
     /// As the stack tree stores it.
     pub fn key(self) -> FunctionKey {
         match self {
