@@ -189,6 +189,17 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect([data.gvl_proactive_yield_count, data.sample_add_without_gvl_nsecs]).to eq([0, 0])
   end
 
+  # Freed at its end, they would be so in one piece, with the GVL held.
+  it "leaves the names of what has died to the next flush to free" do
+    deep = ->(depth) { depth.zero? ? Marker.new : deep.call(depth - 1) }
+    # The VM's caches are filled before anything is sampled.
+    deep.call(200)
+    collector
+    deep.call(200)
+    nodes = Array.new(2) { collector.flush(gc: true) && collector.stats[:stack_nodes] }
+    expect(nodes.reduce(:-)).to be > 200
+  end
+
   it "gives an empty profile after the flush that follows stop" do
     collector
     kept = Marker.new

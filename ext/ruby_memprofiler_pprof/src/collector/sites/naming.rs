@@ -162,11 +162,12 @@ impl Sites {
         self.pins = Pins::default();
     }
 
-    /// Gives up all references.
+    /// Gives up all references that are held, which after a flush that has succeeded are none.
     pub fn release_held(&mut self) {
         self.release_sources(usize::MAX);
-        self.leave_to_next();
-        while !self.release_leftovers(usize::MAX) {}
+        let Resolver { named_stacks, named_classes, .. } = take(&mut self.resolver);
+        named_stacks.into_iter().for_each(|stack| self.stacks.release(stack));
+        named_classes.into_iter().for_each(|class| self.classes.release(class));
         self.stacks.reset_limit();
     }
 
