@@ -9,6 +9,7 @@ use memprofiler_core::name_table::NameTable;
 use memprofiler_core::reservoir::ClassId;
 use rb_sys::VALUE;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a sampled object is an instance of.
@@ -132,10 +133,20 @@ impl Classes {
 
     /// The VM's classes that are referred to.
     pub fn references(&self) -> impl Iterator<Item = VALUE> {
-        self.ids.keys_of(0..usize::MAX).filter_map(|key| match Class::of(key) {
+        self.references_of(0..usize::MAX)
+    }
+
+    /// Those with ids in a range.
+    pub fn references_of(&self, ids: Range<usize>) -> impl Iterator<Item = VALUE> {
+        self.ids.keys_of(ids).filter_map(|key| match Class::of(key) {
             Class::Object(class) => Some(class),
             _ => None,
         })
+    }
+
+    /// One past the highest id ever given out.
+    pub fn id_bound(&self) -> usize {
+        self.ids.id_bound() as usize
     }
 
     /// Follows classes to where compaction has moved them, which `location` says.

@@ -1,12 +1,34 @@
 //! What the garbage collector asks of a collector.
 
 use super::Collector;
+use super::sites::Sites;
 use super::state::State;
 use crate::vm::{gc, keeper};
 use magnus::Error;
 use rb_sys::VALUE;
 use std::ffi::c_void;
+use std::ops::Range;
 use std::time::{Duration, Instant};
+
+/// How many ids are gone through at a time.
+const STRIDE: usize = 32;
+
+/// What the functions or classes with some ids refer to, on the machine stack.
+struct Batch {
+    /// A function refers to two objects.
+    values: [VALUE; 2 * STRIDE],
+    count: usize,
+}
+
+impl Batch {
+    fn fill(&mut self, references: impl Iterator<Item = VALUE>) {
+        self.count = 0;
+        for (slot, value) in self.values.iter_mut().zip(references) {
+            *slot = value;
+            self.count += 1;
+        }
+    }
+}
 
 impl Collector {
     /// Marks what the state refers to, apart from what its keepers mark.
@@ -18,13 +40,36 @@ impl Collector {
             return;
         }
         let start = Instant::now();
-        self.state.with(|state| {
-            for value in state.sites.unkept_references() {
-                // SAFETY: in a mark function; the state keeps what it refers to alive through it.
+        let [functions, keepers, classes] = self.state.with(|state| {
+            let Sites { stacks, classes, .. } = &state.sites;
+            [stacks.unkept_functions(), 0..stacks.keeper_count(), 0..classes.id_bound()]
+        });
+        // SAFETY: in the mark function of the Ruby object, which keeps all of these alive.
+        unsafe {
+            self.mark_ids(functions, |sites, ids, batch| batch.fill(sites.stacks.references_of(ids)));
+            self.mark_ids(keepers, |sites, ids, batch| batch.fill(sites.stacks.keepers(ids)));
+            self.mark_ids(classes, |sites, ids, batch| batch.fill(sites.classes.references_of(ids)));
+        }
+        self.state.with(|state| state.spent_marking(start.elapsed()));
+    }
+
+    /// Marks what `references` finds for some ids. Not with the state borrowed: whoever asks what an object refers to
+    /// outside of garbage collections, as `ObjectSpace.reachable_objects_from` does, may allocate in [`gc::mark`], so that
+    /// objects die and hooks run.
+    ///
+    /// # Safety
+    /// Only in the mark function of what keeps these references alive.
+    unsafe fn mark_ids(&self, ids: Range<usize>, references: impl Fn(&Sites, Range<usize>, &mut Batch)) {
+        let mut batch = Batch { values: [0; 2 * STRIDE], count: 0 };
+        for first in ids.clone().step_by(STRIDE) {
+            let some = first..ids.end.min(first + STRIDE);
+            self.state.with(|state| references(&state.sites, some, &mut batch));
+            for &value in &batch.values[..batch.count] {
+                // SAFETY: in a mark function. The value was kept alive when it was copied to the machine stack, which has
+                // kept it alive since.
                 unsafe { gc::mark(value) };
             }
-            state.spent_marking(start.elapsed());
-        });
+        }
     }
 
     /// Makes more keepers, ahead of the functions that hooks will store: a hook cannot make any. `holder` is the Ruby
@@ -41,7 +86,8 @@ impl Collector {
             self.state.with(|state| {
                 // SAFETY: the GVL is held; the holder is in use, and the keeper, just made, is on this stack.
                 unsafe { gc::write_barrier(holder, keeper) };
-                for value in state.sites.stacks.kept_references(number) {
+                let stacks = &state.sites.stacks;
+                for value in stacks.references_of(stacks.kept_functions(number)) {
                     // SAFETY: the GVL is held. The keeper is alive, and so is what functions refer to: until now the
                     // collector has marked it itself.
                     unsafe { gc::write_barrier(keeper, value) };
@@ -62,13 +108,10 @@ impl Collector {
             return;
         }
         let start = Instant::now();
-        collector.state.with(|state| {
-            for value in state.sites.stacks.kept_references(number) {
-                // SAFETY: in a keeper's mark function; what functions refer to is kept alive by being marked here.
-                unsafe { gc::mark(value) };
-            }
-            state.spent_marking(start.elapsed());
-        });
+        let functions = collector.state.with(|state| state.sites.stacks.kept_functions(number));
+        // SAFETY: in the mark function of the keeper that keeps these alive.
+        unsafe { collector.mark_ids(functions, |sites, ids, batch| batch.fill(sites.stacks.references_of(ids))) };
+        collector.state.with(|state| state.spent_marking(start.elapsed()));
     }
 
     /// Follows objects to where compaction has moved them.

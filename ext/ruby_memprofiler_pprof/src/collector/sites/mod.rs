@@ -115,11 +115,6 @@ impl Sites {
         self.stacks.prune_names(first, some)
     }
 
-    /// What the holder has to mark.
-    pub fn unkept_references(&self) -> impl Iterator<Item = VALUE> {
-        self.stacks.unkept_references().chain(self.classes.references())
-    }
-
     /// How many of the VM's objects are kept alive.
     pub fn reference_count(&self) -> usize {
         self.stacks.references().count() + self.classes.references().count()

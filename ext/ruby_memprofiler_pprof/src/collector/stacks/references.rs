@@ -40,24 +40,37 @@ impl Stacks {
         self.keepers.push(keeper);
     }
 
-    /// What the functions refer to that keeper number `number` keeps alive.
-    pub fn kept_references(&self, number: usize) -> impl Iterator<Item = VALUE> {
-        self.references_of(number * KEPT_FUNCTIONS..(number + 1) * KEPT_FUNCTIONS)
+    /// How many keepers there are.
+    pub fn keeper_count(&self) -> usize {
+        self.keepers.len()
     }
 
-    /// What the holder itself has to mark: keepers, and what they do not keep alive.
-    pub fn unkept_references(&self) -> impl Iterator<Item = VALUE> {
-        self.references_of(self.keepers.len() * KEPT_FUNCTIONS..usize::MAX).chain(self.keepers.iter().copied())
+    /// The keepers with numbers in a range, so far as they are there.
+    pub fn keepers(&self, numbers: Range<usize>) -> impl Iterator<Item = VALUE> {
+        self.keepers.get(numbers).unwrap_or_default().iter().copied()
     }
 
-    /// The VM's objects that the functions refer to.
-    pub fn references(&self) -> impl Iterator<Item = VALUE> {
-        self.references_of(0..usize::MAX)
+    /// The ids of the functions that keeper number `number` keeps alive, in use or not.
+    pub fn kept_functions(&self, number: usize) -> Range<usize> {
+        let bound = self.tree.function_bound();
+        (number * KEPT_FUNCTIONS).min(bound)..((number + 1) * KEPT_FUNCTIONS).min(bound)
     }
 
-    fn references_of(&self, ids: Range<usize>) -> impl Iterator<Item = VALUE> {
+    /// The ids of the functions beyond those that keepers keep alive.
+    pub fn unkept_functions(&self) -> Range<usize> {
+        let bound = self.tree.function_bound();
+        (self.keepers.len() * KEPT_FUNCTIONS).min(bound)..bound
+    }
+
+    /// The VM's objects that the functions with ids in a range refer to.
+    pub fn references_of(&self, ids: Range<usize>) -> impl Iterator<Item = VALUE> {
         let keys = self.tree.function_keys_of(ids);
         keys.flat_map(|key| [key.code as VALUE, key.owner as VALUE]).filter(|&value| is_heap(value))
+    }
+
+    /// The VM's objects that all functions refer to.
+    pub fn references(&self) -> impl Iterator<Item = VALUE> {
+        self.references_of(0..usize::MAX)
     }
 
     /// Follows what functions refer to where compaction has moved it, which `location` says.
