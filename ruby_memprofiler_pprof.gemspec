@@ -28,7 +28,7 @@ Gem::Specification.new do |spec|
   spec.files = Dir.glob(
     ["lib/**/*.{rb,html,css,js}", "exe/*", "sig/*.rbs", "proto/*.proto", "Cargo.{toml,lock}",
      "ext/*/{Cargo.toml,build.rs,extconf.rb,src/**/*.rs}",
-     "README.md", "IMPLEMENTATION.md", "CHANGELOG.md", "LICENSE", ".yardopts"],
+     "README.md", "docs/*.{md,png}", "IMPLEMENTATION.md", "CHANGELOG.md", "LICENSE", ".yardopts"],
     base: __dir__
   ).sort
   spec.bindir = "exe"

@@ -23,7 +23,8 @@ RSpec.describe "The gem" do
          exe/ruby_memprofiler_pprof exe/ruby_memprofiler_pprof_profile ext/memprofiler_core/Cargo.toml
          ext/ruby_memprofiler_pprof/Cargo.toml ext/ruby_memprofiler_pprof/build.rs
          ext/ruby_memprofiler_pprof/extconf.rb proto/pprof.proto] +
-      below("lib", extension: "{rb,html,css,js}") + below("sig", extension: "rbs") +
+      below("docs", extension: "{md,png}") + below("lib", extension: "{rb,html,css,js}") +
+      below("sig", extension: "rbs") +
       below("ext/memprofiler_core/src", "ext/ruby_memprofiler_pprof/src", extension: "rs")
     )
   end
@@ -122,81 +123,6 @@ RSpec.describe "The gem" do
       [name.to_sym, fields]
     end
     expect(messages).to eq(Pprof::Schema::MESSAGES)
-  end
-end
-
-# It names everything, with the true defaults.
-RSpec.describe "The README" do
-  let(:text) { File.read(File.expand_path("../README.md", __dir__)) }
-
-  # What stands below a heading, up to the next.
-  def section(heading, level: 3)
-    text[/^#{"#" * level} #{Regexp.escape(heading)}\n(.*?)(?=^##)/m, 1] || raise("there is no section #{heading}")
-  end
-
-  # The names and defaults in the first two columns of a table.
-  def defaults_in(heading)
-    section(heading).scan(/^\| `(\w+)`[^|]*\| `([^`]*)` \|/)
-                    .to_h { |name, value| [name.to_sym, value.gsub(/(?<=\d)_/, "")] }
-  end
-
-  # The names in the first column of a table.
-  def names_in(heading)
-    section(heading).scan(/^\| (`.*?) \|/).flat_map { |cell,| cell.scan(/`(\w+\??)[^`]*`/).flatten }.map(&:to_sym)
-  end
-
-  it "has the options of a collector" do
-    collector = MemprofilerPprof::Collector.new
-    expect(defaults_in("Collector.new"))
-      .to eq(MemprofilerPprof::Collector::OPTIONS.to_h { |option| [option, collector.public_send(option).inspect] })
-  end
-
-  it "has the keywords of flush" do
-    expect { new_collector.start.flush(unknown: 1) }.to raise_error(ArgumentError) { |error|
-      expect(names_in("flush")).to match_array(error.message[/one of (.*), got/, 1].split(", ").map(&:to_sym))
-    }
-  end
-
-  it "has the keywords of the flushers" do
-    keywords = [MemprofilerPprof::FileFlusher, MemprofilerPprof::BlockFlusher].flat_map do |flusher|
-      flusher.instance_method(:initialize).parameters.select { |kind, _| kind == :key }.map(&:last)
-    end
-    expect(names_in("FileFlusher.new, BlockFlusher.new")).to match_array(keywords.uniq)
-  end
-
-  it "has every setting, in the environment, in Ruby and on the command line" do
-    rows = section("In the environment", level: 4).scan(/^\| `(.*) \|$/).map { |row,| row.delete("`").split(" | ") }
-    expect(rows).to eq(MemprofilerPprof::Configuration.settings.map do |setting|
-      [setting.name, setting.keyword.to_s, setting.option, setting.default, setting.purpose]
-    end)
-  end
-
-  it "has the functions of the module" do
-    internal_or_elsewhere = %i[profiler forget_threads yield_deep collectors without_profiling with_labels labels]
-    expect(names_in("Module API")).to match_array(MemprofilerPprof.singleton_methods(false) - internal_or_elsewhere)
-  end
-
-  it "has the commands" do
-    list = run_ruby('require "ruby_memprofiler_pprof/cli"; print MemprofilerPprof::CLI::COMMANDS.join(" ")').stdout
-    expect(names_in("Command line")).to eq(list.split.map(&:to_sym))
-  end
-
-  it "has the methods of a profile" do
-    methods = MemprofilerPprof::ProfileData.public_instance_methods(false) - %i[to_s inspect]
-    expect(names_in("ProfileData")).to match_array(methods)
-  end
-
-  it "has the methods of what reads profiles" do
-    section = text[/^## Reading profiles in Ruby\n(.*?)(?=^## )/m, 1]
-    type = MemprofilerPprof::Profile
-    methods = type.included_modules.select { |mixin| mixin.name.start_with?(type.name) }.push(type)
-                  .flat_map { |owner| owner.public_instance_methods(false) } + type.singleton_methods(false)
-    missing = (methods - %i[to_s inspect]).reject { |method| section.match?(/[` .]#{Regexp.escape(method)}[`(]/) }
-    expect(missing).to eq([])
-  end
-
-  it "has the figures in stats" do
-    expect(names_in("stats")).to match_array(MemprofilerPprof::Collector.new.stats.keys)
   end
 end
 

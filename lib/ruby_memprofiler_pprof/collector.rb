@@ -81,7 +81,7 @@ module MemprofilerPprof
   # @!method mark_table_size
   #   @return [Integer] how many objects it marked
   # @!method stats
-  #   @return [Hash{Symbol => Object}] figures about the collector itself, see the README; `pinned_functions` and
+  #   @return [Hash{Symbol => Object}] figures about the collector itself, see docs/ruby-api.md; `pinned_functions` and
   #     `pinned_classes` count what Ruby cannot free until its name is read
   # @!method start!(only: nil)
   #   The same as {#start}.

@@ -75,7 +75,7 @@ RSpec.describe MemprofilerPprof::Collector, "lines", :liveness, :moving, :jit, :
   end
 
   cases.each do |description, (class_name, code)|
-    # Compiled at the first call; see the README on what differs.
+    # Compiled at the first call; see docs/rubies.md on what differs.
     inferred = yjit && RUBY_VERSION < "3.3" && ENV["RUBYOPT"].to_s.include?("call-threshold=1") &&
                description == "an array literal in another"
 

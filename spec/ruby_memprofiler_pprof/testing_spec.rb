@@ -32,38 +32,4 @@ RSpec.describe MemprofilerPprof::Testing, :liveness do
   it "refuses wrong options" do
     expect { described_class.collector_options = { max_frames: 0 } }.to raise_error(ArgumentError, /max_frames/)
   end
-
-  describe "the README" do
-    let(:session) do
-      <<~RUBY
-        class Session
-          def self.parse(text) = new(text.split("=").last).close
-          def initialize(name) = @name = name.dup
-          def close = nil
-        end
-      RUBY
-    end
-
-    # The first example of a section, without its first line.
-    def example(heading)
-      text = File.read(File.expand_path("../../README.md", __dir__))
-      text[/^### #{heading}\n.*?^```ruby\nrequire "[^"]*"\n(.*?)^```$/m, 1]
-    end
-
-    it "has an example for RSpec that works" do
-      expect(run_rspec(session + example("RSpec")).stdout).to include("3 examples, 0 failures")
-    end
-
-    it "has an example for Minitest that works" do
-      skip "the gem minitest cannot be loaded" unless run_ruby("require 'minitest'").success?
-
-      expect(run_minitest(session + example("Minitest")).stdout)
-        .to include("2 runs, 3 assertions, 0 failures, 0 errors")
-    end
-
-    it "has the default pattern" do
-      expect(File.read(File.expand_path("../../README.md", __dir__)))
-        .to include("profile_pattern = #{described_class::DEFAULT_PROFILE_PATTERN.inspect}\n")
-    end
-  end
 end

@@ -1,17 +1,12 @@
 # frozen_string_literal: true
 
-# What the README's sections on Rack and Pyroscope say to write.
-RSpec.describe "README" do
-  def example_of(section)
-    readme = File.read(File.expand_path("../README.md", __dir__))
-    readme[/^### #{section}\n.*?^```ruby\n(.*?)^```/m, 1]
-  end
-
+RSpec.describe "docs/http.md" do
   # Runs a config.ru, and prints what it answers to requests by path, without the token and with it.
   def answers(section, *paths, token: "x")
     skip "Rack is not installed" unless HttpServer.available?
 
-    outcome = run_ruby(<<~'RUBY', env: { "PPROF_TOKEN" => token }, args: [example_of(section), *paths])
+    config, = Manual.ruby("docs/http.md", section)
+    outcome = run_ruby(<<~'RUBY', env: { "PPROF_TOKEN" => token }, args: [config, *paths])
       require "rack"
       config, *paths = ARGV
       app = Rack::Builder.new { instance_eval(config); run ->(_) { [200, {}, ["shop"]] } }
@@ -41,14 +36,6 @@ RSpec.describe "README" do
     ["", nil].each do |token|
       expect(answers("Rack endpoint", "/debug/pprof/cmdline", token: token)).to all(start_with("403"))
       expect(answers("Rack middleware", "/?memprofiler", token: token)).to eq(["200 shop"] * 2)
-    end
-  end
-
-  it "sends profiles to Pyroscope" do
-    FakeHttpServer.run(200) do |server|
-      outcome = run_ruby(example_of("Pyroscope").sub("http://127.0.0.1:4040", server.url))
-      expect([outcome.stderr, outcome.status.exitstatus]).to eq(["", 0])
-      expect(server.requests.map { |request| request.query["name"] }).to eq(["shop{env=production}"])
     end
   end
 end

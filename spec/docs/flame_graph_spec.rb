@@ -1,0 +1,18 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+RSpec.describe "docs/flame-graph.md" do
+  it "draws what has grown" do
+    kept = []
+    Dir.mktmpdir do |directory|
+      %w[old new].each do |name|
+        profile = new_collector(sample_rate: 1.0).profile { 1000.times { kept << Object.new } }
+        profile.write("#{directory}/#{name}.pprof")
+      end
+      outcome = run_ruby(Manual.ruby("docs/flame-graph.md").first, chdir: directory)
+      expect(outcome).to be_success, outcome.to_s
+      expect(File.read("#{directory}/growth.html")).to include("<title>Growth").and include(File.basename(__FILE__))
+    end
+  end
+end

@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+RSpec.describe "docs/rails.md" do
+  def examples(heading = nil)
+    Manual.ruby("docs/rails.md", heading)
+  end
+
+  it "defines a rake task" do
+    Dir.mktmpdir do |directory|
+      File.write("#{directory}/Rakefile", <<~RUBY)
+        #{examples("Rake").first}
+        task(:import) { KEPT = Array.new(50_000) { Object.new } }
+      RUBY
+      outcome = run_command(RbConfig.ruby, *load_path_options, "-S", "rake", "import:profile", chdir: directory)
+      expect(outcome).to be_success, outcome.to_s
+      profile = MemprofilerPprof::Profile.load(Dir["#{directory}/tmp/profiles/*.pprof"].first)
+      expect(profile.samples.flat_map { |sample| sample.stack.map(&:name) }).to include("block in <top (required)>")
+    end
+  end
+
+  describe "on Rails", :rails do
+    before(:context) do
+      configure("")
+      File.write("#{app}/config/initializers/memprofiler_pprof.rb", examples.first)
+      @answers = ask({ setup: "[MemprofilerPprof.config.interval, MemprofilerPprof.running?]", failures: <<~RUBY })
+        $told = []
+        Errors = Class.new { def report(error, handled:) = $told.push(error.message, handled) }
+        Rails.define_singleton_method(:error) { Errors.new }
+        #{examples[1]}
+        ActiveSupport::Notifications.instrument("flush_failed.memprofiler_pprof", exception_object: IOError.new("full"))
+        $told
+      RUBY
+    end
+
+    it "sets the profiler up" do
+      expect(@answers[:setup]).to eq([300, true]), @answers.to_s
+    end
+
+    it "reports failures" do
+      expect(@answers[:failures]).to eq(["full", true]), @answers.to_s
+    end
+  end
+
+  it "installs the middleware of Sidekiq" do
+    skip "Sidekiq is not installed" unless UsableGems.include?("sidekiq")
+
+    # Where Sidekiq 7, and 6, keep the middlewares of a server.
+    config = "(Sidekiq.respond_to?(:default_configuration) ? Sidekiq.default_configuration : Sidekiq)"
+    outcome = run_ruby("require 'sidekiq/cli'\n#{examples[2]}\nprint #{config}.server_middleware.entries.map(&:klass)")
+    expect(outcome.stdout).to include("MemprofilerPprof::Sidekiq::Middleware"), outcome.to_s
+  end
+end
