@@ -39,7 +39,7 @@ module MemprofilerPprof
     # @param retries [Integer] how often to try again after a failure that may pass: no connection, no answer, 408, 429
     #   or 5xx
     # @param retry_wait [Numeric] seconds before the second attempt; twice as long before each further one, at most 60,
-    #   give or take half of it at random. A server's Retry-After is respected
+    #   give or take half of it at random. If the server's Retry-After (seconds or a date) is longer, that, up to 60
     # @param queue_size [Integer] how many profiles may wait; past it the oldest is dropped
     # @param exit_timeout [Numeric] for how many seconds at most an exiting process waits for what is left
     # @param logger [#error, #warn, #info, nil] nil writes warnings and errors to stderr

@@ -92,6 +92,20 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       send_to([503, { "Retry-After" => "7" }], 200) { expect(waits).to eq([7]) }
     end
 
+    it "waits until the date that the server says" do
+      now = Time.at(1_000_000_000)
+      allow(Time).to receive(:now).and_return(now)
+      send_to([503, { "Retry-After" => (now + 30).httpdate }], 200) { expect(waits).to eq([30]) }
+    end
+
+    it "waits no longer than a minute, whatever the server says" do
+      send_to([503, { "Retry-After" => "3600" }], 200) { expect(waits).to eq([60]) }
+    end
+
+    it "waits as usual if what the server says is neither a number nor a date" do
+      send_to([503, { "Retry-After" => "soon" }], 200) { expect(waits).to match([be_between(0.5, 1.5)]) }
+    end
+
     it "sleeps between attempts" do
       pyroscope = described_class.new(url: "http://127.0.0.1:1", app_name: "shop", retries: 1, retry_wait: 0.1,
                                       logger: logger)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "net/http"
+require "time"
 require "uri"
 
 module MemprofilerPprof
@@ -8,7 +9,7 @@ module MemprofilerPprof
     # Makes one attempt to send one profile.
     # @api private
     class Client
-      # The outcome of an attempt: the response's status or nil, a message, and after how many seconds to retry.
+      # The outcome of an attempt: the response's status or nil, a message, and how long the server asks to wait.
       Answer = Struct.new(:status, :message, :retry_after) do
         # @return [Boolean]
         def accepted?
@@ -116,7 +117,15 @@ module MemprofilerPprof
           end
         end
         Answer.new(response.code.to_i, "#{response.message} #{message.byteslice(0, MESSAGE_BYTES).scrub}".strip,
-                   Float(response["Retry-After"], exception: false))
+                   retry_after(response["Retry-After"]))
+      end
+
+      # @param text [String, nil] a number of seconds or an HTTP date
+      # @return [Numeric, nil] seconds, which may be negative; nil if there is none or it is neither
+      def retry_after(text)
+        Float(text, exception: false) || (text && (Time.httpdate(text) - Time.now))
+      rescue ArgumentError
+        nil
       end
     end
   end
