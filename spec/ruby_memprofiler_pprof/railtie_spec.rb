@@ -104,6 +104,13 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
       expect(state("-S", "rake", "state")).to eq("false")
     end
 
+    it "includes rake tasks that run a job runner" do
+      configure("config.enabled = true")
+      FileUtils.mkdir_p("#{app}/lib/tasks")
+      File.write("#{app}/lib/tasks/jobs.rake", "task('jobs:work', [:queue] => :environment) { #{tell} }")
+      expect(state("-S", "rake", "jobs:work[mail]")).to eq("true")
+    end
+
     it "leaves out Spring" do
       configure("#{spring}; config.enabled = true")
       expect(state).to eq("false")

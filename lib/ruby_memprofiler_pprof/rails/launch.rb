@@ -11,6 +11,10 @@ module MemprofilerPprof
     # of the process, or with this Ruby, is logged, and the app runs without a profile.
     # @api private
     class Launch
+      # Rake tasks that run a job runner: those of Delayed Job, Resque, Solid Queue and Sneakers.
+      RUNNERS = %w[jobs:work jobs:workoff resque:work resque:workers solid_queue:start sneakers:run].freeze
+      private_constant :RUNNERS
+
       # @param options [Options]
       def initialize(options)
         @options = options
@@ -37,7 +41,7 @@ module MemprofilerPprof
         @options.enabled == :always || (@options.enabled && !tool?)
       end
 
-      # There are so many servers and job runners that it is easier to recognise what is neither.
+      # There are too many servers and job runners to list: recognise what is neither.
       def tool?
         spring? || rake? || command?
       end
@@ -49,7 +53,10 @@ module MemprofilerPprof
 
       # Rake may be loaded in a server, too, but runs no tasks there.
       def rake?
-        defined?(::Rake.application) && ::Rake.application.top_level_tasks.any?
+        return false unless defined?(::Rake.application)
+
+        tasks = ::Rake.application.top_level_tasks.map { |task| task[/[^\[]+/] }
+        tasks.any? && !tasks.intersect?(RUNNERS)
       end
 
       # A command of bin/rails. Loading that of the server defines Rails::Server.
