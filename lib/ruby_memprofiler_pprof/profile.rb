@@ -40,7 +40,7 @@ module MemprofilerPprof
         Source.new(source, max_bytes).read { |bytes| decode(bytes, max_bytes) }
       end
 
-      # Reads several profiles, as many at a time as there are processors, but no more than 4.
+      # Reads several profiles ahead of the block: while it has one, as many more as there are processors, at most 4.
       #
       # @example The sum of many, of which no more than these few are in memory
       #   MemprofilerPprof::Profile.merge(MemprofilerPprof::Profile.load_each(Dir["tmp/profiles/*.pprof"]))

@@ -8,8 +8,9 @@ module MemprofilerPprof
   class ReadAhead
     include Enumerable
 
-    # The consumer of the results, a single thread, keeps up with no more.
-    MOST_THREADS = 4
+    # How many threads work while the consumer, itself a thread, has a result. It keeps up with no more.
+    MOST_AHEAD = 4
+    private_constant :MOST_AHEAD
 
     # @param files [Enumerable]
     # @yield [file] in a thread of its own
@@ -34,7 +35,7 @@ module MemprofilerPprof
 
     def ahead
       require "etc"
-      @ahead ||= Etc.nprocessors.clamp(1, MOST_THREADS)
+      @ahead ||= Etc.nprocessors.clamp(1, MOST_AHEAD)
     end
 
     # The first one's result. A thread that fails stays in the list, for #each to wait for.
