@@ -53,7 +53,7 @@ module MemprofilerPprof
       def rest
         counts = @leaks.findings.map(&:verdict).tally
         growing = counts.delete(:growing)
-        said = growing ? "Sites that grow: #{growing}" : "Nothing grows for sure"
+        said = "Growing: #{growing || "none"}"
         others = Leaks::VERDICTS.filter_map { |verdict| "#{counts[verdict]} #{verdict}" if counts[verdict] }
         "#{[said, *(others.join(", ") if others.any?)].join("; ")}."
       end

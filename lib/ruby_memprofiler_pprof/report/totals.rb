@@ -85,8 +85,9 @@ module MemprofilerPprof
       def unseen
         return unless unseen_objects
 
+        earlier = self["live_slots_at_start"]
         "Sees #{count(retained_objects.value)} of #{count(self["heap_live_slots"])} objects" \
-          "#{"; #{count(self["live_slots_at_start"])} were there before it began" if self["live_slots_at_start"]}."
+          "#{"; #{count(earlier)} existed before the profiler started" if earlier}."
       end
 
       def lost
