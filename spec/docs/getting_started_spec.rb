@@ -19,31 +19,31 @@ RSpec.describe "docs/getting-started.md" do
   end
 
   it "starts from the program's own code, and writes a file at exit" do
-    configure, = examples("Your own code")
+    configure, = examples("Profile from your own code")
     run("#{configure}\ndef work = Array.new(50_000) { Object.new }\nKEPT = work")
     expect(frames(Dir["tmp/profiles/*.pprof"].first)).to include("Object#work")
   end
 
   it "profiles a piece of code" do
-    _, piece, = examples("Your own code")
+    _, piece, = examples("Profile from your own code")
     run("def work = $kept = Object.new\n#{piece}")
     expect(frames("work.pb.gz")).to include("Object#work")
   end
 
   it "takes a profile from a collector" do
-    *, collector = examples("Your own code")
+    *, collector = examples("Profile from your own code")
     run(collector.sub("# ... the program runs ...", "KEPT = Array.new(50_000) { Object.new }"))
     expect(frames("heap.pprof")).to include("<main>")
   end
 
   it "flushes to files" do
-    files, = examples("Periodically")
+    files, = examples("Write profiles periodically")
     run("#{files}\nKEPT = Array.new(50_000) { Object.new }")
     expect(frames(Dir["tmp/profiles/*.pprof"].first)).to include("<main>")
   end
 
   it "flushes to a block" do
-    files, block = examples("Periodically")
+    files, block = examples("Write profiles periodically")
     bucket = "bucket = Class.new { def put(name, data) = File.binwrite(name, data) }.new"
     run("#{bucket}\n#{files.lines.first}\n#{block}\nKEPT = Array.new(50_000) { Object.new }")
     expect(frames(Dir["heap-*.pprof"].first)).to include("<main>")

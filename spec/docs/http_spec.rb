@@ -32,6 +32,18 @@ RSpec.describe "docs/http.md" do
       .to match(["200 shop", "200 shop", "200 shop", %r{\A200 GET /a: status 200, 4 bytes}])
   end
 
+  it "has the keywords" do
+    parameters = run_ruby(<<~RUBY).stdout.split
+      require "ruby_memprofiler_pprof/rack"
+      [MemprofilerPprof::Rack::Endpoint, MemprofilerPprof::Rack::Middleware].each do |type|
+        puts type.instance_method(:initialize).parameters.filter_map { |kind, name| name if kind == :key }
+      end
+      puts MemprofilerPprof::Rack::Middleware::COLLECTOR_OPTIONS.keys
+    RUBY
+    names = ["Rack endpoint", "Rack middleware"].flat_map { |heading| Manual.defaults("docs/http.md", heading).keys }
+    expect(names.map(&:to_s)).to match_array(parameters)
+  end
+
   it "lets nobody in without a token" do
     ["", nil].each do |token|
       expect(answers("Rack endpoint", "/debug/pprof/cmdline", token: token)).to all(start_with("403"))

@@ -24,7 +24,10 @@ RSpec.describe "docs/rails.md" do
     before(:context) do
       configure("")
       File.write("#{app}/config/initializers/memprofiler_pprof.rb", examples.first)
-      @answers = ask({ setup: "[MemprofilerPprof.config.interval, MemprofilerPprof.running?]", failures: <<~RUBY })
+      type = "MemprofilerPprof::Rails::Options"
+      options = "#{type}.instance_methods(false).grep(/\\w\\z/).to_h { |name| [name, #{type}.new.send(name).inspect] }"
+      setup = "[MemprofilerPprof.config.interval, MemprofilerPprof.running?]"
+      @answers = ask({ options: options, setup: setup, failures: <<~RUBY })
         $told = []
         Errors = Class.new { def report(error, handled:) = $told.push(error.message, handled) }
         Rails.define_singleton_method(:error) { Errors.new }
@@ -32,6 +35,10 @@ RSpec.describe "docs/rails.md" do
         ActiveSupport::Notifications.instrument("flush_failed.memprofiler_pprof", exception_object: IOError.new("full"))
         $told
       RUBY
+    end
+
+    it "has the settings" do
+      expect(Manual.defaults("docs/rails.md", "Settings")).to eq(@answers[:options]), @answers.to_s
     end
 
     it "sets the profiler up" do

@@ -1,9 +1,38 @@
 # frozen_string_literal: true
 
+require "shellwords"
+require "tmpdir"
+
 RSpec.describe "docs/reading-a-profile.md" do
+  let(:profile) { new_collector(sample_rate: 1.0).profile { @kept = Array.new(100) { +"" } } }
+
   it "labels" do
     code = Manual.ruby("docs/reading-a-profile.md").first
     outcome = run_ruby("def render = print(MemprofilerPprof.labels.to_a.inspect)\n#{code}")
     expect(outcome.stdout).to eq('[[:endpoint, "users#show"], [:tenant, "7"]]'), outcome.to_s
+  end
+
+  it "has the values" do
+    names = profile.profile.sample_types.map(&:name)
+    expect(Manual.names("docs/reading-a-profile.md", "Values").map(&:to_s)).to eq(names)
+  end
+
+  it "has the comments" do
+    comments = profile.profile.comments.filter_map { |comment| comment[/\A(\w+)=/, 1] }
+    named = Manual.section("docs/reading-a-profile.md", "Comments").scan(/`(\w+)`/).flatten
+    expect(comments - named).to eq([])
+  end
+
+  it "has commands that work", :go, :slow do
+    commands = Manual.rows("docs/reading-a-profile.md", "With go tool pprof").map { |command,| command.delete("`") }
+    expect(commands.size).to be > 10
+    Dir.mktmpdir do |directory|
+      %w[old heap].each { |name| profile.write("#{directory}/#{name}.pprof") }
+      commands.grep_v(/-http/).each do |command|
+        outcome = run_command(*Shellwords.split(command), chdir: directory)
+        # There is no Session.visit in this profile.
+        expect(outcome).to be_success.or(have_attributes(stderr: /no matches found for regexp: Session/)), outcome.to_s
+      end
+    end
   end
 end

@@ -9,4 +9,21 @@ RSpec.describe "docs/sending-profiles.md" do
       expect(server.requests.map { |request| request.query["name"] }).to eq(["shop{env=production}"])
     end
   end
+
+  it "sends profiles to anything else" do
+    FakeHttpServer.run(200) do |server|
+      code, = Manual.ruby("docs/sending-profiles.md", "Anything else")
+      outcome = run_ruby(code.sub("http://127.0.0.1:8080", server.url))
+      expect([outcome.stderr, outcome.status.exitstatus]).to eq(["", 0])
+      expect(server.requests.map(&:path)).to eq(["/profiles"])
+    end
+  end
+
+  it "has the keywords of Pyroscope.new" do
+    parameters = run_ruby(<<~RUBY).stdout.split
+      require "ruby_memprofiler_pprof/pyroscope"
+      puts MemprofilerPprof::Pyroscope.instance_method(:initialize).parameters.map(&:last)
+    RUBY
+    expect(Manual.names("docs/sending-profiles.md", "Pyroscope").map(&:to_s)).to match_array(parameters)
+  end
 end

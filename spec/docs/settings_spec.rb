@@ -1,11 +1,20 @@
 # frozen_string_literal: true
 
 RSpec.describe "docs/settings.md" do
+  def rows(heading)
+    Manual.rows("docs/settings.md", heading).map { |row| row.map { |cell| cell.delete("`") } }
+  end
+
   it "has every setting, in the environment, in Ruby and on the command line" do
-    rows = Manual.rows("docs/settings.md", "In the environment").map { |row| row.map { |cell| cell.delete("`") } }
-    expect(rows).to eq(MemprofilerPprof::Configuration.settings.map do |setting|
+    settings = MemprofilerPprof::Configuration.settings.map do |setting|
       [setting.name, setting.keyword.to_s, setting.option, setting.default, setting.purpose]
-    end)
+    end
+    expect(rows("Most used") + rows("Advanced")).to match_array(settings)
+  end
+
+  it "has the keys of file names" do
+    keys = rows("File names").filter_map { |key,| key[/\A%\{(\w+)\}\z/, 1]&.to_sym }
+    expect(keys).to match_array(MemprofilerPprof::FilePattern::KEYS)
   end
 
   it "has the commands" do

@@ -31,6 +31,15 @@ RSpec.describe "docs/testing.md" do
       .to include("2 runs, 3 assertions, 0 failures, 0 errors")
   end
 
+  it "has the numbers of calls" do
+    table = Manual.rows("docs/testing.md", "What is a leak").first(5).map { |row| row.last(2) }
+    expect(table).to eq(MemprofilerPprof::Testing::Cost.const_get(:STEPS).map do |step|
+      # The first five batches, and then each twice as long as the one before.
+      all = step.first_calls + (step.first_calls / 5 * ((2**(step.longer_batches + 1)) - 2))
+      [step.first_calls, all].map { |calls| calls.to_s.gsub(/(?<=\d)(?=(\d{3})+\z)/, ",") }
+    end)
+  end
+
   it "has the default pattern" do
     expect(Manual.text("docs/testing.md"))
       .to include("profile_pattern = #{MemprofilerPprof::Testing::DEFAULT_PROFILE_PATTERN.inspect}\n")

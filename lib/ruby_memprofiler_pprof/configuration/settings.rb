@@ -46,46 +46,48 @@ module MemprofilerPprof
 
     # Keywords of {Collector#initialize}.
     COLLECTOR_SETTINGS = [
-      ["SAMPLE_RATE", :sample_rate, rate, "0.01", "fraction of the allocations that is sampled"],
-      ["MAX_HEAP_SAMPLES", :max_heap_samples, samples, "50000", "most live samples kept"],
-      ["TRACK_ALLOCATIONS", :track_allocations, boolean, "true", "count allocations too, not only live objects"],
+      ["SAMPLE_RATE", :sample_rate, rate, "0.01", "fraction of allocations to sample"],
+      ["MAX_HEAP_SAMPLES", :max_heap_samples, samples, "50000", "most live samples to keep"],
+      ["TRACK_ALLOCATIONS", :track_allocations, boolean, "true", "report allocations, not only live objects"],
       ["BT_METHOD", :bt_method, methods, "cfp", "how stacks are read"],
-      ["LIVENESS", :liveness, liveness, "auto", "how the death of an object is noticed"],
-      ["MAX_FRAMES", :max_frames, Types.integer(1..100_000), "1000", "deeper stacks are truncated"],
+      ["LIVENESS", :liveness, liveness, "auto", "how deaths of objects are detected"],
+      ["MAX_FRAMES", :max_frames, Types.integer(1..100_000), "1000", "frames to keep of each stack"],
       ["MAX_STACK_BYTES", :max_stack_bytes, Types.integer((1 << 20)..(1 << 40)), "67108864",
-       "about the most memory for stored stacks"],
-      ["OBJECT_CLASS", :object_class, boolean, "true", "label each sample with the object's class"],
-      ["OBJECT_AGE", :object_age, boolean, "false", "label each sample with the GCs survived"],
+       "approximate limit for stored stacks, in bytes"],
+      ["OBJECT_CLASS", :object_class, boolean, "true", "label samples with the object's class"],
+      ["OBJECT_AGE", :object_age, boolean, "false", "label samples with the number of GCs survived"],
       ["LABELS", :labels, boolean, "true", "put the labels of with_labels on samples"],
-      ["THREAD_NAMES", :thread_names, boolean, "false", "label each sample with the name of its thread"],
-      ["SAMPLE_TYPE_NAMES", :sample_type_names, Types.one_of(:ruby, :go), "ruby", "what the values are called"],
-      ["PRETTY_BACKTRACES", :pretty_backtraces, boolean, "true", "call methods Foo#bar rather than bar"],
-      ["SEED", :seed, Types.integer(0..((1 << 64) - 1)), "random", "makes the sampling reproducible"]
+      ["THREAD_NAMES", :thread_names, boolean, "false", "label samples with the thread's name"],
+      ["SAMPLE_TYPE_NAMES", :sample_type_names, Types.one_of(:ruby, :go), "ruby", "names of the sample types"],
+      ["PRETTY_BACKTRACES", :pretty_backtraces, boolean, "true", "name methods Foo#bar rather than bar"],
+      ["SEED", :seed, Types.integer(0..((1 << 64) - 1)), "random", "seed for reproducible sampling"]
     ].map { |row| Setting.new(*row).freeze }.freeze
 
     # Keywords of {Collector#flush}, which the flushers take as well.
     FLUSH_SETTINGS = [
       ["YIELD_GVL", :yield_gvl, boolean, "true", "let other threads run while a profile is encoded"],
-      ["PROACTIVELY_YIELD_GVL", :proactively_yield_gvl, boolean, "true", "let others run between its slices"],
+      ["PROACTIVELY_YIELD_GVL", :proactively_yield_gvl, boolean, "true",
+       "let other threads run between slices of a flush"],
       ["GC", :gc, boolean, "false", "collect garbage before each profile"],
-      ["MIN_AGE", :min_age, Types.integer(0..((1 << 32) - 1)), "0", "collections that what is retained has survived"],
-      ["MAX_HOLD", :max_hold, up_to_a_day, "0.0005", "seconds for which others wait at a time"],
-      ["MAX_DURATION", :max_duration, up_to_a_day, "10", "seconds to which that may draw out a profile"]
+      ["MIN_AGE", :min_age, Types.integer(0..((1 << 32) - 1)), "0",
+       "GCs to survive before an object counts as retained"],
+      ["MAX_HOLD", :max_hold, up_to_a_day, "0.0005", "seconds to hold the GVL while another thread waits"],
+      ["MAX_DURATION", :max_duration, up_to_a_day, "10", "seconds after which a flush stops yielding"]
     ].map { |row| Setting.new(*row).freeze }.freeze
 
     # Further keywords of {FileFlusher#initialize}.
     FLUSHER_SETTINGS = [
       ["FILE_PATTERN", :pattern, Types.pattern, "tmp/profiles/mem-%{pid}-%{isotime}.pprof", "where profiles go"],
       ["INTERVAL", :interval, seconds, "30", "seconds from one profile to the next"],
-      ["PRIORITY", :priority, Types.integer(-3..3), "0", "Thread#priority of the thread that writes them"]
+      ["PRIORITY", :priority, Types.integer(-3..3), "0", "Thread#priority of the thread that writes profiles"]
     ].map { |row| Setting.new(*row).freeze }.freeze
 
     # What concerns the process.
     PROCESS_SETTINGS = [
-      ["START_PAUSED", :start_paused, boolean, "false", "sample nothing until the signal toggle_on comes"],
-      ["DUMP_ON", :dump_on, Types.signal, NONE, "signal at which a profile is written at once"],
-      ["TOGGLE_ON", :toggle_on, Types.signal, NONE, "signal that stops profiling, and starts it again"],
-      ["SOCKET", :socket, Types.pattern, NONE, "Unix socket that top can connect to"]
+      ["START_PAUSED", :start_paused, boolean, "false", "do not sample until the toggle_on signal arrives"],
+      ["DUMP_ON", :dump_on, Types.signal, NONE, "signal that writes a profile at once"],
+      ["TOGGLE_ON", :toggle_on, Types.signal, NONE, "signal that stops and starts profiling"],
+      ["SOCKET", :socket, Types.pattern, NONE, "Unix socket for top and curl"]
     ].map { |row| Setting.new(*row).freeze }.freeze
 
     # @return [Array<Setting>] all of them

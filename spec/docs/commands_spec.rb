@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+require "json"
+require "shellwords"
+
+# The gem's commands, wherever a page has one.
+RSpec.describe "The manual's commands" do
+  # Arguments, without comments and redirections.
+  def arguments(line)
+    Shellwords.split(line.sub(/ +#.*/, "").sub(/\s(?:[0-9]?>|&\s*\z).*/, ""))
+  end
+
+  # @return [Array<String>] the lines of code of all pages, and what stands in backquotes, that call the gem
+  def commands
+    Manual.pages.flat_map do |page|
+      code = Manual.text(page).scan(/^(?:    )?(?:\$ )?(?:bundle exec )?ruby_memprofiler_pprof (.*)$/)
+      prose = Manual.text(page).gsub(/^```.*?^```$/m, "").scan(/`ruby_memprofiler_pprof ([^`…]*)`/)
+      (code + prose).flatten
+    end.uniq
+  end
+
+  # The options of a command, as its help has them.
+  def options(command)
+    outcome = run_command(RbConfig.ruby, *load_path_options, "#{SubprocessHelpers::EXE}/ruby_memprofiler_pprof", "help",
+                          command)
+    outcome.stdout.scan(/^ +(?:-\w, )?(--[\w\[\]-]+)/).flatten - %w[--help]
+  end
+
+  it "have a right name and right options" do
+    lines = commands.grep_v(/COMMAND|OPTION/)
+    expect(lines.size).to be > 20
+    outcome = run_ruby(<<~RUBY, args: [JSON.dump(lines.map { |line| arguments(line) })])
+      require "json"
+      require "ruby_memprofiler_pprof/cli"
+      JSON.parse(ARGV.first).each do |name, *arguments|
+        MemprofilerPprof::CLI.check(name)
+        MemprofilerPprof::CLI.command(name).new(name).send(:parse, arguments)
+      rescue MemprofilerPprof::CLI::Failure, OptionParser::ParseError => e
+        puts "\#{name} \#{arguments.join(" ")}: \#{e.message}"
+      end
+    RUBY
+    expect([outcome.stdout, outcome.stderr]).to eq(["", ""])
+  end
+
+  { "docs/reports-and-leaks.md" => %w[report diff leaks], "docs/watching-live.md" => %w[top],
+    "docs/flame-graph.md" => %w[flamegraph] }.each do |page, names|
+    it "have all their options in #{page}" do
+      all = names.flat_map { |name| options(name) }.uniq
+      missing = all.reject { |option| Manual.text(page).match?(/#{Regexp.escape(option)}(?![\w-])/) }
+      expect(missing).to eq([])
+      expect(all.size).to be > 5
+    end
+  end
+end
