@@ -6,7 +6,7 @@ require "ruby_memprofiler_pprof/stderr_logger"
 module MemprofilerPprof
   # Blocks to call around a fork, as pthread_atfork(3) does in C.
   #
-  # They are called for every way in which Ruby code makes a process that goes on running Ruby: `fork`, `Process.fork`,
+  # They are called for every way in which Ruby code creates a process that keeps running Ruby: `fork`, `Process.fork`,
   # `IO.popen("-")` (all through `Process._fork`) and `Process.daemon`. They are not called for `spawn`, `system` or
   # backticks, which run another program.
   module Atfork

@@ -19,7 +19,7 @@ module MemprofilerPprof
 
       # Starts the collector and the flusher, once.
       #
-      # @return [Boolean] whether this process is being profiled, or may be from its signal on
+      # @return [Boolean] whether this process is profiled, or will be at a signal
       def start
         return true if @collector
 

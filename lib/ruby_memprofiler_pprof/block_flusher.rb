@@ -8,14 +8,14 @@ require "ruby_memprofiler_pprof/stderr_logger"
 module MemprofilerPprof
   # Flushes a collector at an interval, in a thread of its own, and hands each profile to a block.
   #
-  # A flusher neither starts nor stops its collector: `collector.start` before or after {#start!}, as early in the
-  # program as possible. While the collector does not run, profiles without a single sample are not delivered, and
-  # flushing one that was never started is an error that is logged.
+  # A flusher neither starts nor stops its collector: call `collector.start` before or after {#start!}, as early in the
+  # program as possible. While the collector is stopped, empty profiles are not delivered. Flushing a collector that was
+  # never started logs an error.
   #
-  # It lives as long as the process. A forked child and a daemon go on with a thread of their own, at the same interval;
-  # a flusher that still runs when the process exits (not by `exit!` or a signal that kills) flushes a last time, in
-  # forked children too. What the flush and the block allocate is not sampled. Several flushers may share a collector:
-  # the live objects are in the profiles of each, an allocation since the last flush only in that of the next to flush.
+  # It lives as long as the process. Forked children and daemons have a thread of their own, with the same interval. A
+  # flusher that still runs when the process exits (not by `exit!` or a signal that kills) flushes once more, in forked
+  # children too. What the flush and the block allocate is not sampled. Several flushers may share a collector: live
+  # objects are in the profiles of each, allocations only in those of the flusher that flushes next.
   #
   # @example
   #   collector = MemprofilerPprof::Collector.new(sample_rate: 0.01).start
@@ -35,7 +35,7 @@ module MemprofilerPprof
     attr_reader :interval
 
     # @param collector [Collector]
-    # @param interval [Numeric] seconds, above 0. A flush that takes longer than half of it puts off the next one: at
+    # @param interval [Numeric] seconds, above 0. A flush that takes longer than half of it delays the next one: at
     #   most half of the time is spent flushing
     # @param logger [#error, #warn, #info, nil] for instance a Logger; nil writes warnings and errors to stderr
     # @param on_flush [#call, nil] is called with each {ProfileData}, in the flusher's thread, the last time in the
@@ -59,7 +59,7 @@ module MemprofilerPprof
       @thread = PeriodicThread.new(interval, name: "ruby_memprofiler_pprof flusher", priority: priority) { flush }
     end
 
-    # Starts the thread. Harmless if it runs; starts a new one if it was killed.
+    # Starts the thread, unless it runs already. Replaces one that was killed.
     # @return [self]
     def start!
       @thread.start
@@ -67,8 +67,8 @@ module MemprofilerPprof
       self
     end
 
-    # Ends the thread, waits for the flush it may be doing, and flushes a last time, in the calling thread and even when
-    # paused. Harmless if it does not run. Called from within the block it neither waits nor flushes again.
+    # Ends the thread, waits for a flush in progress, and flushes once more, in the calling thread and even when paused.
+    # Does nothing if it does not run. Called from within the block, it neither waits nor flushes again.
     # @return [self]
     # @raise [ThreadError] in a signal handler, where Ruby allows no locks; let a new Thread do it
     def stop!
@@ -88,21 +88,21 @@ module MemprofilerPprof
       end
     end
 
-    # Skips the flushes at the interval until {#unpause}. Sampling goes on.
+    # Skips the flushes at the interval until {#unpause}. Sampling continues.
     # @return [self]
     def pause
       @thread.paused = true
       self
     end
 
-    # Flushes at the interval again; a flush that fell due meanwhile is done at once.
+    # Flushes at the interval again, and at once if a flush was due in the meantime.
     # @return [self]
     def unpause
       @thread.paused = false
       self
     end
 
-    # Has the flusher's thread flush at once, also in a pause, and does not wait for it. Harmless if it does not run.
+    # Has the flusher's thread flush at once, even when paused, without waiting for it. Does nothing if it does not run.
     # @return [self]
     # @raise [ThreadError] in a signal handler, as {#stop!}; see the setting `dump_on`
     def flush_soon

@@ -41,7 +41,7 @@ module MemprofilerPprof
         near = nearest(name)
         raise Failure, "unknown command #{name}, did you mean #{near}?" if near
 
-        raise Failure, "unknown command #{name}, there are #{COMMANDS.join(", ")}; to profile a program: run -- #{name}"
+        raise Failure, "unknown command #{name}, commands: #{COMMANDS.join(", ")}; to profile a program: run -- #{name}"
       end
 
       private

@@ -1,24 +1,24 @@
 # frozen_string_literal: true
 
 module MemprofilerPprof
-  # Samples allocations and follows the sampled objects until they die. Defined by the native extension; what is here
-  # needs no access to its insides.
+  # Samples allocations and follows the sampled objects until they die. Defined by the native extension, apart from what
+  # is below.
   #
   # @!method initialize(sample_rate: 0.01, max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp,
   #     liveness: :auto, max_frames: 1000, max_stack_bytes: 67_108_864, object_class: true, object_age: false,
   #     labels: true, thread_names: false, sample_type_names: :ruby, pretty_backtraces: true, seed: nil)
   #   @param sample_rate [Numeric] the fraction of allocations to sample, 0.0..1.0
-  #   @param max_heap_samples [Integer] the most live samples to keep, from 1. Past it every other sample is dropped and
-  #     the rate halved, which keeps the estimates unbiased; the rate climbs back when few live samples are left
-  #   @param track_allocations [Boolean] whether profiles contain the allocations since the last flush, too
+  #   @param max_heap_samples [Integer] the most live samples to keep, from 1. Beyond it, every other sample is dropped
+  #     and the rate halved, which keeps estimates unbiased; the rate rises again when few live samples are left
+  #   @param track_allocations [Boolean] whether profiles also report the allocations since the last flush
   #   @param bt_method [Symbol] `:cfp` walks the VM's frames, `:profile_frames` asks `rb_profile_frames`,
   #     `:backtrace_locations` is slow and there for comparison
-  #   @param liveness [Symbol] how deaths are noticed: `:freeobj` by the hook that the GC calls for each object that it
+  #   @param liveness [Symbol] how deaths are detected: `:freeobj` by the hook that the GC calls for each object that it
   #     frees, `:mark_bits` by asking at the end of each mark phase, `:auto` by whatever is best on this Ruby. A change
-  #     holds from the next start after a flush of the stopped collector. {#stats} says which one is used
-  #   @param max_frames [Integer] deeper stacks lose their outermost frames, `(truncated)` stands in their place
-  #   @param max_stack_bytes [Integer] about how much memory stored stacks may take, from 1 MiB. Past it, allocations of
-  #     dead objects are reported under `(stack not kept)`, and live samples are thinned if need be
+  #     takes effect after the collector has been stopped, flushed and started again. {#stats} says which one is used
+  #   @param max_frames [Integer] the outermost frames of deeper stacks become `(truncated)`
+  #   @param max_stack_bytes [Integer] approximate memory limit for stored stacks, from 1 MiB. Beyond it, allocations of
+  #     dead objects are reported under `(stack not kept)`, and live samples are thinned if necessary
   #   @param object_class [Boolean] whether samples carry the label `class`
   #   @param object_age [Boolean] whether samples carry the numeric label `gc_age`: garbage collections survived
   #   @param labels [Boolean] whether samples carry the labels of {MemprofilerPprof.with_labels}
@@ -30,27 +30,27 @@ module MemprofilerPprof
   #   @param seed [Integer, nil] makes the choice of samples reproducible
   #   @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
   # @!method start(only: nil)
-  #   Begins to sample. Harmless if it runs already; then the argument changes nothing.
+  #   Starts sampling. Does nothing if it runs already, whatever the argument.
   #   @param only [Symbol, nil] whose allocations to sample: `:thread` those of the calling thread, in all its fibers,
-  #     `:fiber` those of the calling fiber, nil everybody's
+  #     `:fiber` those of the calling fiber, nil for all
   #   @return [self]
   #   @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
   #   @raise [RactorError] off the main Ractor, or where this Ruby's own bugs forbid it
   # @!method stop
-  #   Ends sampling. Deaths are followed until the next flush, which reports what is alive then.
+  #   Stops sampling. Deaths are followed until the next flush, which reports what is alive then.
   #   @return [self]
   # @!method flush(yield_gvl: true, proactively_yield_gvl: true, gc: false, min_age: 0, max_hold: 0.0005,
   #     max_duration: 10, reader: 0, sample_type_names: nil, default_sample_type: :retained_size)
   #   Takes a profile of the objects alive now and of the allocations since the last flush.
-  #   @param yield_gvl [Boolean] whether to encode and compress while other threads run
+  #   @param yield_gvl [Boolean] whether to let other threads run while encoding and compressing
   #   @param proactively_yield_gvl [Boolean] whether to let other threads run between slices of the rest
   #   @param gc [Boolean] whether to collect garbage first
   #   @param min_age [Integer] how many garbage collections an object must have survived to count as retained
-  #   @param max_hold [Numeric] for how many seconds at a time to keep the GVL when another thread wants it
-  #   @param max_duration [Numeric] after how many seconds to let no other thread run any more; the nearer, the longer
-  #     the GVL is kept at a time
-  #   @param reader [Integer, nil] the reader since whose last flush allocations are reported: 0, or a number from
-  #     {#open_reader}. nil reports what 0 would get, and 0 will get it all the same
+  #   @param max_hold [Numeric] for how many seconds at a time to hold the GVL while another thread wants it
+  #   @param max_duration [Numeric] after how many seconds to stop yielding to other threads; as the time runs out,
+  #     the GVL is held for longer at a time
+  #   @param reader [Integer, nil] the reader whose interval this flush reports and ends: 0, or a number from
+  #     {#open_reader}. nil reports the interval of reader 0 without ending it
   #   @param sample_type_names [Symbol, nil] `:ruby` or `:go`; nil is the collector's option
   #   @param default_sample_type [Symbol] the value that viewers show first: `:allocations`, `:allocations_size`,
   #     `:retained_objects` or `:retained_size`, whatever they are called in the profile
@@ -58,12 +58,12 @@ module MemprofilerPprof
   #   @raise [NotStartedError] if the collector was never started
   #   @raise [InternalError] after a bug of the gem's own
   # @!method open_reader
-  #   Makes one more reader: a flush for it reports the allocations since its own last flush, or since now, whatever
-  #   other readers get meanwhile.
+  #   Opens another reader: its flushes report the allocations since its own last flush (at first, since now),
+  #   whatever other readers do.
   #   @return [Integer] what to pass to {#flush} as `reader`
   #   @raise [Error] if there are 8 already
   # @!method close_reader(reader)
-  #   Forgets a reader; its number may be used again.
+  #   Closes a reader; its number may be reused.
   #   @param reader [Integer] from {#open_reader}
   #   @return [nil]
   #   @raise [ArgumentError, TypeError] if it is not open
@@ -97,7 +97,7 @@ module MemprofilerPprof
   #   @api private
   #
   # @!attribute [rw] sample_rate
-  #   @return [Float] see {#initialize}; a new rate holds for the samples taken from then on
+  #   @return [Float] see {#initialize}; a new rate applies to samples taken from then on
   # @!attribute [rw] max_heap_samples
   #   @return [Integer] see {#initialize}
   # @!attribute [rw] track_allocations
@@ -121,7 +121,7 @@ module MemprofilerPprof
   # @!attribute [rw] sample_type_names
   #   @return [Symbol] see {#initialize}
   # @!attribute [rw] pretty_backtraces
-  #   @return [Boolean] see {#initialize}; names that were read before stay as they are
+  #   @return [Boolean] see {#initialize}; names that were read before do not change
   # @!attribute [rw] seed
   #   @return [Integer, nil] see {#initialize}
   class Collector

@@ -3,13 +3,13 @@
 require "ruby_memprofiler_pprof/configuration/settings"
 
 module MemprofilerPprof
-  # The settings of this process, from all sources. Where several have one, the first of these counts:
+  # The settings of this process, from all sources. If a setting comes from several, the first of these wins:
   #
   # 1. an argument of {MemprofilerPprof.start}, {MemprofilerPprof.flush} or {MemprofilerPprof.profile}
   # 2. the environment, `RUBY_MEMPROFILER_PPROF_*`, which is also where the command line puts its options: whoever runs
-  #    the program has the last word, without changing it
+  #    the program can override it
   # 3. {MemprofilerPprof.configure}
-  # 4. what a framework's integration says (Rails' `config.memprofiler_pprof`)
+  # 4. a framework's integration (Rails' `config.memprofiler_pprof`)
   # 5. the default
   #
   # Each setting has a reader, and inside {MemprofilerPprof.configure} a writer; elsewhere a configuration is frozen.

@@ -7,7 +7,7 @@ require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
   # What is behind {MemprofilerPprof.start} and its like: the configuration, the collector and the flusher of this
-  # process. Any thread may call it; a forked child goes on with it.
+  # process. Any thread may call it; a forked child keeps using it.
   # @api private
   class DefaultProfiler
     # @return [FileFlusher, nil]
@@ -200,7 +200,7 @@ module MemprofilerPprof
       changed.each { |keyword| @collector.public_send("#{keyword}=", @config[keyword]) }
       return unless changed.include?(:liveness) && running?
 
-      @logger.warn("liveness changes when the collector has been stopped, flushed and started again")
+      @logger.warn("liveness takes effect when the collector has been stopped, flushed and started again")
     end
 
     def update_flusher(changed)
@@ -209,7 +209,7 @@ module MemprofilerPprof
       @flusher.pattern = @config.pattern if changed.delete(:pattern)
       return if changed.empty?
 
-      @logger.warn("#{changed.join(", ")}: holds for files from the next MemprofilerPprof.start after a stop")
+      @logger.warn("#{changed.join(", ")}: takes effect for files at the next MemprofilerPprof.start after a stop")
     end
   end
 end

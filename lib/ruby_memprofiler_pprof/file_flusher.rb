@@ -8,9 +8,9 @@ module MemprofilerPprof
   # Flushes a collector at an interval and writes each profile to a file of its own.
   #
   # A file appears under its name only when it is complete, is readable by its owner only, and never replaces another: a
-  # number is put before the extension where the name is taken. Missing directories are made. When writing fails (a full
-  # disk, a read-only directory), the log says what was lost and the next flush tries again. A forked child writes files
-  # of its own and counts them from 0.
+  # number is put before the extension where the name is taken. Missing directories are made. If writing fails (a full
+  # disk, a read-only directory), the log says what was lost, and the next flush tries again. A forked child writes its
+  # own files and counts them from 0.
   #
   # @example
   #   collector = MemprofilerPprof::Collector.new(sample_rate: 0.01).start

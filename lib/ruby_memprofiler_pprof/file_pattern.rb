@@ -4,14 +4,14 @@ module MemprofilerPprof
   # A template for file names, such as `tmp/profiles/mem-%{pid}-%{isotime}.pprof`.
   #
   # - `%{pid}`: the id of the process that writes
-  # - `%{isotime}`: the time in UTC in ISO 8601's basic format, 20261231T235959Z: no colon, which scp and others take
-  #   for the end of a host name
+  # - `%{isotime}`: the time in UTC in ISO 8601's basic format, 20261231T235959Z. It has no colon, which scp and others
+  #   take for the end of a host name
   # - `%{unixtime}`: seconds since 1970
   # - `%{index}`: how many profiles this process wrote before, from 0
   # - `%%`: a percent sign
   #
   # As with Kernel#format, `%<index>05d` pads with zeros. By default a relative name is taken from the directory that
-  # is current when the pattern is made, so that a daemon or a program that changes directories goes on writing to the
+  # is current when the pattern is created, so that a daemon or a program that changes directories keeps writing to the
   # same place.
   class FilePattern
     # What can stand between the braces.

@@ -65,7 +65,7 @@ module MemprofilerPprof
                    min: MIN)
       check(profiles, base, by, min)
       names ||= profiles.each_index.map { |index| "profile #{index + 1}" }
-      raise ArgumentError, "names must be as many as profiles, got #{names.inspect}" if names.size != profiles.size
+      raise ArgumentError, "names must be one per profile, got #{names.inspect}" if names.size != profiles.size
 
       @named = profiles.zip(names).sort_by.with_index { |(profile, _), index| [profile.time || Time.at(0), index] }
       @named.unshift([base, base_name]) if base

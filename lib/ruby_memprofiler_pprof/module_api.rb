@@ -3,7 +3,7 @@
 require "ruby_memprofiler_pprof/default_profiler"
 
 # The profiler of this process: one collector, set up by the {Configuration}, which also says which source of settings
-# counts first. All of it can be called from any thread, but not in a signal handler (see the settings `dump_on` and
+# wins. Its methods can be called from any thread, but not in a signal handler (see the settings `dump_on` and
 # `toggle_on` for that).
 module MemprofilerPprof
   @profiler = DefaultProfiler.new
@@ -14,7 +14,7 @@ module MemprofilerPprof
     # @api private
     attr_reader :profiler
 
-    # Changes settings. All are checked at once, and if one is wrong nothing is changed. While the profiler runs, the
+    # Changes settings. All are checked at once; if one is wrong, nothing changes. While the profiler runs, the
     # collector's settings, `pattern` and the signals take effect at once; a warning names those that do not, and says
     # when they will. Settings from the environment are not overridden.
     #
@@ -23,7 +23,7 @@ module MemprofilerPprof
     #     config.sample_rate = 0.001
     #     config.interval = 300
     #   end
-    # @yieldparam config [Configuration] has a writer for each setting; nil takes back what was configured before
+    # @yieldparam config [Configuration] has a writer for each setting; nil removes what was configured before
     # @return [Configuration]
     # @raise [ArgumentError] naming the setting, its value and what is allowed
     # @raise [NoMethodError] if there is no such setting
@@ -44,19 +44,19 @@ module MemprofilerPprof
       profiler.collector
     end
 
-    # @return [FileFlusher, nil] what writes files, between {start} and {stop}, if files are wanted
+    # @return [FileFlusher, nil] what writes files between {start} and {stop}, if anything does
     def flusher
       profiler.flusher
     end
 
-    # Begins to sample. Writes files as well if `pattern`, `interval` or `dump_on` is set, wherever that is. Harmless if
-    # it runs already, except that the settings take effect. If it fails, everything is as it was before.
+    # Starts sampling. Writes files as well if `pattern`, `interval` or `dump_on` is set anywhere. If it runs already,
+    # only the settings take effect. If it fails, nothing has changed.
     #
     # @example
     #   MemprofilerPprof.start(interval: 300, pattern: "/var/tmp/%{pid}-%{isotime}.pb.gz")
-    # @param files [Boolean, nil] true writes files, false writes none (but does not end it), whatever is set
-    # @param settings [Hash{Symbol => Object}] take precedence over all other sources, until {stop}; then a signal among
-    #   them does again what it did before
+    # @param files [Boolean, nil] true writes files, false does not start to, whatever is set
+    # @param settings [Hash{Symbol => Object}] take precedence over all other sources until {stop}, which also restores
+    #   the previous handlers of signals among them
     # @return [Collector]
     # @raise [ArgumentError] naming the setting, its value and what is allowed
     # @raise [RactorError] as {Collector#start}
@@ -64,7 +64,7 @@ module MemprofilerPprof
       profiler.start(files: files, **settings)
     end
 
-    # Ends sampling, and writes the last file if files are written and there is a sample. Without files, {flush} takes
+    # Stops sampling, and writes the last file if files are written and there is a sample. Without files, {flush} takes
     # the last profile. Harmless if it does not run.
     # @return [void]
     def stop
@@ -78,6 +78,7 @@ module MemprofilerPprof
     # @param options [Hash{Symbol => Object}] as for {Collector#flush}
     # @return [ProfileData]
     # @raise [NotStartedError] before the first {start}
+    # @raise [SystemCallError] if the file cannot be written, such as Errno::ENOENT without its directory
     def flush(out: nil, **options)
       profile = collector.flush(**config.flush_options, **options)
       profile.write(out) if out
@@ -89,18 +90,19 @@ module MemprofilerPprof
       profiler.running?
     end
 
-    # Profiles the block with a collector of its own, every object unless `sample_rate` says otherwise. Whether the
-    # profiler of the process runs does not matter.
+    # Profiles the block with a separate collector, every object unless `sample_rate` says otherwise, whether or not the
+    # profiler of the process runs.
     #
     # @example
     #   MemprofilerPprof.profile(out: "boot.pb.gz") { require "rails" }
     # @param out [String, #to_path, nil] a file to write the profile to
     # @param sample_rate [Numeric] 0.0..1.0
-    # @param options [Hash{Symbol => Object}] further settings of a collector or of a flush; what is not given is as it
-    #   is configured
+    # @param options [Hash{Symbol => Object}] further settings of a collector or of a flush; the others are as
+    #   configured
     # @return [ProfileData] of what the block allocated, and of what is alive of it
     # @raise [ArgumentError] naming the setting, its value and what is allowed
     # @raise [Errno::ENOENT] if there is no directory for the file, before the block is called
+    # @raise [SystemCallError] if the file cannot be written
     def profile(out: nil, sample_rate: 1.0, **options)
       raise ArgumentError, "profile needs a block" unless block_given?
       raise Errno::ENOENT, File.dirname(out) unless out.nil? || File.directory?(File.dirname(out))

@@ -8,9 +8,9 @@ require "ruby_memprofiler_pprof/profile/aggregation"
 require "ruby_memprofiler_pprof/profile/formats"
 
 module MemprofilerPprof
-  # A profile that was written before, by this gem or any other program that writes pprof. It never changes: methods
-  # that combine or filter profiles return a new one. No collector is needed. What takes long lets other threads run,
-  # and ends when something is raised in its thread, as by Timeout or a signal.
+  # A profile that was written by this gem, or by any other program that writes pprof. It is immutable: methods that
+  # combine or filter profiles return a new one. No collector is needed. Long operations let other threads run, and can
+  # be interrupted by Timeout or a signal.
   #
   # @example What has grown between two profiles of a process
   #   old, new = %w[old.pprof new.pprof].map { |path| MemprofilerPprof::Profile.load(path) }

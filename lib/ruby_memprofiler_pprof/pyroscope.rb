@@ -6,13 +6,13 @@ require "ruby_memprofiler_pprof/pyroscope/client"
 require "ruby_memprofiler_pprof/pyroscope/series"
 
 module MemprofilerPprof
-  # Sends profiles to Grafana Pyroscope's `POST /ingest`, in a thread of its own: its caller never waits and never sees
-  # an error. What cannot be sent is tried again, and in the end dropped and logged.
+  # Sends profiles to Grafana Pyroscope's `POST /ingest`, in a thread of its own: the caller never waits and never sees
+  # an error. What cannot be sent is retried, and finally dropped and logged.
   #
-  # Pyroscope knows Go's names of the values only, so give the flusher `sample_type_names: :go`.
+  # Pyroscope knows only Go's names of the values, so give the flusher `sample_type_names: :go`.
   #
-  # A forked child goes on with a thread of its own; what the parent has not sent yet, the parent sends. When the
-  # process exits, what is left is sent within `exit_timeout` seconds.
+  # A forked child has a thread of its own, and sends nothing that the parent has queued. When the process exits, what
+  # is left is sent within `exit_timeout` seconds.
   #
   # @example
   #   require "ruby_memprofiler_pprof/pyroscope"
@@ -30,14 +30,13 @@ module MemprofilerPprof
 
     # @param url [String] of the server, with http or https; `/ingest` is added
     # @param app_name [String] the service's name: letters, digits, `_`, `.`, `-`, `/`
-    # @param tags [Hash{String, Symbol => String, #call}] labels for all profiles; a callable is asked for each
+    # @param tags [Hash{String, Symbol => String, #call}] labels for all profiles; a callable is called for each
     #   profile. A value must not contain `,`, `=`, `{` or `}`
     # @param auth_token [String, nil] is sent as bearer token
     # @param basic_auth [Array(String, String), nil] user and password
     # @param tenant_id [String, nil] is sent as X-Scope-OrgID
-    # @param timeout [Numeric] seconds for an attempt to connect, to write, and to answer, each
-    # @param retries [Integer] how often to try again after a failure that may pass: no connection, no answer, 408, 429
-    #   or 5xx
+    # @param timeout [Numeric] seconds to connect, to write, and to wait for the response, each
+    # @param retries [Integer] how often to retry after a connection error, a timeout, or status 408, 429 or 5xx
     # @param retry_wait [Numeric] seconds before the second attempt; twice as long before each further one, at most 60,
     #   give or take half of it at random. If the server's Retry-After (seconds or a date) is longer, that, up to 60
     # @param queue_size [Integer] how many profiles may wait; past it the oldest is dropped
@@ -70,7 +69,7 @@ module MemprofilerPprof
       end
       nil
     rescue StandardError => e
-      log(:error, "a profile was not taken: #{e.class}: #{e.message}")
+      log(:error, "a profile was not queued: #{e.class}: #{e.message}")
     end
 
     # Waits until every profile is sent or given up.
@@ -95,7 +94,7 @@ module MemprofilerPprof
       thread = take_thread
       if left.positive?
         thread&.kill
-        log(:error, "#{left} profiles were not sent within #{timeout} s")
+        log(:error, "#{left} profiles not sent within #{timeout} s")
       end
       thread&.join(JOIN_TIMEOUT)
       self
@@ -220,7 +219,7 @@ module MemprofilerPprof
       return if @warned
 
       @warned = true
-      log(:warn, "Pyroscope knows Go's names only: give the flusher, or the collector, sample_type_names: :go")
+      log(:warn, "Pyroscope knows only Go's names: give the flusher, or the collector, sample_type_names: :go")
     end
 
     def log(severity, message)

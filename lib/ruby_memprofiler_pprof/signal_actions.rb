@@ -51,7 +51,7 @@ module MemprofilerPprof
         @previous = Signal.trap(signal, @handler)
       end
 
-      # Restores the previous handler, unless another one has replaced this one. That one may go on calling this one,
+      # Restores the previous handler, unless another one has replaced this one. That one may still call this one,
       # which then only calls the previous handler.
       # @return [void]
       def remove

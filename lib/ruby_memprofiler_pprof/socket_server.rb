@@ -10,8 +10,8 @@ module MemprofilerPprof
   # Serves profiles of this process through a Unix socket, for `ruby_memprofiler_pprof top` and `curl --unix-socket`.
   # What it serves is still in the profiles of flushers of the same collector.
   #
-  # It lives as long as the process. A forked child has a socket of its own if the name contains its pid; else it takes
-  # over the name if the parent has exited a moment later, as that of a daemon does.
+  # It lives as long as the process. A forked child has its own socket if the name contains the pid. Otherwise it takes
+  # over the name if its parent exits within a moment, as that of a daemon does.
   # @api private
   class SocketServer
     # How many clients are served at a time: each may need a reader of the collector, which has at most seven.
@@ -38,7 +38,7 @@ module MemprofilerPprof
       reset
     end
 
-    # Opens the socket. If that fails, it is logged and the program goes on without.
+    # Opens the socket. If that fails, it is logged and the program runs without a socket.
     # @return [self]
     def start
       open

@@ -8,7 +8,7 @@ namespace :memprofiler do
   # Without such a task, the program configures the profiler elsewhere, or not at all.
   environment = Rake::Task.task_defined?("environment") || defined?(Rails::Railtie) ? [:environment] : []
 
-  desc "Write profiles while the tasks after it run: rake memprofiler:record[30] db:seed (seconds from one to the next)"
+  desc "Write profiles while the tasks after it run: rake memprofiler:record[30] db:seed (interval in seconds)"
   task :record, [:interval] => environment do |_, arguments|
     interval = arguments[:interval] && Float(arguments[:interval], exception: false)
     if arguments[:interval] && !interval
@@ -33,7 +33,7 @@ namespace :memprofiler do
   {
     report: "Show what a profile says: rake memprofiler:report[heap.pprof]",
     diff: "Show what has grown between profiles: rake memprofiler:diff[old.pprof,new.pprof]",
-    leaks: "Look for leaks in a series of profiles: rake memprofiler:leaks[1.pprof,2.pprof,3.pprof]",
+    leaks: "Find what keeps growing in a series of profiles: rake memprofiler:leaks[1.pprof,2.pprof,3.pprof]",
     flamegraph: "Draw a profile as a flame graph: rake memprofiler:flamegraph[heap.pprof]"
   }.each do |command, description|
     desc description

@@ -46,7 +46,7 @@ RSpec.describe "ruby_memprofiler_pprof" do
     end
 
     it "is told with all commands if none is near" do
-      expect_failure(cli("puma"), 2, /unknown command puma, there are run, .*; to profile a program: run -- puma\n/)
+      expect_failure(cli("puma"), 2, /unknown command puma, commands: run, .*; to profile a program: run -- puma\n/)
     end
 
     it "is told by help, too" do

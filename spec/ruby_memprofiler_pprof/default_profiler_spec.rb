@@ -79,14 +79,14 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
     it "warns of what has to wait while files are written" do
       one = profiler(INTERVAL: "1000")
       one.start
-      expect { one.configure { |config| config.priority = 1 } }.to output(/ priority: holds .* after a stop/).to_stderr
+      expect { one.configure { |config| config.priority = 1 } }.to output(/ priority: takes .* after a stop/).to_stderr
       expect { one.configure { |config| config.interval = 1 } }.not_to output.to_stderr
     end
 
     it "warns that a running collector goes on noticing deaths as it does" do
       one = profiler
       one.start
-      expect { one.configure { |config| config.liveness = :freeobj } }.to output(/liveness changes when/).to_stderr
+      expect { one.configure { |config| config.liveness = :freeobj } }.to output(/liveness takes effect when/).to_stderr
     end
   end
 

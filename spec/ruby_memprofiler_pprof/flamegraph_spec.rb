@@ -69,7 +69,7 @@ RSpec.describe MemprofilerPprof::Flamegraph do
     expect { described_class.new([simple], min: 2) }.to raise_error(ArgumentError, "min must be in 0..1, got 2")
     expect { described_class.new([simple], by: :gem) }.to raise_error(ArgumentError, /by must be one of :method, /)
     expect { described_class.new([simple], type: :x) }.to raise_error(ArgumentError, /type must be one of alloc/)
-    expect { described_class.new([simple], names: []) }.to raise_error(ArgumentError, /names must be as many as/)
+    expect { described_class.new([simple], names: []) }.to raise_error(ArgumentError, /names must be one per profile/)
     expect { described_class.new([simple.diff(simple)]) }.to raise_error(ArgumentError, /a difference/)
   end
 

@@ -164,7 +164,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
         expect(logger[:warn].grep(/queue of 2 profiles is full/).size).to eq(1)
       ensure
         pyroscope.stop!(0.1)
-        expect(logger[:error]).to match([/3 profiles were not sent within 0.1 s/])
+        expect(logger[:error]).to match([/3 profiles not sent within 0.1 s/])
       end
     end
 
@@ -280,7 +280,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
     it "does not hold a process up for longer than it may" do
       FakeHttpServer.run(:hang) do |server|
         outcome = run_program("", server.url, exit_timeout: 0.1)
-        expect(outcome).to have_attributes(success?: true, stderr: /1 profiles were not sent within 0.1 s/)
+        expect(outcome).to have_attributes(success?: true, stderr: /1 profiles not sent within 0.1 s/)
       end
     end
 

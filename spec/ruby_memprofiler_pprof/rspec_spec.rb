@@ -44,7 +44,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
 
     it "says what it saw when there should be a leak" do
       expect(message { expect { Kept.new }.to leak_objects.iterations(20) })
-        .to match(/\Aexpected the block to leak objects, but calls do not go .* \(20 calls in 5 batches, .*: 0 0 0 0/)
+        .to match(/\Aexpected the block to leak objects, but calls do not keep .* \(20 calls in 5 batches, .*: 0 0 0 0/)
     end
 
     it "describes itself" do
@@ -57,7 +57,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
 
     it "cannot be combined" do
       expect { leak_objects.and(raise_error(ArgumentError)) }
-        .to raise_error(NotImplementedError, /write an expectation of its own/)
+        .to raise_error(NotImplementedError, /write a separate expectation/)
     end
   end
 

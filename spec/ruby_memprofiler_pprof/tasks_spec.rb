@@ -24,7 +24,7 @@ RSpec.describe "The rake tasks" do
 
         it "tells what booting retains, by gem" do
           rows = @outcome.stdout.scan(/^ *([\d.]+) MB +[\d.]+% +([\d.]+) MB +[\d.]+%  (\S+)$/)
-          total = @outcome.stdout[/^([\d.]+) MB are retained/, 1]
+          total = @outcome.stdout[/^([\d.]+) MB retained/, 1]
           expect(rows.first&.values_at(0, 2)).to eq([total, "app"]), @outcome.to_s
           expect(rows.map(&:last)).to include("railties", "activesupport", "actionpack")
         end
@@ -38,7 +38,7 @@ RSpec.describe "The rake tasks" do
       it "fails if the app does not boot" do
         configure("raise 'no such luck'")
         outcome = rake("memprofiler:boot")
-        expect(outcome.stderr).to include("no such luck", "the app did not boot in a process of its own")
+        expect(outcome.stderr).to include("no such luck", "the app did not boot in a separate process")
         expect(outcome).not_to be_success
       end
     end

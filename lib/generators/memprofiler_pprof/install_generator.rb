@@ -3,7 +3,7 @@
 require "rails/generators/base"
 
 module MemprofilerPprof
-  # Looked for here by `rails generate`.
+  # `rails generate` looks here.
   module Generators
     # `rails generate memprofiler_pprof:install`
     # @api private

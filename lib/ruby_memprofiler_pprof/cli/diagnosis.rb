@@ -47,7 +47,7 @@ module MemprofilerPprof
         unknown = configuration.unknown
         return add("settings", :degraded, "unknown: #{unknown.join(", ")}") unless unknown.empty?
 
-        add("settings", :ok, "those in the environment are valid")
+        add("settings", :ok, "the environment has no wrong ones")
       rescue ArgumentError => e
         add("settings", :failing, e.message)
       end
@@ -79,7 +79,7 @@ module MemprofilerPprof
         collector = facts[:garbage_collector]
         add("garbage collector", collector == "default" ? :ok : :degraded, collector)
         known = facts[:waiting_threads_known]
-        add("waiting threads", :ok, known ? "known: a flush lets them run" : "not known: a flush offers to wait")
+        add("waiting threads", :ok, known ? "detected: a flush yields to them" : "not detected: each slice yields")
       end
 
       def jit
@@ -97,7 +97,7 @@ module MemprofilerPprof
         failure = facts[:walker_failure]
         return add("frame walker", :ok, "passed its self-test on Ruby #{facts[:built_for]}") unless failure
 
-        add("frame walker", :degraded, "does not work: #{failure}; rb_profile_frames is used in its place")
+        add("frame walker", :degraded, "does not work: #{failure}; rb_profile_frames is used instead")
       end
 
       def check_liveness

@@ -9,9 +9,9 @@ module MemprofilerPprof
       SUMMARY = "show what has grown between two profiles"
       USAGE = "[OPTION]... OLD NEW"
       DESCRIPTION = <<~TEXT
-        Shows what has changed most from one profile of a process to a later one, and how likely it is that it has really
-        grown (GREW), each line by itself. Samples that live in both cancel out. Growth from one moment to another need
-        not be a leak: for that take a series of profiles, see leaks.
+        Shows what has changed most from one profile of a process to a later one, and the probability that it really grew
+        (GREW), each line by itself. Samples that are alive in both cancel out. Growth between two moments need not be a
+        leak; to find one, take a series of profiles and see leaks.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} old.pprof new.pprof
@@ -51,7 +51,7 @@ module MemprofilerPprof
         before = MemprofilerPprof::Report::Totals.new(old)
         return if before["pid"] == totals["pid"] && before.started_at == totals.started_at
 
-        "These are of different processes, or the profiler was restarted in between: that a site has more says little."
+        "These are of different processes, or the profiler was restarted in between, so growth means little."
       end
     end
   end

@@ -6,12 +6,12 @@ module MemprofilerPprof
   class CLI
     # `doctor`.
     class Doctor < Command
-      SUMMARY = "check what this Ruby supports, and what would be used"
+      SUMMARY = "check that the profiler works here, and how"
       USAGE = "[--json]"
       DESCRIPTION = <<~TEXT
-        Checks whether the profiler works with this Ruby, in this directory and with the settings in the environment:
-        loads the extension, runs the frame walker's self-test, looks for ways to notice deaths and for bugs of this
-        very Ruby, and takes a profile. Run it with the Ruby, the directory and the user of the program to profile.
+        Checks that the profiler works with this Ruby, in this directory and with the settings in the environment: loads
+        the extension, runs the stack walker's self-test, finds out how deaths can be detected and which bugs this Ruby
+        has, and takes a profile. Run it as the program's user, in its directory and with its Ruby.
       TEXT
       EXAMPLES = <<~TEXT
         %{me}

@@ -6,10 +6,10 @@ module MemprofilerPprof
   class CLI
     # `flamegraph`.
     class Flamegraph < ProfileCommand
-      SUMMARY = "make a flame graph of profiles, an HTML file"
+      SUMMARY = "write a flame graph of profiles, as an HTML file"
       USAGE = "[OPTION]... FILE..."
       DESCRIPTION = <<~TEXT
-        Makes one HTML file with a flame graph of profiles, which any browser shows without loading anything else. Several
+        Writes one HTML file with a flame graph of profiles, which works in any browser and loads nothing else. Several
         profiles are a series, with a slider for the time; --base colours what has grown. A FILE can also be a directory.
       TEXT
       EXAMPLES = <<~TEXT
@@ -29,19 +29,19 @@ module MemprofilerPprof
         require "ruby_memprofiler_pprof/flamegraph"
         define_output(parser)
         parser.on("--base FILE", "show what has grown since this profile") { |file| @base = file }
-        parser.on("--merge", "add the profiles up, as those of several workers") { @merge = true }
-        parser.on("--value NAME", "what to show first, such as retained_objects",
+        parser.on("--merge", "add the profiles up, as for several workers") { @merge = true }
+        parser.on("--value NAME", "the value to show first, such as retained_objects",
                   "(default: the profile's, retained_size)") { |value| @value = value }
         groupings = MemprofilerPprof::Flamegraph::GROUPINGS
         parser.on("--by GROUP", groupings, "what a box is: #{list(groupings)} (default: method)") { |by| @by = by }
-        parser.on("--min PERCENT", Float, "of the total that a box has; those with less are",
-                  "shown together, as (other) (default: 0.02)") { |percent| @min = part(percent) }
+        parser.on("--min PERCENT", Float, "combine boxes below this share of the total into",
+                  "(other) (default: 0.02)") { |percent| @min = part(percent) }
         define_filters(parser)
       end
 
       def define_output(parser)
-        parser.on("-o", "--output FILE", "write there, - is stdout (default: the first profile's",
-                  "name with .html, in this directory)") { |file| @output = file }
+        parser.on("-o", "--output FILE", "where to write; - is stdout (default: the first",
+                  "profile's name with .html, in this directory)") { |file| @output = file }
         parser.on("--title TEXT", "the page's title (default: the profiles' names)") { |text| @title = text }
       end
 

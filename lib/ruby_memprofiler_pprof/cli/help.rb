@@ -30,7 +30,7 @@ module MemprofilerPprof
         <<~HELP
           Usage: #{program} COMMAND [OPTION]...
 
-          A heap profiler: which call paths allocated the objects that are alive, as pprof.
+          A heap profiler: finds the call paths that allocated the objects now alive.
 
           Commands:
           #{commands.join("\n")}

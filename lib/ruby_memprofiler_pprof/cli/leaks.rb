@@ -9,9 +9,9 @@ module MemprofilerPprof
       SUMMARY = "find what keeps growing in a series of profiles"
       USAGE = "[OPTION]... FILE..."
       DESCRIPTION = <<~TEXT
-        Shows, by a series of a process's profiles, which lines keep growing (a leak), which fill ever more slowly or have
-        settled (a cache), and how sure that is. Needs at least 8 profiles, better 20 or more, in any order; a FILE can
-        also be a directory, and with profiles of several processes each is looked at by itself.
+        Shows which lines keep growing in a series of a process's profiles (a leak), which grow ever more slowly or have
+        settled (a cache), and how sure that is. Needs 8 profiles, in any order; 20 or more are better. A FILE can also be
+        a directory. Each process is looked at by itself.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} tmp/profiles
@@ -34,7 +34,7 @@ module MemprofilerPprof
         raise Failure, "no profiles found, see #{@invocation} --help" if files.empty?
 
         series, single = snapshots(files).group_by(&:process).values.partition { |snapshots| snapshots.size > 1 }
-        raise Failure, "two profiles of one process are needed, 8 or more are better" if series.empty?
+        raise Failure, "at least two profiles of one process are needed, 8 to find a leak" if series.empty?
 
         reports = reports(series)
         @json ? print_json(reports.map(&:to_h)) : print_text(reports, single.size)
@@ -62,7 +62,7 @@ module MemprofilerPprof
 
       def print_text(reports, single)
         puts reports.map { |report| report.to_s(style) }.join("\n\n")
-        puts "", "Processes of which there is but one profile: #{single}" if single.positive?
+        puts "", "Processes with only one profile: #{single}" if single.positive?
       end
     end
   end

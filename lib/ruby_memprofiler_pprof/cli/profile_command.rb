@@ -37,11 +37,11 @@ module MemprofilerPprof
         require "ruby_memprofiler_pprof/report"
         groupings = Profile::Aggregation::GROUPINGS
         parser.on("--by GROUP", groupings, "#{list(groupings)} (default: #{self.class::BY})") { |by| @by = by }
-        parser.on("--limit N", Integer, "show at most N sites (default: #{LIMIT}; 0: all)") do |limit|
+        parser.on("--limit N", Integer, "show at most N sites (default: #{LIMIT}; 0 for all)") do |limit|
           @limit = limit.positive? ? limit : nil
         end
         define_filters(parser)
-        parser.on("--json", "print JSON, with whole names and numbers") { @json = true }
+        parser.on("--json", "print JSON, with full names and exact numbers") { @json = true }
       end
 
       def define_filters(parser)
@@ -49,10 +49,10 @@ module MemprofilerPprof
           @focus = pattern
         end
         parser.on("--ignore REGEXP", Regexp, "only stacks without one") { |pattern| @ignore = pattern }
-        parser.on("--tag KEY=VALUE", "only samples with this label, such as class=String;",
-                  "KEY=/REGEXP/ if it matches; may be repeated") { |tag| add_tag(tag) }
-        parser.on("--[no-]app", "count what gems and Ruby allocate for the line of the",
-                  "program that called them (default: #{app? ? "--app" : "--no-app"})") { |app| @app = app }
+        parser.on("--tag KEY=VALUE", "only samples with this label, such as class=String",
+                  "or KEY=/REGEXP/; may be repeated") { |tag| add_tag(tag) }
+        parser.on("--[no-]app", "count what gems and Ruby allocate for the program's",
+                  "line that called them (default: #{app? ? "--app" : "--no-app"})") { |app| @app = app }
       end
 
       def app?

@@ -9,9 +9,9 @@ module MemprofilerPprof
       SUMMARY = "show what retains, or allocates, most"
       USAGE = "[OPTION]... FILE..."
       DESCRIPTION = <<~TEXT
-        Shows the sites that have most, or with --tree the calls. Several profiles are added up. A FILE can also be a
-        directory. Each figure has the interval that contains the truth 19 times out of 20; what rests on fewer than ten
-        samples says "low confidence".
+        Shows the sites that retain or allocate most or, with --tree, the calls. Several profiles are added up. A FILE can
+        also be a directory. Each figure has its 95 % interval, which contains the truth 19 times out of 20; a row that
+        rests on fewer than ten samples says "low confidence".
       TEXT
       EXAMPLES = <<~TEXT
         %{me} tmp/profiles/mem-4711-20261231T235959Z.pprof
@@ -25,13 +25,13 @@ module MemprofilerPprof
 
       def define_options(parser)
         super
-        parser.on("--value NAME", "what to add up, such as retained_objects",
+        parser.on("--value NAME", "the value to show, such as retained_objects",
                   "(default: the profile's, retained_size)") { |value| @value = value }
-        parser.on("--sort ORDER", Profile::Aggregation::ORDERS, "flat (there itself, the default) or cumulative (with",
-                  "what is called from there)") { |sort| @sort = sort }
-        parser.on("--tree", "show the calls from the outermost inwards, by method",
-                  "by default") { @tree = true }
-        parser.on("--min PERCENT", Float, "of the total that a call in the tree has (default: 1)") do |min|
+        parser.on("--sort ORDER", Profile::Aggregation::ORDERS, "flat (allocated there itself, the default) or",
+                  "cumulative (with everything called from there)") { |sort| @sort = sort }
+        parser.on("--tree", "show the calls from the outermost inwards,",
+                  "by method unless --by says otherwise") { @tree = true }
+        parser.on("--min PERCENT", Float, "leave out calls in the tree below this (default: 1)") do |min|
           @min = min / 100
         end
       end
@@ -56,7 +56,7 @@ module MemprofilerPprof
         return totals.first.lines if totals.size == 1
         return if totals.map { |each| [each["pid"], each.started_at] }.uniq.size == totals.size
 
-        "Some are of the same process: what lived on is counted once for each. See also leaks."
+        "Several are of the same process: what is alive in each of them is counted each time. See also leaks."
       end
 
       def view(profile)

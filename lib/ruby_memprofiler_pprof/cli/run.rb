@@ -10,12 +10,12 @@ module MemprofilerPprof
       SUMMARY = "run a command with the profiler in every Ruby that it starts"
       USAGE = "[OPTION]... [--] COMMAND [ARGUMENT]..."
       DESCRIPTION = <<~TEXT
-        Runs COMMAND in this process's place, with the heap profiler in it and in every other Ruby process that it
-        starts. Each writes gzipped pprof profiles, by default to tmp/profiles every 30 seconds and when it exits, be
-        that after a second or a week. The program need not know the profiler, nor have it in its Gemfile. If the
-        profiler cannot start, stderr says why and the program runs without it.
+        Replaces this process with COMMAND, and runs the heap profiler in it and in every other Ruby process that it
+        starts. Each writes gzipped pprof profiles, by default to tmp/profiles, every 30 seconds and when it exits. The
+        gem does not have to be in the program's Gemfile. If the profiler cannot start, stderr says why and the program
+        runs without it.
 
-        Each option sets the variable that stands below it in the environment of COMMAND.
+        Each option sets the variable below it in the environment of COMMAND.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} bundle exec puma
@@ -23,8 +23,8 @@ module MemprofilerPprof
         %{me} --start-paused --toggle-on URG -- rake db:seed   # kill -URG PID starts and stops it
         %{me} --interval 86400 --dump-on URG -- bin/jobs       # kill -URG PID writes a profile
 
-        URG is a signal that a process ignores if it does not handle it; most others end it then. A handler that the
-        program installs later takes the place of the profiler's: choose a signal that it does not use.
+        URG is ignored by processes that do not handle it, while most other signals end them. A handler that the program
+        installs later replaces the profiler's, so choose a signal that it does not use.
 
         Exit status: that of COMMAND; 126 if it cannot be run, 127 if it is not found, 2 for a wrong option.
       TEXT

@@ -9,13 +9,13 @@ module MemprofilerPprof
       SUMMARY = "watch what a running process allocates and retains"
       USAGE = "[OPTION]... SOCKET|URL"
       DESCRIPTION = <<~TEXT
-        Shows what a process allocates per second, and what it retains, by class or site, updated each second. The process
-        has to run with the profiler, and with a socket (the setting `socket`) or a Rack endpoint, of which the URL is
-        given. Files and other readers miss nothing by that.
+        Shows what a process allocates per second and what it retains, by class or site, updated every second. The process
+        must run the profiler, and have a socket (the setting `socket`) or a Rack endpoint, whose URL is given instead.
+        Watching a process takes nothing away from files or other readers.
 
-        Keys: q or Ctrl-C leaves; p or space pauses; Left and Right choose what to sort by; Tab goes on to lines, methods,
-        files, gems; a counts what libraries allocate for the program's own lines; / filters rows by a regular expression,
-        Esc takes that back; Up, Down, PageUp, PageDown and Home scroll.
+        Keys: q or Ctrl-C quits; p or space pauses; Left and Right choose the column to sort by; Tab groups by line,
+        method, file, gem; a counts what libraries allocate for the program's own lines; / filters rows by regular
+        expression, Esc removes the filter; Up, Down, PageUp, PageDown and Home scroll.
       TEXT
       EXAMPLES = <<~TEXT
         ruby_memprofiler_pprof run --socket tmp/memprofiler.sock -- puma
@@ -39,13 +39,13 @@ module MemprofilerPprof
         orders = MemprofilerPprof::Report::Activity::ORDERS
         parser.on("--sort FIGURE", orders, list(orders), "(default: #{orders.first})") { |sort| @sort = sort }
         define_source(parser)
-        parser.on("--once", "print one table and exit, as without a terminal") { @once = true }
+        parser.on("--once", "print one table and exit (default without a terminal)") { @once = true }
       end
 
       def define_source(parser)
-        parser.on("--interval SECONDS", Integer, "over which allocations are counted, 1 to #{LONGEST_INTERVAL}",
+        parser.on("--interval SECONDS", Integer, "count allocations over this interval, 1 to #{LONGEST_INTERVAL}",
                   "(default: 1)") { |seconds| @interval = check_interval(seconds) }
-        parser.on("--header TEXT", "to send to the endpoint, such as 'X-Token: 7';",
+        parser.on("--header TEXT", "a header for the endpoint, such as 'X-Token: 7';",
                   "may be repeated") { |header| add_header(header) }
       end
 
@@ -69,7 +69,7 @@ module MemprofilerPprof
 
       def show(addresses)
         unless addresses.size == 1
-          raise Failure, "one socket or URL is needed, got #{addresses.size}, see #{@invocation} --help"
+          raise Failure, "exactly one socket or URL is needed, got #{addresses.size}, see #{@invocation} --help"
         end
 
         watch(addresses.first)

@@ -31,9 +31,9 @@ module MemprofilerPprof
       end
     end
 
-    # One table for the names, kinds, defaults and meanings of all settings: the accessors, the variables in the
-    # environment, the options of the command line and the help come from here. The defaults are those of the classes
-    # that take the keywords, for people to read.
+    # One table of the names, types, defaults and meanings of all settings: the accessors, the variables in the
+    # environment, the options of the command line and the help are made from it. The defaults are those of the classes
+    # that take the keywords, in writing.
     rate = Types.number("RATE", "a number from 0 to 1") { |value| value.between?(0, 1) }
     seconds = Types.number("SECONDS", "a number of seconds above 0", &:positive?)
     up_to_a_day = Types.number("SECONDS", "a number of seconds above 0, at most 86400") do |value|

@@ -55,7 +55,7 @@ module MemprofilerPprof
         request.body = bytes
         connection.start { |http| http.request(request) { |response| return answer(response) } }
       rescue StandardError => e
-        # No server, a server that does not answer, or one that does not speak HTTP: the exceptions are many.
+        # No server, a server that does not answer, or one that does not speak HTTP: there are many exceptions.
         Answer.new(nil, "#{e.class}: #{e.message}")
       end
 
@@ -89,8 +89,8 @@ module MemprofilerPprof
         raise ArgumentError, "#{name} must be a String without blanks"
       end
 
-      # The spyName is none of Pyroscope's own, for some of which it rewrites the names of functions. The body is the
-      # bare profile, which the server takes for this format; it needs no multipart form.
+      # The spyName is not one of Pyroscope's own: for some of those it rewrites function names. The body is the bare
+      # profile, which the server accepts for this format without a multipart form.
       def target(name, profile)
         till = profile.time_nanos
         from = till - profile.duration_nanos

@@ -12,10 +12,10 @@ module MemprofilerPprof
   module Rack
     # Serves the profiles of a running collector as Go's net/http/pprof does, to be mounted at `/debug/pprof`.
     #
-    # `heap` is what is alive, and what was allocated since the collector's last flush. It does not count as a flush
-    # itself: flushers of the same collector still report these allocations. `allocs` is the same profile, shown by
-    # allocations. `delta_heap` has the allocations since the last `delta_heap`. With `?seconds=N` all three have the
-    # allocations of N seconds, during which only this request's thread waits. All that is alive is in each of them.
+    # `heap` is what is alive, and what was allocated since the collector's last flush. Reading it does not end that
+    # interval: flushers of the same collector still report these allocations. `allocs` is the same profile with
+    # allocated bytes as the default value. `delta_heap` has the allocations since the last `delta_heap`. With
+    # `?seconds=N` all three have the allocations of N seconds, during which only this request's thread waits.
     #
     # `report`, `diff` and `flamegraph` are pages that show what the commands of these names do.
     #
@@ -32,9 +32,9 @@ module MemprofilerPprof
       private_constant :PROFILES, :PAGES
 
       # @param collector [Collector, nil] nil is {MemprofilerPprof.collector} if it runs, else the first that does
-      # @param authorize [#call, nil] is called with the request's env and answers whether it may see profiles. Without
-      #   it only requests from this machine to a program in development may
-      # @param max_concurrent [Integer] how many profiles may be in the making, 1..6
+      # @param authorize [#call, nil] is called with the request's env and returns whether it may see profiles. Without
+      #   it, only requests from this machine to a program in development may
+      # @param max_concurrent [Integer] how many profiles are made at a time, 1..6
       # @param max_seconds [Integer] the most that `?seconds=` may ask for
       # @param sample_type_names [Symbol, nil] `:go` for servers that know only Go's names, `:ruby`, or nil for the
       #   collector's option
@@ -82,7 +82,7 @@ module MemprofilerPprof
         when *PAGES then page(name, env, head)
         else
           names = [*PAGES, *PROFILES.keys].join(", ")
-          Response.error(404, "There is no #{name.inspect} here, but #{names} and cmdline.")
+          Response.error(404, "There is no #{name.inspect} here, only #{names} and cmdline.")
         end
       end
 
@@ -183,8 +183,8 @@ module MemprofilerPprof
       end
 
       def not_running
-        Response.error(503, "No collector runs in this process. Start one by MemprofilerPprof.start, or run the " \
-                            "program by ruby_memprofiler_pprof run.", retry_after: "30")
+        Response.error(503, "No collector is running in this process. Start one with MemprofilerPprof.start, or run " \
+                            "the program with ruby_memprofiler_pprof run.", retry_after: "30")
       end
     end
   end

@@ -18,8 +18,8 @@ module MemprofilerPprof
         pre, code, td.code { font-family: ui-monospace, monospace; overflow-wrap: anywhere }
       CSS
       ROWS = [["report", "", "which lines retain most"],
-              ["report", "?by=class", "objects of which classes do"],
-              ["diff", "?seconds=10", "what has grown after 10 seconds"],
+              ["report", "?by=class", "which classes retain most"],
+              ["diff", "?seconds=10", "what has changed after 10 seconds"],
               ["flamegraph", "", "what is alive, as a flame graph"],
               ["heap", "", "what is alive"],
               ["heap", "?gc=1", "what is alive after a garbage collection"],
@@ -61,7 +61,7 @@ module MemprofilerPprof
       end
 
       def state
-        return "Process #{Process.pid}: no collector runs." unless @collector
+        return "Process #{Process.pid}: no collector is running." unless @collector
 
         stats = @collector.stats
         "Process #{Process.pid}, Ruby #{RUBY_VERSION}, ruby_memprofiler_pprof #{VERSION}: " \

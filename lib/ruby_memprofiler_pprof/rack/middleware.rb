@@ -15,11 +15,11 @@ module MemprofilerPprof
     # Profiles single requests that ask for it, and answers with what they allocated and retained in place of the
     # program's own answer: `/users?memprofiler` or the header `X-Memprofiler`. All other requests pass.
     #
-    # The value says in which form: `html`, `text`, `pprof` (to download), or nothing for a page in browsers and text
-    # elsewhere. Whoever is not permitted gets the program's answer, as if the parameter meant nothing.
+    # The value selects the form: `html`, `text`, `pprof` (to download), or nothing for a page in browsers and text
+    # elsewhere. Unauthorized requests pass through unprofiled.
     #
-    # Only what the request's own thread allocates is counted, whatever other threads do (with a fiber scheduler, as
-    # under Falcon, what its own fiber does). The body is read to its end and closed, as a server would. An exception
+    # Only what the request's own thread allocates is counted, not other threads (with a fiber scheduler, as
+    # under Falcon, only its own fiber). The body is read to its end and closed, as a server would. An exception
     # passes through, without a profile. Retained is what is alive after a garbage collection at the end: the first
     # request of a kind fills caches, so ask twice.
     #
@@ -33,8 +33,8 @@ module MemprofilerPprof
 
       # @param app [#call] the next Rack application
       # @param authorize [#call, nil] as for {Endpoint#initialize}
-      # @param parameter [String, nil] the query parameter that asks for a profile; nil is none
-      # @param header [String, nil] the request header that does; nil is none
+      # @param parameter [String, nil] the query parameter that asks for a profile; nil for none
+      # @param header [String, nil] the request header that does; nil for none
       # @param max_concurrent [Integer] how many requests may be profiled at a time
       # @param max_seconds [Numeric] after how long to stop reading a body that does not end
       # @param top [Integer] how many lines each table of the summary has

@@ -24,8 +24,8 @@ module MemprofilerPprof
         end
 
         def forbidden
-          error(403, "Not permitted. Say who is by authorize: ->(env) { … }. Without it only requests from this " \
-                     "machine itself are, in development (RAILS_ENV, RACK_ENV, APP_ENV).")
+          error(403, "Not permitted. Pass authorize: ->(env) { … } to say who is. Without it, only requests from " \
+                     "this machine are, in development (RAILS_ENV, RACK_ENV, APP_ENV).")
         end
 
         def too_many

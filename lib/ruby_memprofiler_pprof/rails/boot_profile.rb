@@ -34,7 +34,7 @@ module MemprofilerPprof
         variables = CLI::ProfiledEnvironment.variables.slice("RUBYLIB").merge(NOTHING_ELSE)
         return path if system(variables, RbConfig.ruby, "-e", PROGRAM, path, chdir: root.to_s)
 
-        raise "the app did not boot in a process of its own"
+        raise "the app did not boot in a separate process"
       end
 
       # @param profile [Profile]
@@ -52,7 +52,7 @@ module MemprofilerPprof
         end
         rest = sites.size - rows.size
         rows << "and #{rest} more" if rest.positive?
-        ["#{megabytes(@total)} are retained", "", format(ROW, "all calls", "", "itself", "", "gem"), *rows].join("\n")
+        ["#{megabytes(@total)} retained", "", format(ROW, "all calls", "", "itself", "", "gem"), *rows].join("\n")
       end
 
       private

@@ -5,7 +5,7 @@ require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
   module Rails
-    # Applies the app's settings, and starts the profiler where it is wanted.
+    # Applies the app's settings, and starts the profiler if it should run here.
     #
     # What is wrong in the app's code has failed at its boot already (see {Options}). What is wrong in the environment
     # of the process, or with this Ruby, is logged, and the app runs without a profile.

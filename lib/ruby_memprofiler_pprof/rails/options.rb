@@ -11,9 +11,9 @@ module MemprofilerPprof
     class Options
       include Configuration::Settable
 
-      # @return [Boolean, Symbol] whether Rails starts the profiler: true does so in servers and job runners, that is
-      #   wherever the app is loaded but in rake tasks, the commands of bin/rails other than `server`, and Spring;
-      #   :always does so there, too. False by default
+      # @return [Boolean, Symbol] whether Rails starts the profiler. true: in servers and job runners, that is,
+      #   wherever the app is loaded except in rake tasks (other than those that run a job runner, such as
+      #   `jobs:work`), commands of bin/rails other than `server`, and Spring. :always: there, too. False by default
       attr_reader :enabled
       # @return [String, nil] where {Rack::Endpoint} is mounted, such as "/debug/pprof"; nowhere by default
       attr_reader :endpoint

@@ -2,12 +2,12 @@
 
 module MemprofilerPprof
   module Report
-    # Which sites of a process keep growing, by a series of its profiles. {Growth} and {Trend} describe the tests; their
-    # p-values are corrected for the number of sites by Holm's method.
+    # Which sites of a process keep growing, according to a series of its profiles. {Growth} and {Trend} describe the
+    # tests; their p-values are corrected for the number of sites by Holm's method.
     class Leaks
       # - `:growing`: a leak, or something that will stop growing after the series
       # - `:slowing`: grows, but ever more slowly, as a cache that fills
-      # - `:perhaps`: would be called growing by itself, but among so many sites it may be luck; or there are too few
+      # - `:perhaps`: would be growing if it were the only site, but among many it may be chance; or there are too few
       #   profiles, or no major garbage collection among them, so that it may be garbage
       # - `:settled`: grew first, then no more, as a cache that is warm
       # - `:steady`
@@ -21,7 +21,7 @@ module MemprofilerPprof
       # @!attribute verdict
       #   @return [Symbol] one of {VERDICTS}
       # @!attribute probability
-      #   @return [Float, nil] that the growth is no luck, corrected for the number of sites, 0..1; nil if unclear
+      #   @return [Float, nil] that the growth is not chance, corrected for the number of sites, 0..1; nil if unclear
       # @!attribute growth
       #   @return [Growth]
       Finding = Struct.new(:verdict, :probability, :growth)
@@ -101,7 +101,7 @@ module MemprofilerPprof
       def too_few
         return if @snapshots.size >= LEAST
 
-        "#{@snapshots.size} profiles are too few to tell a leak from ups and downs: take #{LEAST} or more, better 20."
+        "#{@snapshots.size} profiles are too few to tell a leak from ups and downs: #{LEAST} are needed, 20 are better."
       end
 
       def no_major_collection

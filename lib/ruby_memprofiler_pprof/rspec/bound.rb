@@ -23,7 +23,7 @@ module MemprofilerPprof
       def does_not_match?(_block)
         raise NotImplementedError, "`expect { … }.not_to #{description}` would pass if the block needed more. " \
                                    "Write what is allowed: `expect { … }.to retain_at_most(n).objects`, " \
-                                   "or `expect { … }.to leak_objects` of code that is to leak"
+                                   "or `expect { … }.to leak_objects` for code that should leak"
       end
 
       # @return [String]

@@ -78,7 +78,7 @@ module MemprofilerPprof
       # @raise [NotImplementedError]
       def and(_other)
         raise NotImplementedError, "leak_objects calls the block many times and cannot be combined with other " \
-                                   "matchers: write an expectation of its own"
+                                   "matchers: write a separate expectation"
       end
       alias or and
       alias & and

@@ -81,7 +81,7 @@ module MemprofilerPprof
         counts = counts(@leaks.any? ? @leaks : sites)
         rates = counts.rates.map { |rate| format("%.3g", rate) }.join(" ")
         basis = "(#{Report.objects(calls, "call")} in #{@batches.size} batches, objects per call: #{rates})"
-        return "calls do not go on leaving objects behind #{basis}" if @leaks.empty?
+        return "calls do not keep leaving objects behind #{basis}" if @leaks.empty?
 
         last = @batches.last
         "each call leaves #{Report.objects(counts.rate)} behind #{basis}\n\n" \

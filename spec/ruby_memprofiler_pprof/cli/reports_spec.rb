@@ -217,7 +217,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       write("mem-8-0.pprof", { "/srv/shop/leak.rb:1" => [0, 9] }, comments: { pid: 8 })
       json = JSON.parse(cli("leaks", "--json", ".").stdout)
       expect(json.map { |process| process["pid"] }).to eq([7])
-      expect(cli("leaks", ".").stdout).to include("Processes of which there is but one profile: 1")
+      expect(cli("leaks", ".").stdout).to include("Processes with only one profile: 1")
     end
 
     it "needs a series" do

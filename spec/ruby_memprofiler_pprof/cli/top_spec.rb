@@ -136,7 +136,7 @@ RSpec.describe "ruby_memprofiler_pprof top" do
     end
 
     {
-      [] => "one socket or URL is needed, got 0", %w[a b] => "one socket or URL is needed, got 2",
+      [] => "exactly one socket or URL is needed, got 0", %w[a b] => "exactly one socket or URL is needed, got 2",
       %w[--interval 61 a] => "invalid argument: --interval 61, must be in 1..60",
       %w[--header x a] => "invalid argument: --header x, must be NAME: VALUE",
       %w[--sort name a] => "invalid argument: --sort name"

@@ -187,7 +187,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     it "says whether a collector runs" do
       expect(get("/")[2]).to include("at a rate of 1.0")
       collector.stop
-      expect(get("/")[2]).to include("no collector runs")
+      expect(get("/")[2]).to include("no collector is running")
     end
   end
 
@@ -308,12 +308,12 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     end
 
     it "is the answer to what is not there" do
-      expect_error(get("/profile"), 404, /no "profile" here, but report, .*, heap, .* and cmdline/)
+      expect_error(get("/profile"), 404, /no "profile" here, only report, .*, heap, .* and cmdline/)
     end
 
     it "is the answer while no collector runs" do
       collector.stop
-      expect_error(get("/heap"), 503, /No collector runs .* Start one by MemprofilerPprof\.start/)
+      expect_error(get("/heap"), 503, /No collector is running .* Start one with MemprofilerPprof\.start/)
       expect(get("/heap")[1]).to include("retry-after" => "30")
     end
 
