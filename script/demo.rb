@@ -185,7 +185,7 @@ end
 # What `leaks` says, which needs nothing but this gem: the line that leaks first, and the caches as settled.
 def show_leaks
   leaks = [RbConfig.ruby, "exe/ruby_memprofiler_pprof", "leaks", "--limit", "8", OUTPUT]
-  puts "", "What goes on growing, and what has settled (ruby_memprofiler_pprof leaks #{OUTPUT}):", ""
+  puts "", "What keeps growing, and what has settled (ruby_memprofiler_pprof leaks #{OUTPUT}):", ""
   out, status = Open3.capture2(*leaks)
   puts out
   raise "leaks failed" unless status.success?

@@ -3,7 +3,7 @@
 // Milliseconds per profile when a series is played.
 const PACE = 900;
 const KEYS = [
-  ["← → ↑ ↓", "move to the neighbour, the caller or what is called"],
+  ["← → ↑ ↓", "move to a sibling, the caller or a callee"],
   ["Enter, click", "zoom into the box"],
   ["Esc, Backspace", "zoom out by one box"],
   ["Home", "zoom out all the way"],
@@ -54,8 +54,8 @@ class App {
     controls.series.hidden = state.moments < 2;
     controls.time.max = state.moments - 1;
     for (const [key, does] of KEYS) document.getElementById("keylist").append(element("dt", key), element("dd", does));
-    const series = "A box is as wide as the most it has in any of the profiles, and filled as far as it is in the one shown.";
-    document.getElementById("reading").textContent = `Each box is a call path; it is as wide as what was allocated there and below. ${
+    const series = "Each box is as wide as its largest value in any of the profiles, and filled up to its value in the one shown.";
+    document.getElementById("reading").textContent = `Each box is a call path, as wide as what was allocated there and below. ${
       model.profiles.length > 1 ? series : ""}`;
   }
 
@@ -107,7 +107,7 @@ class App {
     this.showSummary();
     this.showMatches();
     this.showLegend();
-    if (this.selected !== null) this.details.tell(this.details.describe(this.selected, state));
+    if (this.selected !== null) this.details.setLine(this.details.describe(this.selected, state));
     this.view.show({ ...this.shown }, this);
     controls.canvas.setAttribute("aria-label", `Flame graph of ${formatType(this.model.types[column])}; arrow keys move, Enter zooms`);
   }
@@ -239,7 +239,7 @@ class App {
 
   select(node) {
     this.selected = node;
-    this.details.tell(this.details.describe(node, this.state));
+    this.details.setLine(this.details.describe(node, this.state));
     this.view.scrollTo(node);
     this.view.paint();
   }

@@ -1,4 +1,4 @@
-// What colour a box has, and what the colours mean. All scales can be told apart by the colour-blind: the categories
+// What colour a box has, and what the colours mean. All scales suit the colour-blind: the categories
 // are Paul Tol's light scheme, the growth goes from blue by way of grey to red.
 
 const PAGE = { light: "#fbfbfc", dark: "#15171c" };

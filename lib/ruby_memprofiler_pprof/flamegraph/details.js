@@ -1,5 +1,5 @@
-// What is told about a node, in the tooltip and in the line at the lower end. All text comes from the profiled program
-// and is only ever set as text.
+// What the tooltip and the line at the bottom say about a node. All text comes from the profiled program and is only ever
+// set as text.
 
 class Details {
   constructor(model) {
@@ -28,7 +28,7 @@ class Details {
     return parts.filter(Boolean).join("  ·  ");
   }
 
-  tell(text) {
+  setLine(text) {
     this.line.textContent = text;
     this.line.title = text;
   }
@@ -50,7 +50,7 @@ class Details {
   content(node, state) {
     const { model } = this;
     const content = [element("h3", model.name(node))];
-    if (model.isOther(node)) content.push(element("p", "what is too small to be shown on its own"));
+    if (model.isOther(node)) content.push(element("p", "boxes that are too small to be shown"));
     if (model.isClass(node) && !model.isOther(node)) content.push(element("p", "class of the objects"));
     if (model.place(node)) content.push(element("p", model.place(node)));
     if (node !== ROOT) content.push(element("p", `gem: ${printable(model.gem(node))}`));
