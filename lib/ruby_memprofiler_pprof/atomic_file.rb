@@ -14,8 +14,8 @@ module MemprofilerPprof
     private_constant :FLAGS, :MODE, :DIRECTORY_MODE, :EXTENSION
 
     class << self
-      # Writes a new file. Makes the directory if need be, which only its owner can enter. Where the name is taken, a
-      # number is put into it: "a.pprof", "a-1.pprof", …
+      # Writes a new file. Creates a missing directory, which only its owner can enter. If the name is taken, a number
+      # is added: "a.pprof", "a-1.pprof", …
       #
       # @param path [String]
       # @param bytes [String]

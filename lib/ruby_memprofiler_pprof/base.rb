@@ -8,20 +8,20 @@ require "ruby_memprofiler_pprof/extension"
 # {Collector} samples, {Collector#flush} returns a {ProfileData}; {FileFlusher} does so periodically.
 #
 # @!method self.collectors
-#   All collectors that run, or were stopped and not flushed since. A collector among them is kept alive, as a running
-#   Thread is. They belong to the main Ractor; any other one gets an empty Array.
+#   All collectors that run, or were stopped and not flushed since. They are kept alive,
+#   like a running Thread. They belong to the main Ractor; any other one gets an empty Array.
 #   @return [Array<Collector>]
 # @!method self.without_profiling
-#   Calls the block; what this thread or fiber allocates meanwhile is in no collector's profiles.
+#   Calls the block; what this thread or fiber allocates in the meantime is in no profile.
 #   @return [Object] the block's value
 # @!method self.with_labels(labels = {}, **more)
-#   Calls the block; what this fiber allocates meanwhile carries the labels, on top of those that are in force already,
-#   in every profile in which it is alive or newly allocated. Other threads and fibers, those that the block creates
-#   among them, are not concerned.
+#   Calls the block; what this fiber allocates in the meantime has the labels, in addition to those in force already, in
+#   every profile that reports it. Other threads and fibers are not affected, not even those that the block creates.
 #   @example
 #     MemprofilerPprof.with_labels(endpoint: "users#show") { render }
 #   @param labels [Hash{Symbol, String => String, Symbol, Numeric, Boolean, nil}] nil removes a label. Values are cut at
-#     256 bytes. At most 16 labels can be in force at a time; `class`, `gc_age` and what begins with `pprof::` are taken
+#     256 bytes. At most 16 labels can be in force at a time; `class`, `gc_age` and names that begin with `pprof::` are
+#     reserved
 #   @return [Object] the block's value
 #   @raise [ArgumentError, TypeError] naming the label, its value and what is allowed
 # @!method self.labels
@@ -32,11 +32,11 @@ module MemprofilerPprof
   #   class Error < StandardError; end
   #   # A flush of a collector that was never started.
   #   class NotStartedError < Error; end
-  #   # Bytes that are no valid profile, or profiles that cannot be combined or written so.
+  #   # Bytes that are not a valid profile, or profiles that cannot be combined or written in this way.
   #   class ProfileError < Error; end
   #   # A start off the main Ractor, or beside another one where this Ruby would crash.
   #   class RactorError < Error; end
-  #   # A bug of this gem, which it has detected itself: the collector is off for good.
+  #   # A bug of this gem that it has detected itself. The collector stays off.
   #   class InternalError < Error; end
 end
 

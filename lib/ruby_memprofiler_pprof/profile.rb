@@ -17,9 +17,9 @@ module MemprofilerPprof
   #   new.diff(old).top(by: :line, limit: 10).each { |site| puts "#{site.flat} #{site.name}" }
   #
   # @!method ==(other)
-  #   @return [Boolean] whether both say the same of themselves and have the same samples, in whatever order
+  #   @return [Boolean] whether both have the same header and the same samples, in any order
   # @!method difference?
-  #   @return [Boolean] whether it is what {#diff} returned, or was made of such; then values can be negative
+  #   @return [Boolean] whether it comes from {#diff}, so that values can be negative
   class Profile
     # How many bytes a profile may have when decompressed, by default.
     MAX_BYTES = 268_435_456
@@ -33,7 +33,7 @@ module MemprofilerPprof
       #   few times as much memory
       # @return [Profile]
       # @raise [ProfileError] naming the file and the place if it is not a valid profile, or is too big; naming the
-      #   bound if its inlined functions or long names would make far more frames or text of it than it has bytes
+      #   bound if its inlined functions or long names would expand to far more frames or text than it has bytes
       # @raise [SystemCallError] if the file cannot be read
       # @raise [TypeError, ArgumentError] if an argument is something else
       def load(source, max_bytes: MAX_BYTES)
@@ -42,7 +42,7 @@ module MemprofilerPprof
 
       # Reads several profiles ahead of the block: while it has one, as many more as there are processors, at most 4.
       #
-      # @example The sum of many, of which no more than these few are in memory
+      # @example The sum of many, with only these few in memory at a time
       #   MemprofilerPprof::Profile.merge(MemprofilerPprof::Profile.load_each(Dir["tmp/profiles/*.pprof"]))
       # @param sources [Enumerable] see {load}
       # @param max_bytes [Integer] see {load}
@@ -57,10 +57,10 @@ module MemprofilerPprof
         nil
       end
 
-      # Adds profiles up: those of several processes, or of one at several times. Samples with the same stack and labels
+      # Adds up profiles of several processes, or of one at several times. Samples with the same stack and labels
       # become one; the time is the earliest, the duration the sum, and the comments those of all.
       #
-      # @param profiles [Enumerable<Profile>] at least one; each is asked for when those before it have been added
+      # @param profiles [Enumerable<Profile>] at least one; read lazily, so that only a few are in memory
       # @return [Profile]
       # @raise [ProfileError] if their sample types differ, naming which
       def merge(profiles)
@@ -131,7 +131,7 @@ module MemprofilerPprof
 
     # @example
     #   profile.tag(class: /\AActiveRecord::/, gc_age: 8..)
-    # @param patterns [Hash{Symbol, String => #===}] for each label what its value has to be: a String, Regexp, Range, …
+    # @param patterns [Hash{Symbol, String => #===}] what the value of each label must match: a String, Regexp, Range, …
     # @return [Profile] the samples that have all these labels with such values
     def tag(**patterns)
       sets = native_label_sets.map do |labels|

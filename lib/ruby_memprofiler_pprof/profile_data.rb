@@ -16,7 +16,7 @@ module MemprofilerPprof
   # @!method heap_samples_count
   #   @return [Integer] live samples in the profile
   # @!method allocation_samples_count
-  #   @return [Integer] samples still alive of those allocated since the last flush
+  #   @return [Integer] of the samples since the last flush, those still alive
   # @!method dropped_samples_heap_bufsize
   #   @return [Integer] live samples dropped since the last flush because there were more than `max_heap_samples`
   # @!method flush_duration_nsecs
@@ -28,9 +28,9 @@ module MemprofilerPprof
   # @!method sample_add_without_gvl_nsecs
   #   @return [Integer] the part of {#sample_add_nsecs} in which other threads could run
   # @!method gvl_proactive_yield_count
-  #   @return [Integer] how often other threads were let run
+  #   @return [Integer] how often the flush yielded to other threads
   # @!method gvl_proactive_check_yield_count
-  #   @return [Integer] how often it was checked whether they should
+  #   @return [Integer] how often the flush checked whether to
   # @!method longest_gvl_hold_nsecs
   #   @return [Integer] the longest time in nanoseconds for which no other thread could run: between two offers of the
   #     GVL, garbage collections and what else the machine did included
@@ -48,7 +48,7 @@ module MemprofilerPprof
       pprof_data.bytesize
     end
 
-    # @return [Profile] the profile, to look into
+    # @return [Profile] its contents
     def profile
       Profile.load(pprof_data)
     end

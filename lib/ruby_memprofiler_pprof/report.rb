@@ -3,7 +3,7 @@
 require "ruby_memprofiler_pprof"
 
 module MemprofilerPprof
-  # Reports on profiles, as text and as data for JSON: tables, trees, growth, leaks. Not loaded with the gem:
+  # Reports on profiles, as text and as data for JSON: tables, trees, growth, leaks. Loaded separately:
   # `require "ruby_memprofiler_pprof/report"`.
   module Report
   end

@@ -8,7 +8,7 @@ require "ruby_memprofiler_pprof/testing/report"
 require "ruby_memprofiler_pprof/testing/selection"
 
 module MemprofilerPprof
-  # What the RSpec matchers and the Minitest assertions have in common: settings, and (not public) how they count.
+  # What the RSpec matchers and the Minitest assertions share: settings, and (private) how they count.
   #
   # Every allocation is followed, so that the figures are counts, not estimates.
   module Testing

@@ -6,7 +6,7 @@ module MemprofilerPprof
   class CLI
     # The width of the terminal, and whether it shows colours.
     module Terminal
-      # The width that is assumed for a file or pipe.
+      # The width for a file or pipe.
       WIDTH = 120
       # The least width that has room for a figure and its site.
       NARROWEST = 56

@@ -9,8 +9,7 @@ module MemprofilerPprof
     module Aggregation
       # What can be grouped by:
       #
-      # - `:method`: functions by name and file. Those that do not know on which line they begin, as those written in C,
-      #   by name
+      # - `:method`: functions by name and file. Those without a known first line, such as C functions, by name
       # - `:line`: lines of files. What a function written in C allocates belongs to the line that calls it
       # - `:file`
       # - `:gem`: by path; `app` for the program's own files, `ruby` for Ruby's and the standard library's
@@ -29,7 +28,7 @@ module MemprofilerPprof
       # @param type [Symbol, String, SampleType, nil]
       # @param sort [Symbol] one of {ORDERS}
       # @param limit [Integer, nil] the most to return
-      # @return [Array<Site>] those that have the most first; in a difference those that have changed the most
+      # @return [Array<Site>] largest first; in a difference, those that have changed most
       # @raise [ArgumentError] if an argument is none of what is allowed
       def top(by: :method, type: nil, sort: :flat, limit: nil)
         Argument.one_of(:by, by, GROUPINGS)
@@ -46,8 +45,8 @@ module MemprofilerPprof
       # @param by [Symbol] what a node is, one of {GROUPINGS}; with `:class` there are no calls, only classes
       # @param type [Symbol, String, SampleType, nil]
       # @param classes [Boolean] whether the classes of the objects follow the innermost frames
-      # @param min [Numeric] which part of the total a node must have to be there, 0..1
-      # @param depth [Integer, nil] how many levels there are below the root at most
+      # @param min [Numeric] the least part of the total that a node must have, 0..1
+      # @param depth [Integer, nil] the most levels below the root
       # @return [Node] the root, named "total"
       # @raise [ArgumentError] if an argument is none of what is allowed
       def tree(by: :method, type: nil, classes: false, min: 0, depth: nil)

@@ -9,7 +9,7 @@ module MemprofilerPprof
         native_header[0].map { |name, unit| SampleType.new(name, unit).freeze }.freeze
       end
 
-      # @return [SampleType, nil] the one to show first: the one that the profile names, or the last one
+      # @return [SampleType, nil] the one to show first: the profile's own default, or the last one
       def default_sample_type
         types, column = native_header
         column && SampleType.new(*types[column]).freeze
@@ -42,7 +42,7 @@ module MemprofilerPprof
         native_header[6].freeze
       end
 
-      # @return [Enumerator<Sample>] all samples, each made when it is asked for; those with equal stacks and labels are
+      # @return [Enumerator<Sample>] all samples, created lazily; those with equal stacks and labels are
       #   one
       def samples
         Enumerator.new(native_sample_count) do |yielder|

@@ -12,7 +12,7 @@ module MemprofilerPprof
       FORMATS = %i[pprof folded speedscope].freeze
 
       # @param target [String, #to_path, #write] the name of a file, which only its owner will be able to read and which
-      #   takes the place of one that is there; or an IO
+      #   replaces an existing one; or an IO
       # @param format [Symbol] one of {FORMATS}
       # @param type [Symbol, String, SampleType, nil] what `:folded` is to count
       # @return [Integer] the number of bytes written

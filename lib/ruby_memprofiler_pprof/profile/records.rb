@@ -34,12 +34,12 @@ module MemprofilerPprof
     # @!attribute stack
     #   @return [Array<Frame>] the innermost first
     # @!attribute labels
-    #   @return [Hash{String => String, Integer}] where a label is there more than once, the last one
+    #   @return [Hash{String => String, Integer}] if a label occurs more than once, the last one
     Sample = Struct.new(:values, :stack, :labels) # rubocop:disable Lint/StructNewOverride
 
     # Half of the width of a 95 % interval, in standard errors.
     Z = 1.96
-    # Below so many samples a figure is no more than a hint.
+    # With fewer samples than this, a figure is only a hint.
     FEW = 10
     private_constant :Z, :FEW
 
@@ -55,11 +55,11 @@ module MemprofilerPprof
     # @!attribute value
     #   @return [Integer, Float] a Float per second, as in {Report::Activity}; else an Integer
     # @!attribute low
-    #   @return [Float, nil] where the interval begins that has the truth in it 19 times out of 20
+    #   @return [Float, nil] the lower end of the 95 % interval
     # @!attribute high
-    #   @return [Float, nil] where it ends
+    #   @return [Float, nil] its upper end
     # @!attribute samples
-    #   @return [Float, nil] how many sampled objects it rests on, about
+    #   @return [Float, nil] about how many sampled objects it rests on
     # @!attribute variance
     #   @return [Float, nil] the square of the standard error
     Estimate = Struct.new(:value, :low, :high, :samples, :variance) do
@@ -97,16 +97,16 @@ module MemprofilerPprof
     # @!attribute file
     #   @return [String, nil] of a method or line
     # @!attribute line
-    #   @return [Integer, nil] the line; of a method that on which it begins
+    #   @return [Integer, nil] the line; for a method, the one on which it begins
     # @!attribute function
     #   @return [String, nil] the method that a line is in
     # @!attribute flat
     #   @return [Estimate] what was allocated there itself
     # @!attribute cumulative
-    #   @return [Estimate] what was allocated there and in what is called from there; where it calls itself, once
+    #   @return [Estimate] what was allocated there and in everything called from there; recursion counts once
     Site = Struct.new(:name, :file, :line, :function, :flat, :cumulative)
 
-    # A node of {Profile#tree}, with the members of {Site} and `children`, an Array of nodes, the greatest first.
+    # A node of {Profile#tree}, with the members of {Site} and `children`, an Array of nodes, largest first.
     Node = Struct.new(*Site.members, :children) do
       # @return [String] without the children, which may be many
       def inspect

@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   class Pyroscope
-    # The name of Pyroscope's time series: `app{key=value,…}`. It has no quoting, so some characters are not allowed.
+    # The name of Pyroscope's time series: `app{key=value,…}`. There is no quoting, so some characters are not allowed.
     # @api private
     class Series
       APP_NAME = %r{\A[\w.\-/]+\z}

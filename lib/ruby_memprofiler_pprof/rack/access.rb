@@ -8,8 +8,8 @@ module MemprofilerPprof
     # requests that come from this machine, through no proxy, to a program in development are permitted.
     # @api private
     class Access
-      # To be called so is not enough for a request to be permitted: Puma and rackup set RACK_ENV to "development" where
-      # it was not set.
+      # These names are not enough to permit a request: Puma and rackup set RACK_ENV to "development" if it was not
+      # set.
       ENVIRONMENTS = %w[development test].freeze
       VARIABLES = %w[RAILS_ENV RACK_ENV APP_ENV].freeze
       LOOPBACK = /\A(?:127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)\z/

@@ -30,7 +30,7 @@ module MemprofilerPprof
       private
 
       def admit(thread)
-        # In a child that was forked meanwhile the threads that were inside do not go on.
+        # In a child that was forked in the meantime, the threads that were inside are dead.
         @inside.select!(&:alive?)
         @inside << thread if @inside.size < @limit
       end

@@ -40,7 +40,7 @@ module MemprofilerPprof
       end
 
       # @param profile [Profile] whose values there are
-      # @return [Symbol, nil] the one that is wanted
+      # @return [Symbol, nil] the requested one
       # @raise [Invalid]
       def value(profile)
         choice("value", profile.sample_types.map { |type| type.name.to_sym })

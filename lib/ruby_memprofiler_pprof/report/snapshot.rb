@@ -25,7 +25,7 @@ module MemprofilerPprof
       # @param libraries [Boolean] whether what gems and Ruby allocate counts for them, rather than for the line of the
       #   program that called them
       # @param time [Time, Numeric, nil] when it was taken, if the profile does not say
-      # @raise [ProfileError] if it is no profile of live objects, has no time, or does not say how it was sampled
+      # @raise [ProfileError] if it is not a profile of live objects, has no time, or does not say how it was sampled
       def initialize(profile, by: :line, libraries: false, time: nil)
         @time = (time || profile.time || raise(ProfileError, "the profile has no time")).to_f
         @duration = profile.duration

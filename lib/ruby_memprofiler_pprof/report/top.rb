@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   module Report # rubocop:disable Style/Documentation
-    # The sites that have most.
+    # The sites that retain or allocate most.
     class Top
       # How many sites are shown by default.
       LIMIT = 20

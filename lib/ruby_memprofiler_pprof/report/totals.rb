@@ -20,7 +20,7 @@ module MemprofilerPprof
         @retained_bytes = sum(profile, BYTES)
         @retained_objects = sum(profile, OBJECTS)
         pairs = profile.comments.filter_map { |comment| comment.match(/\A(\w+)=([-+.\de]+)/)&.captures }
-        # A profile that was merged from several has the comments of each, and which belong together is unknown.
+        # A merged profile has the comments of each, without saying which belong together.
         single = pairs.group_by(&:first).values.select { |found| found.size == 1 }
         @figures = single.to_h(&:first)
       end

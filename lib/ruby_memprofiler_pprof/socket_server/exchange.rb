@@ -2,8 +2,8 @@
 
 module MemprofilerPprof
   class SocketServer
-    # One request and its answer, in the little of HTTP that this takes: `GET /heap` and `GET /heap?seconds=N`, which
-    # mean what they do at {Rack::Endpoint}. That one is not used here, since it needs uri, which is a default gem (see
+    # One request and its answer, in the little of HTTP that this takes: `GET /heap` and `GET /heap?seconds=N`, with
+    # the same meaning as at {Rack::Endpoint}, which is not used here because it needs uri, a default gem (see
     # {StderrLogger} for why none is loaded).
     # @api private
     class Exchange
@@ -37,7 +37,7 @@ module MemprofilerPprof
       end
 
       # Responds with the profile that the block returns.
-      # @yieldparam seconds [Integer, nil] of which the allocations are wanted
+      # @yieldparam seconds [Integer, nil] over which to count allocations
       # @yieldparam wait [Proc] waits for so many seconds, but ends the exchange if the client disconnects
       # @yieldreturn [String] a profile
       # @return [void]

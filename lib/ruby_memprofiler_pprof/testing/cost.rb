@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   module Testing
-    # What calls of a block cost, in seconds, and how many of them the leak check can therefore make.
+    # What calls of a block cost, in seconds, and how many of them the leak check can afford.
     #
     # What counts is the CPU time of the calling thread, which does not depend much on how busy the machine is. For the
     # number of calls not to depend on it at all, there are only few limits, far from each other, and the least of
@@ -27,7 +27,7 @@ module MemprofilerPprof
       ].freeze
       # What a call took on average: CPU seconds, elapsed seconds, and whether it may have waited.
       Measured = Struct.new(:cpu, :wall, :waited)
-      # Calls that wait take at least so many times their CPU time: if all measured ones wait, and if only some do.
+      # Calls that wait take at least this many times their CPU time: if all measured ones wait, and if only some do.
       ALL_WAIT = 8
       SOME_WAIT = 64
       # How many of the last batches decide how many are to follow: calls may become slower as something grows.
@@ -46,7 +46,7 @@ module MemprofilerPprof
         nil
       end
 
-      # Measures a block that makes so many calls.
+      # Measures a block that makes this many calls.
       # @param calls [Integer]
       def measure(calls)
         switches = self.class.voluntary_switches

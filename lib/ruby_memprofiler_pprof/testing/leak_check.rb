@@ -33,7 +33,7 @@ module MemprofilerPprof
       LEAST_CALLS = 4
       # Calls after the last batch, whose last result something may still hold (a memoized value, a thread's stack).
       COOL_DOWN = 2
-      # If so many older objects died for each that was left behind, they were replaced.
+      # If at least this many older objects died per object left behind, they were replaced.
       REPLACED = 0.5
       VALUES = { objects: :retained_objects, bytes: :retained_size }.freeze
       private_constant :Batch, :TOLERATED, :WARM_UP, :BATCHES, :LEAST_CALLS, :COOL_DOWN, :REPLACED, :VALUES

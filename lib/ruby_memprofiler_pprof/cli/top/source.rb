@@ -22,7 +22,7 @@ module MemprofilerPprof
           address.match?(%r{\Ahttps?://}i) ? Endpoint.new(address, headers) : UnixSocket.new(address)
         end
 
-        # @param seconds [Integer] of which the allocations are wanted
+        # @param seconds [Integer] over which to count allocations
         # @return [Profile]
         # @raise [Unavailable]
         def fetch(seconds)

@@ -22,7 +22,7 @@ module MemprofilerPprof
         # @param by [Symbol]
         # @param sort [Symbol]
         # @param app [Boolean] whether what libraries allocate counts for the program's own lines
-        # @param narrow [Proc] picks the samples of a profile that are wanted
+        # @param narrow [Proc] selects the samples of a profile
         def initialize(heading, by:, sort:, app:, &narrow)
           @heading = heading
           @by = by
