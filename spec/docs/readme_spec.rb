@@ -15,8 +15,9 @@ RSpec.describe "The README" do
 
   it "begins with what leaks prints" do
     printed, walkthrough = %w[README.md docs/finding-a-leak.md].map do |page|
+      # Columns on the right are left out where there is no room.
       table = Manual.text(page)[/^VERDICT.*\n.*/].lines
-      [table.first.split, table.last.split.values_at(0, 1, -1)]
+      [table.first.split.first(5), table.last.split.values_at(0, 1, -1)]
     end
     expect(printed).to eq(walkthrough)
   end

@@ -34,7 +34,7 @@ RSpec.describe "A Rails app under Puma", :rails, :threads do
     visits
   end
 
-  # Not by TERM: Puma to version 6 may hang then (puma/puma#3677), with or without the profiler.
+  # Not by TERM: Puma up to 8.0.2 may hang then (puma/puma#3677), with or without the profiler.
   def stop
     return unless @puma
 
