@@ -49,6 +49,12 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
       expect(outcome.stdout).to eq("12.5")
     end
 
+    it "is not profiled if ENABLED is false" do
+      outcome = profile_ruby("p MemprofilerPprof::Autostart.start, MemprofilerPprof.collectors.any?(&:running?)",
+                             ENABLED: "0", SAMPLE_RATE: "1")
+      expect([outcome.stdout, outcome.stderr, Dir.children(".")]).to eq(["false\nfalse\n", "", []])
+    end
+
     it "is profiled once, however often that is asked for" do
       outcome = profile_ruby("print MemprofilerPprof::Autostart.start, MemprofilerPprof.collectors.size")
       expect(outcome.stdout).to eq("true1")

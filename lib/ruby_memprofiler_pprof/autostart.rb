@@ -25,6 +25,8 @@ module MemprofilerPprof
 
         require "ruby_memprofiler_pprof/base"
         MemprofilerPprof.profiler.boot
+        return false unless MemprofilerPprof.config.enabled
+
         @collector = MemprofilerPprof.collector
         true
       rescue StandardError, ScriptError => e

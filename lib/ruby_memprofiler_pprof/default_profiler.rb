@@ -42,10 +42,20 @@ module MemprofilerPprof
     # Lets a framework's integration bring its own flusher and logger, from the next start on.
     # @param flusher_class [Class] a kind of {FileFlusher}
     # @param logger [#error, #warn, #info] for the messages of the flusher, and of this object
+    # @param on_start [#call, nil] is called before each start, and now if the profiler runs already
     # @return [void]
-    def integrate(flusher_class:, logger:)
+    def integrate(flusher_class:, logger:, on_start: nil)
       @flusher_class = flusher_class
       @logger = logger
+      @on_start = on_start
+      on_start&.call if running?
+    end
+
+    # @return [Boolean] false if the setting `enabled` is, or if the environment is wrong: then nothing can start either
+    def enabled?
+      config.enabled
+    rescue ArgumentError
+      false
     end
 
     # @return [Collector]
@@ -66,7 +76,6 @@ module MemprofilerPprof
       collector
       all_or_nothing do
         update(@config.merge(:argument, settings))
-        listen(:everywhere)
         launch(files)
       end
       @collector
@@ -75,8 +84,7 @@ module MemprofilerPprof
     # Starts the profiler of a process that is profiled from its beginning, unless it is configured to start paused.
     # @return [void]
     def boot
-      config
-      return start(files: true) unless config.start_paused
+      return start(files: true) unless config.start_paused && config.enabled
 
       all_or_nothing { listen(:everywhere) }
     end
@@ -99,10 +107,7 @@ module MemprofilerPprof
       collector
       return halt if running?
 
-      all_or_nothing do
-        listen(:everywhere)
-        launch(@files)
-      end
+      all_or_nothing { launch(@files) }
     end
 
     # Writes a file soon.
@@ -147,6 +152,10 @@ module MemprofilerPprof
     end
 
     def launch(files)
+      return @logger.info("not profiling: the setting enabled is false") unless @config.enabled
+
+      @on_start&.call
+      listen(:everywhere)
       wanted = files.nil? ? files? : files
       flusher = @flusher || (@flusher_class.new(@collector, logger: @logger, **@config.flusher_options) if wanted)
       @collector.start
@@ -179,6 +188,7 @@ module MemprofilerPprof
       @config = configuration
       changed = Configuration.settings.map(&:keyword).reject { |keyword| before[keyword] == configuration[keyword] }
       update_collector(changed & Configuration::COLLECTOR_SETTINGS.map(&:keyword))
+      @logger.warn("enabled: takes effect at the next MemprofilerPprof.start") if changed.include?(:enabled) && running?
       update_flusher(changed & (Configuration::FLUSH_SETTINGS + Configuration::FLUSHER_SETTINGS).map(&:keyword))
       listen(@listening)
     end

@@ -49,8 +49,8 @@ module MemprofilerPprof
       profiler.flusher
     end
 
-    # Starts sampling. Writes files as well if `pattern`, `interval` or `dump_on` is set anywhere. If it runs already,
-    # only the settings take effect. If it fails, nothing has changed.
+    # Starts sampling, unless the setting `enabled` is false. Writes files as well if `pattern`, `interval` or `dump_on`
+    # is set anywhere. If it runs already, only the settings take effect. If it fails, nothing has changed.
     #
     # @example
     #   MemprofilerPprof.start(interval: 300, pattern: "/var/tmp/%{pid}-%{isotime}.pb.gz")

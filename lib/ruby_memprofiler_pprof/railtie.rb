@@ -16,20 +16,9 @@ module MemprofilerPprof
       Rails::Launch.new(app.config.memprofiler_pprof).call
     end
 
-    initializer "memprofiler_pprof.labels", after: :load_config_initializers do |app|
-      require "ruby_memprofiler_pprof/rails/labels"
-      options = app.config.memprofiler_pprof
-      ActiveSupport.on_load(:action_controller) { prepend Rails::Labels::Controller } if options.label_controllers
-      ActiveSupport.on_load(:active_job) { prepend Rails::Labels::Job } if options.label_jobs
-      if options.label_jobs && defined?(::Sidekiq.configure_server)
-        require "ruby_memprofiler_pprof/sidekiq"
-        Sidekiq::Middleware.install
-      end
-    end
-
     initializer "memprofiler_pprof.endpoint", after: :load_config_initializers do |app|
       options = app.config.memprofiler_pprof
-      if options.endpoint
+      if options.endpoint && MemprofilerPprof.profiler.enabled?
         require "ruby_memprofiler_pprof/rack"
         endpoint = Rack::Endpoint.new(authorize: options.endpoint_authorize)
         # Before the app's own routes, one of which may match everything.

@@ -9,7 +9,7 @@ module MemprofilerPprof
   # A rake task that runs other tasks, in the same process, and writes profiles of what they allocate: one at each
   # interval, and one at the end, even if they fail. Each setting of the {Configuration} has a writer, except those
   # that concern the process ({Configuration::PROCESS_SETTINGS}); variables in the environment take precedence. It
-  # uses a separate collector.
+  # uses a separate collector. If `enabled` is false there, the tasks run without a profile.
   #
   # @example In a Rakefile, for `rake profile:import[customers.csv]`
   #   require "ruby_memprofiler_pprof/rake_task"
@@ -75,13 +75,19 @@ module MemprofilerPprof
 
     def run(arguments)
       configuration = MemprofilerPprof.config.merge(:configure, settings)
+      return invoke_tasks(arguments) unless configuration.enabled
+
       collector = Collector.new(**configuration.collector_options)
       FileFlusher.new(collector, logger: Log, **configuration.flusher_options).run do
         collector.start
-        tasks.each { |name| ::Rake::Task[name].invoke(*arguments) }
+        invoke_tasks(arguments)
       ensure
         collector.stop
       end
+    end
+
+    def invoke_tasks(arguments)
+      tasks.each { |name| ::Rake::Task[name].invoke(*arguments) }
     end
   end
 end

@@ -13,9 +13,11 @@ module MemprofilerPprof
     # A server middleware: whatever a job allocates has the label `job`, the name of its class. For a job of Active Job
     # that is its own class, not the wrapper's.
     class Middleware
-      # Has Sidekiq's server use it; in other processes nothing happens.
+      # Has Sidekiq's server use it. In other processes, and if the setting `enabled` is false, nothing happens.
       # @return [void]
       def self.install
+        return unless MemprofilerPprof.profiler.enabled?
+
         ::Sidekiq.configure_server do |config|
           config.server_middleware { |chain| chain.add(self) }
         end

@@ -71,6 +71,7 @@ RSpec.describe MemprofilerPprof::Configuration do
     MAX_HOLD: [%w[0 86401 quick], "a number of seconds above 0, at most 86400"],
     MIN_AGE: [%w[-1 old], "an integer from 0 to 4294967295"],
     FILE_PATTERN: [["%{foo}", "a/"], "a file name, in which %{pid} %{isotime} %{unixtime} %{index} are filled in"],
+    ENABLED: [%w[maybe 2], "true or false"],
     START_PAUSED: [%w[maybe], "true or false"],
     DUMP_ON: [%w[KILL EXIT VTALRM FOO 12], "a signal that can be handled, such as USR2"],
     TOGGLE_ON: [%w[STOP], "a signal that can be handled, such as USR2"],

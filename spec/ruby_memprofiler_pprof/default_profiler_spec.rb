@@ -83,6 +83,12 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect { one.configure { |config| config.interval = 1 } }.not_to output.to_stderr
     end
 
+    it "warns that a running profiler is not switched off" do
+      one = profiler
+      one.start
+      expect { one.configure { |config| config.enabled = false } }.to output(/enabled: takes effect at/).to_stderr
+    end
+
     it "warns that a running collector goes on noticing deaths as it does" do
       one = profiler
       one.start
@@ -245,6 +251,79 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       one.boot
       one.toggle
       expect(one.flusher).to be_running
+    end
+  end
+
+  describe "that is switched off" do
+    it "by the environment starts nothing" do
+      one = profiler(SOCKET: "s", INTERVAL: "9", ENABLED: "0")
+      expect(one.start).to be(one.collector)
+      expect([one.running?, one.flusher, Dir.children(".")]).to eq([false, nil, []])
+    end
+
+    it "by an argument starts nothing" do
+      one = profiler(SOCKET: "s", INTERVAL: "9")
+      one.start(enabled: false)
+      expect([one.running?, one.flusher, Dir.children(".")]).to eq([false, nil, []])
+    end
+
+    it "neither boots nor starts at a signal" do
+      previous = Signal.trap("URG", "DEFAULT")
+      one = profiler(ENABLED: "no", START_PAUSED: "1", TOGGLE_ON: "URG", SOCKET: "s")
+      one.boot
+      one.toggle
+      expect([one.running?, one.flusher, Dir.children("."), Signal.trap("URG", "DEFAULT")])
+        .to match([false, nil, [], a_kind_of(String)])
+    ensure
+      Signal.trap("URG", previous)
+    end
+
+    it "says so at level info" do
+      logger = FakeLogger.new
+      one = profiler(ENABLED: "off")
+      one.integrate(flusher_class: MemprofilerPprof::FileFlusher, logger: logger)
+      one.start
+      expect(logger.messages).to eq([[:info, "not profiling: the setting enabled is false"]])
+    end
+
+    it "can be switched on by whoever comes first" do
+      one = profiler(ENABLED: "on")
+      one.configure { |config| config.enabled = false }
+      expect(one.start).to be_running
+    end
+  end
+
+  describe "#enabled?" do
+    it "is what is set" do
+      expect([profiler, profiler(ENABLED: "0")].map(&:enabled?)).to eq([true, false])
+    end
+
+    it "is false if the environment is wrong" do
+      expect(profiler(SEED: "x")).not_to be_enabled
+    end
+  end
+
+  describe "#integrate" do
+    # How often an integration has been told of a start, after each of these calls.
+    def counts(*calls, one: profiler)
+      count = 0
+      integrate = -> { one.integrate(flusher_class: nil, logger: FakeLogger.new, on_start: -> { count += 1 }) }
+      calls.map do |call|
+        call == :integrate ? integrate.call : one.public_send(call)
+        count
+      end
+    end
+
+    it "tells of each start" do
+      expect(counts(:integrate, :start, :stop, :toggle)).to eq([0, 1, 1, 2])
+    end
+
+    it "tells of a start that was before" do
+      expect(counts(:start, :integrate)).to eq([0, 1])
+    end
+
+    it "tells of no start if the profiler is switched off" do
+      expect(counts(:integrate, :start, :toggle, one: profiler(ENABLED: "0"))).to eq([0, 0, 0])
     end
   end
 

@@ -61,6 +61,13 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
     end
   end
 
+  it "mounts no endpoint if the profiler is switched off" do
+    configure("config.enabled = true; config.endpoint = '/debug/pprof'; config.endpoint_authorize = ->(_) { true }")
+    answers = ask({ status: status, running: "MemprofilerPprof.running?" },
+                  env: { "RUBY_MEMPROFILER_PPROF_ENABLED" => "off" })
+    expect(%i[status running].map { |question| answers[question] }).to eq([404, false]), answers.to_s
+  end
+
   describe "settings that are wrong" do
     before(:context) do
       configure("begin; config.samplerate = 0.5; rescue NoMethodError => e; warn(e.full_message); end; " \

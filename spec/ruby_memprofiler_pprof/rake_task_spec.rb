@@ -54,6 +54,11 @@ RSpec.describe "MemprofilerPprof::RakeTask" do
     expect(Dir["*.pprof"]).to eq(["env.pprof"])
   end
 
+  it "runs the tasks without a profile if the profiler is switched off" do
+    outcome = rake("measure", task: "t.tasks = :fail; #{settings}", env: { "RUBY_MEMPROFILER_PPROF_ENABLED" => "0" })
+    expect([outcome.stderr, Dir["*.pprof"]]).to match([/no such luck/, []])
+  end
+
   it "describes itself" do
     expect(rake("-T", task: "t.tasks = :work").stdout).to match(/rake measure +# Profile the memory of work/)
   end
@@ -68,7 +73,7 @@ RSpec.describe "MemprofilerPprof::RakeTask" do
   end
 
   it "refuses settings that it could not heed" do
-    %w[start_paused dump_on toggle_on socket].each do |setting|
+    %w[enabled start_paused dump_on toggle_on socket].each do |setting|
       expect(rake("-T", task: "t.#{setting} = nil").stderr).to match(/undefined method .#{setting}='/)
     end
   end

@@ -57,6 +57,17 @@ RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
     expect(run_ruby(code).stdout).to eq("1\n")
   end
 
+  it "is not installed if the profiler is switched off" do
+    code = <<~RUBY
+      require "sidekiq/cli"
+      ENV["RUBY_MEMPROFILER_PPROF_ENABLED"] = "0"
+      require "ruby_memprofiler_pprof/sidekiq"
+      MemprofilerPprof::Sidekiq::Middleware.install
+      puts #{chain}.entries.size
+    RUBY
+    expect(run_ruby(code).stdout).to eq("0\n")
+  end
+
   it "is installed nowhere else" do
     code = <<~RUBY
       require "sidekiq"
@@ -78,12 +89,12 @@ RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
       outcome.stdout.include?("MemprofilerPprof::Sidekiq::Middleware")
     end
 
-    it "is installed by itself" do
-      expect(installed?).to be(true)
+    it "is installed when the profiler starts" do
+      expect([installed?, installed?("config.enabled = true")]).to eq([false, true])
     end
 
     it "can be switched off" do
-      expect(installed?("config.label_jobs = false")).to be(false)
+      expect(installed?("config.enabled = true; config.label_jobs = false")).to be(false)
     end
   end
 end

@@ -84,6 +84,7 @@ module MemprofilerPprof
 
     # What concerns the process.
     PROCESS_SETTINGS = [
+      ["ENABLED", :enabled, boolean, "true", "false switches the profiler off, whatever starts it"],
       ["START_PAUSED", :start_paused, boolean, "false", "do not sample until the toggle_on signal arrives"],
       ["DUMP_ON", :dump_on, Types.signal, NONE, "signal that writes a profile at once"],
       ["TOGGLE_ON", :toggle_on, Types.signal, NONE, "signal that stops and starts profiling"],

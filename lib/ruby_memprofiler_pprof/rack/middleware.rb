@@ -16,7 +16,7 @@ module MemprofilerPprof
     # program's own answer: `/users?memprofiler` or the header `X-Memprofiler`. All other requests pass.
     #
     # The value selects the form: `html`, `text`, `pprof` (to download), or nothing for a page in browsers and text
-    # elsewhere. Unauthorized requests pass through unprofiled.
+    # elsewhere. Unauthorized requests pass through unprofiled, as do all if the setting `enabled` is false.
     #
     # Only what the request's own thread allocates is counted, not other threads (with a fiber scheduler, as
     # under Falcon, only its own fiber). The body is read to its end and closed, as a server would. An exception
@@ -62,7 +62,7 @@ module MemprofilerPprof
       # @return [Array] status, headers and body
       def call(env)
         wanted = MemprofilerPprof.without_profiling { asked(env) }
-        return @app.call(env) if wanted.nil? || !@access.permit?(env)
+        return @app.call(env) if wanted.nil? || !MemprofilerPprof.profiler.enabled? || !@access.permit?(env)
 
         format = format_of(wanted, env)
         return not_a_format(wanted) unless format

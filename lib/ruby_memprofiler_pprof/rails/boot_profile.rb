@@ -20,7 +20,7 @@ module MemprofilerPprof
         end
       RUBY
       # Keeps the app from starting its own profiler, which would write further profiles.
-      NOTHING_ELSE = { "RUBY_MEMPROFILER_PPROF_START_PAUSED" => "true" }.freeze
+      NOTHING_ELSE = { "RUBY_MEMPROFILER_PPROF_ENABLED" => "false" }.freeze
       PATTERN = "tmp/profiles/boot-%{pid}-%{isotime}.pprof"
       ROW = "%9s %6s  %9s %6s  %s"
       private_constant :PROGRAM, :NOTHING_ELSE, :PATTERN, :ROW

@@ -7,6 +7,23 @@ module MemprofilerPprof
     # Modules that are prepended, so that callbacks of actions and jobs have the labels, too.
     # @api private
     module Labels
+      # Patches the app, once. What is not loaded yet is patched when it is.
+      # @param options [Options]
+      # @return [void]
+      def self.install(options)
+        return if @installed
+
+        @installed = true
+        ActiveSupport.on_load(:action_controller) { prepend Controller } if options.label_controllers
+        return unless options.label_jobs
+
+        ActiveSupport.on_load(:active_job) { prepend Job }
+        return unless defined?(::Sidekiq.configure_server)
+
+        require "ruby_memprofiler_pprof/sidekiq"
+        Sidekiq::Middleware.install
+      end
+
       # For ActionController::Base and ::API.
       module Controller
         # Whatever the action allocates has the label `endpoint`, such as "admin/users#show".

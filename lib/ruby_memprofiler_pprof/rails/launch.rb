@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/rails/flusher"
+require "ruby_memprofiler_pprof/rails/labels"
 require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
@@ -9,6 +10,8 @@ module MemprofilerPprof
     #
     # What is wrong in the app's code has failed at its boot already (see {Options}). What is wrong in the environment
     # of the process, or with this Ruby, is logged, and the app runs without a profile.
+    #
+    # The app is patched for labels when the profiler starts, by whatever it is started, and not otherwise.
     # @api private
     class Launch
       # Rake tasks that run a job runner: those of Delayed Job, Resque, Solid Queue and Sneakers.
@@ -24,7 +27,7 @@ module MemprofilerPprof
       # @return [Boolean] whether the profiler was started, or was so before
       def call
         profiler = MemprofilerPprof.profiler
-        profiler.integrate(flusher_class: Flusher, logger: @logger)
+        profiler.integrate(flusher_class: Flusher, logger: @logger, on_start: -> { Labels.install(@options) })
         profiler.configure(:framework) do |config|
           @options.settings.each { |keyword, value| config.public_send(:"#{keyword}=", value) }
         end

@@ -48,6 +48,11 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     expect(MemprofilerPprof.collectors).to eq([])
   end
 
+  it "lets all requests pass if the profiler is switched off" do
+    allow(MemprofilerPprof.profiler).to receive(:enabled?).and_return(false)
+    expect(get(middleware)).to eq(app.call({}))
+  end
+
   it "tells what a request allocated and retained" do
     counts = things(lambda do |_|
       LEAK << Thing.new

@@ -11,7 +11,7 @@ RSpec.describe "MemprofilerPprof::Rails::Labels", :rails do
   end.join("\n")
 
   # Boots the app and takes a profile of each piece of code.
-  def profile(pieces, settings = "")
+  def profile(pieces, settings = "config.enabled = true")
     configure(settings)
     questions = pieces.to_h do |name, code|
       [name, "MemprofilerPprof.profile(sample_rate: 1, out: '#{name}.pb.gz') { #{code} }\ntrue"]
@@ -47,9 +47,27 @@ RSpec.describe "MemprofilerPprof::Rails::Labels", :rails do
     end
   end
 
+  describe "in an app in which the profiler is not started" do
+    patches = "[ActionController::Base, ActiveJob::Base].sum { |c| c.ancestors.join(' ').scan('Rails::Labels').size }"
+    start = "MemprofilerPprof.start(files: false); #{patches}"
+
+    it "are no patches, until it is" do
+      configure("")
+      expect(ask({ before: patches, after: start }).then { |answers| %i[before after].map { |key| answers[key] } })
+        .to eq([0, 2])
+    end
+
+    it "are no patches if it is switched off" do
+      configure("config.enabled = :always")
+      answers = ask({ before: patches, after: start }, env: { "RUBY_MEMPROFILER_PPROF_ENABLED" => "0" })
+      expect(%i[before after].map { |key| answers[key] }).to eq([0, 0])
+    end
+  end
+
   describe "that are switched off" do
     before(:context) do
-      profile({ action: self.class.get("/jars"), job: job }, "config.label_controllers = config.label_jobs = false")
+      profile({ action: self.class.get("/jars"), job: job },
+              "config.enabled = true; config.label_controllers = config.label_jobs = false")
     end
 
     it "do not tell the action" do
