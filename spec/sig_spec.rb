@@ -93,9 +93,9 @@ RSpec.describe "The signatures", :own_process do
   report = %w[Births Counts LeaksText PathShortener SiteText Statistics Table Table::Column Trend Units]
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
-  internal = (%w[Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable Configuration::Types
-                 DefaultProfiler OwnLabels PeriodicThread Profile::Source RactorGuard RunningFlushers SignalActions
-                 SocketServer] +
+  internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
+                 Configuration::Types DefaultProfiler FileSeries OwnLabels PeriodicThread Profile::Source RactorGuard
+                 RunningFlushers SignalActions SocketServer] +
               rack + pyroscope + report + socket + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process looks at it.

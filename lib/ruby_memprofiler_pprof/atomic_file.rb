@@ -11,7 +11,8 @@ module MemprofilerPprof
     DIRECTORY_MODE = 0o700
     # The extension of a name; a number that makes the name unique goes before it.
     EXTENSION = /(?:\.pb)?\.[^.]*\z/
-    private_constant :FLAGS, :MODE, :DIRECTORY_MODE, :EXTENSION
+    TEMPORARY = /\A\.memprofiler-\h{16}\.tmp\z/
+    private_constant :FLAGS, :MODE, :DIRECTORY_MODE, :TEMPORARY
 
     class << self
       # Writes a new file. Creates a missing directory, which only its owner can enter. If the name is taken, a number
@@ -40,6 +41,14 @@ module MemprofilerPprof
           return File.binwrite(path, bytes) unless File.file?(path)
         end
         with_temporary(path, bytes) { |temporary| File.rename(temporary, path) }
+      end
+
+      # @param directory [String]
+      # @return [Array<String>] the temporary files there: of a file being written, or of a process that was killed
+      def temporaries(directory)
+        Dir.children(directory).grep(TEMPORARY).map { |name| File.join(directory, name) }
+      rescue SystemCallError
+        []
       end
 
       private

@@ -1,8 +1,10 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/abandoned_files"
 require "ruby_memprofiler_pprof/atomic_file"
 require "ruby_memprofiler_pprof/block_flusher"
 require "ruby_memprofiler_pprof/file_pattern"
+require "ruby_memprofiler_pprof/file_series"
 
 module MemprofilerPprof
   # Flushes a collector at an interval and writes each profile to a file of its own.
@@ -12,12 +14,18 @@ module MemprofilerPprof
   # disk, a read-only directory), the log says what was lost, and the next flush tries again. A forked child writes its
   # own files and counts them from 0.
   #
+  # Old files are removed: of its own files it keeps the first and the newest, and in between ever fewer ({FileSeries});
+  # those of processes that have ended stay for some days ({AbandonedFiles}).
+  #
   # @example
   #   collector = MemprofilerPprof::Collector.new(sample_rate: 0.01).start
   #   MemprofilerPprof::FileFlusher.new(collector, interval: 300).start!
   class FileFlusher < BlockFlusher
     # Where profiles go when no pattern is given.
     DEFAULT_PATTERN = "tmp/profiles/mem-%{pid}-%{isotime}.pprof"
+    # Seconds from one look at the old files to the next.
+    TIDY_INTERVAL = 3600
+    private_constant :TIDY_INTERVAL
 
     # @param collector [Collector]
     # @param pattern [String, Pathname] the names of the files, see {FilePattern}
@@ -25,15 +33,18 @@ module MemprofilerPprof
     # @param logger [#error, #warn, #info, nil] as for {BlockFlusher#initialize}; each file is an `info`
     # @param on_flush [#call, nil] is called with each {ProfileData} after it was written, or could not be; as for
     #   {BlockFlusher#initialize}
+    # @param keep_files [Integer] how many of its own files it keeps; 0 keeps all
+    # @param keep_days [Numeric] how many days files of ended processes stay; 0 keeps them for ever
     # @param priority [Integer, nil] as for {BlockFlusher#initialize}
     # @param flush_options [Hash{Symbol => Object}] as for {BlockFlusher#initialize}
     # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
-    def initialize(collector, pattern: DEFAULT_PATTERN, interval: 30, logger: nil, on_flush: nil, priority: nil,
-                   **flush_options)
+    def initialize(collector, pattern: DEFAULT_PATTERN, interval: 30, logger: nil, on_flush: nil, keep_files: 100,
+                   keep_days: 7, priority: nil, **flush_options)
       super(collector, interval: interval, logger: logger, on_flush: on_flush, priority: priority, **flush_options)
       self.pattern = pattern
-      @pid = Process.pid
-      @written = 0
+      @keep_files = Argument.integer(:keep_files, keep_files)
+      @keep_days = Argument.number(:keep_days, keep_days)
+      begin_series
     end
 
     # @return [String] the pattern as it was given
@@ -55,10 +66,13 @@ module MemprofilerPprof
     end
 
     def write(profile)
-      restart_numbers unless @pid == Process.pid
+      begin_series unless @pid == Process.pid
+      # Before the file is written, which may need the room.
+      tidy(Time.now)
       path = @pattern.expand(index: @written)
       path = AtomicFile.create(path, profile.pprof_data)
       @written += 1
+      @series.add(path, Process.clock_gettime(Process::CLOCK_MONOTONIC))
       written(path, profile)
     rescue SystemCallError, IOError => e
       failed(e, "cannot write #{path}: #{e.message}; the allocations since the last flush are lost " \
@@ -70,9 +84,23 @@ module MemprofilerPprof
       log(:info, "wrote #{path}")
     end
 
-    def restart_numbers
+    # In a forked child too: the parent's files are not its own.
+    def begin_series
       @pid = Process.pid
       @written = 0
+      @series = FileSeries.new(@keep_files)
+      @tidied = nil
+    end
+
+    # Once an hour, also by a clock that was set back.
+    def tidy(now)
+      return if @tidied && (now - @tidied).abs < TIDY_INTERVAL
+
+      @tidied = now
+      @series.touch(now)
+      AbandonedFiles.new(@pattern, @keep_days).remove(now)
+    rescue *SURVIVABLE => e
+      log(:error, "old files were not removed: #{e.class}: #{e.message} (#{e.backtrace&.first})")
     end
   end
 end

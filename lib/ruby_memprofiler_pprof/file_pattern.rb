@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/atomic_file"
+
 module MemprofilerPprof
   # A template for file names, such as `tmp/profiles/mem-%{pid}-%{isotime}.pprof`.
   #
@@ -18,7 +20,12 @@ module MemprofilerPprof
     KEYS = %i[pid isotime unixtime index].freeze
     # A percent sign and what may follow it; captures the key, if there is one.
     DIRECTIVE = /%%|%\{([^}]*)\}|%<([^>]*)>[-+ 0]*\d*[a-z]/i
-    private_constant :DIRECTIVE
+    # What a name is made of: directives, and other text.
+    PIECE = /%%|%\{[^}]*\}|%<[^>]*>[-+ 0]*\d*[a-z]|[^%]+/i
+    # What a directive that can be recognised in a name looks like there.
+    ISOTIME = /\A%(?:\{isotime\}|<isotime>s)\z/
+    INTEGER = /\A%(?:\{(?:pid|unixtime|index)\}|<(?:pid|unixtime|index)>(?:0\d+)?[du])\z/
+    private_constant :DIRECTIVE, :PIECE, :ISOTIME, :INTEGER
 
     # @param pattern [String, Pathname]
     # @param directory [String, nil] from which a relative name is taken; nil is the current one
@@ -40,6 +47,17 @@ module MemprofilerPprof
       File.expand_path(format(@pattern, pid: pid, isotime: isotime, unixtime: time.to_i, index: index), @directory)
     end
 
+    # Existing files with names that this pattern makes, whatever made them; also with the number that {AtomicFile} puts
+    # before the extension. None if nothing in the names says which process or when: any file could be called that.
+    # @return [Array<String>]
+    def files
+      return [] unless @pattern.match?(/%[{<](?:pid|isotime|unixtime)[}>]/)
+
+      *directories, name = @pattern.split("/").reject(&:empty?)
+      directories.reduce([start(directories)]) { |found, part| found.flat_map { |path| inside(path, part) } }
+                 .flat_map { |path| children(path, /\A#{numbered(name)}\z/) }
+    end
+
     # @return [String] the pattern as it was given
     def to_s
       @pattern
@@ -52,6 +70,43 @@ module MemprofilerPprof
       return path.dup.freeze if path.is_a?(String)
 
       raise TypeError, "pattern must be a String or Pathname, got #{pattern.inspect}"
+    end
+
+    # Where the search for files begins. A user's directory is taken from the list of those that follow.
+    def start(directories)
+      return File.expand_path(directories.shift) if @pattern.start_with?("~")
+
+      @pattern.start_with?("/") ? "/" : @directory
+    end
+
+    def inside(path, part)
+      return [File.join(path, part.gsub("%%", "%"))] unless part.match?(/%[{<]/)
+
+      children(path, /\A#{source(part)}\z/).reject { |found| File.symlink?(found) }
+    end
+
+    def children(path, names)
+      Dir.children(path).grep(names).map { |name| File.join(path, name) }
+    rescue SystemCallError
+      []
+    end
+
+    def numbered(name)
+      extension = name[AtomicFile::EXTENSION].to_s
+      "#{source(name.delete_suffix(extension))}(?:-\\d+)?#{source(extension)}"
+    end
+
+    # The source of a regular expression for what a part of the pattern becomes.
+    def source(part)
+      part.scan(PIECE).map do |piece|
+        case piece
+        when "%%" then "%"
+        when ISOTIME then "\\d{8}T\\d{6}Z"
+        when INTEGER then "\\d+"
+        when /\A%/ then "(?!)" # Formats so rare that such names are not recognised.
+        else Regexp.escape(piece)
+        end
+      end.join
     end
 
     def check

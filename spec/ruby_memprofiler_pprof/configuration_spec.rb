@@ -71,6 +71,8 @@ RSpec.describe MemprofilerPprof::Configuration do
     MAX_HOLD: [%w[0 86401 quick], "a number of seconds above 0, at most 86400"],
     MIN_AGE: [%w[-1 old], "an integer from 0 to 4294967295"],
     FILE_PATTERN: [["%{foo}", "a/"], "a file name, in which %{pid} %{isotime} %{unixtime} %{index} are filled in"],
+    KEEP_FILES: [%w[-1 many 1000001], "an integer from 0 to 1000000"],
+    KEEP_DAYS: [%w[-1 week], "a number of days, or 0"],
     ENABLED: [%w[maybe 2], "true or false"],
     START_PAUSED: [%w[maybe], "true or false"],
     DUMP_ON: [%w[KILL EXIT VTALRM FOO 12], "a signal that can be handled, such as USR2"],
@@ -217,6 +219,7 @@ RSpec.describe MemprofilerPprof::Configuration do
   it "names the file flusher's own defaults" do
     flusher = MemprofilerPprof::FileFlusher.new(FakeCollector.new)
     defaults = described_class::FLUSHER_SETTINGS.to_h { |setting| [setting.keyword, setting.default] }
-    expect(defaults).to include(pattern: flusher.pattern, interval: flusher.interval.to_s)
+    kept = %i[keep_files keep_days].to_h { |name| [name, flusher.instance_variable_get("@#{name}").to_s] }
+    expect(defaults).to include(pattern: flusher.pattern, interval: flusher.interval.to_s, **kept)
   end
 end

@@ -98,6 +98,64 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
       .to raise_error(TypeError, /sample_type_names must be :ruby or :go, got "go"/)
   end
 
+  describe "old files" do
+    def flush(flusher, times)
+      times.times { flusher.start!.stop! }
+      flusher
+    end
+
+    it "are thinned to so many, of which the first stays" do
+      flush(new_flusher(pattern: "%{index}.pprof", interval: 1000, keep_files: 4), 9)
+      expect([files.size, files.minmax]).to eq([4, ["0.pprof", "8.pprof"]])
+    end
+
+    it "of the parent are left by a forked child" do
+      run_ruby(<<~'RUBY')
+        flusher = MemprofilerPprof::FileFlusher.new(new_collector.start, pattern: "%{pid}-%{index}.pprof", keep_files: 2)
+        2.times { flusher.start!.stop! }
+        Process.wait(fork { 3.times { flusher.start!.stop! } })
+      RUBY
+      expect(files.group_by { |name| name[/\A\d+/] }.values.map(&:size)).to eq([2, 2])
+    end
+
+    it "of ended processes are removed after so many days" do
+      data = MemprofilerPprof.profile { Object.new }.pprof_data
+      { "1-1.pprof" => 3, "2-1.pprof" => 1 }.each do |name, days|
+        File.binwrite(name, data)
+        File.utime(Time.now, Time.now - (days * 86_400), name)
+      end
+      flush(new_flusher(pattern: "%{pid}-%{unixtime}.pprof", interval: 1000, keep_days: 2), 1)
+      expect(files.size).to eq(2)
+      expect(files).to include("2-1.pprof")
+    end
+
+    it "of its own are made new once an hour" do
+      time = Time.now
+      allow(Time).to receive(:now) { time }
+      flusher = flush(new_flusher(pattern: "%{index}.pprof", interval: 1000), 1)
+      mtimes = [3599, 3601].map do |seconds|
+        time += seconds
+        flush(flusher, 1)
+        File.mtime("0.pprof")
+      end
+      expect(mtimes.map { |mtime| mtime > time - 60 }).to eq([false, true])
+    end
+
+    it "that cannot be looked at are no reason to write no file" do
+      allow(MemprofilerPprof::AbandonedFiles).to receive(:new).and_raise("no such luck")
+      flush(new_flusher(pattern: "a.pprof", interval: 1000), 1)
+      expect([files, logger[:error]]).to match([["a.pprof"], [/old files were not removed: .*no such luck/]])
+    end
+  end
+
+  { keep_files: [-1, 1.5, nil], keep_days: [-1, "7", Float::NAN] }.each do |name, values|
+    values.each do |value|
+      it "refuses #{name}: #{value.inspect}" do
+        expect { new_flusher(name => value) }.to raise_error(/#{name} must be/)
+      end
+    end
+  end
+
   context "when it cannot write" do
     before { File.write("x", "in the way") }
 

@@ -82,6 +82,54 @@ RSpec.describe MemprofilerPprof::FilePattern do
     expect(described_class.new("x/%{pid}").to_s).to eq("x/%{pid}")
   end
 
+  describe "#files" do
+    around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+    def made(pattern)
+      described_class.new(pattern).files.map { |path| path.delete_prefix("#{File.realpath(Dir.pwd)}/") }
+    end
+
+    {
+      "%{pid}" => "12",
+      "x.y+%{pid}%%.pb.gz" => "x.y+12%.pb.gz",
+      "%{isotime}.pprof" => "20260101T000000Z.pprof",
+      "%{unixtime}-%{index}.pprof" => "1234-0.pprof",
+      "%<pid>08d-%<index>03d.pprof" => "00000012-001.pprof"
+    }.each do |pattern, name|
+      it "finds #{name} by #{pattern}, and not without its end" do
+        [name, name.chop, "a#{name}", "#{name}a"].uniq.each { |each| File.write(each, "") unless each.empty? }
+        expect(made(pattern) - [name.chop]).to eq([name])
+      end
+    end
+
+    it "finds what has a number before the extension" do
+      File.write("12-3.pb.gz", "")
+      expect(made("%{pid}.pb.gz")).to eq(["12-3.pb.gz"])
+    end
+
+    it "looks into directories that the pattern makes, but follows no links" do
+      %w[1 x].each { |name| Dir.mkdir(name) && File.write("#{name}/a", "") }
+      File.symlink("x", "2")
+      expect(made("%{pid}/a")).to eq(["1/a"])
+    end
+
+    it "finds what expand makes" do
+      pattern = described_class.new("#{Dir.pwd}/%{pid}-%{isotime}-%{unixtime}-%{index}.pprof")
+      path = pattern.expand(index: 7).tap { |name| File.write(name, "") }
+      expect(pattern.files).to eq([path])
+    end
+
+    it "finds nothing if names have neither process nor time" do
+      File.write("a.pprof", "")
+      expect(made("a.pprof")).to eq([])
+    end
+
+    it "finds nothing by formats that could be anything" do
+      File.write("c", "")
+      expect(made("%<pid>x")).to eq([])
+    end
+  end
+
   {
     "%{foo}" => 'pattern: "%{foo}" has the unknown key "foo", allowed are pid, isotime, unixtime, index',
     "%<foo>d" => /unknown key "foo", allowed are pid/,

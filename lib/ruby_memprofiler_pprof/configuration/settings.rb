@@ -39,6 +39,7 @@ module MemprofilerPprof
     up_to_a_day = Types.number("SECONDS", "a number of seconds above 0, at most 86400") do |value|
       value.positive? && value <= 86_400
     end
+    days = Types.number("DAYS", "a number of days, or 0") { |value| value >= 0 }
     boolean = Types.boolean
     methods = Types.one_of(:cfp, :profile_frames, :backtrace_locations)
     liveness = Types.one_of(:auto, :freeobj, :mark_bits)
@@ -79,6 +80,8 @@ module MemprofilerPprof
     FLUSHER_SETTINGS = [
       ["FILE_PATTERN", :pattern, Types.pattern, "tmp/profiles/mem-%{pid}-%{isotime}.pprof", "where profiles go"],
       ["INTERVAL", :interval, seconds, "30", "seconds from one profile to the next"],
+      ["KEEP_FILES", :keep_files, Types.integer(0..1_000_000), "100", "profiles to keep of a process; 0 keeps all"],
+      ["KEEP_DAYS", :keep_days, days, "7", "days to keep profiles of ended processes; 0 keeps them"],
       ["PRIORITY", :priority, Types.integer(-3..3), "0", "Thread#priority of the thread that writes profiles"]
     ].map { |row| Setting.new(*row).freeze }.freeze
 

@@ -4,6 +4,8 @@ module MemprofilerPprof
   module Report
     # How one site has grown in a series of profiles. It is growing if each of these holds, with p-values below 1 %:
     #
+    # Quarters and halves are those of the time, so that a series may be denser towards its end ({FileSeries}).
+    #
     # 1. The {Trend} of the last three quarters rises. The first quarter does not count, since programs warm up.
     # 2. The trend of the last half rises, too, and the mean of the last quarter is above all of the first half: unlike
     #    that of a cache that has filled.
@@ -76,9 +78,10 @@ module MemprofilerPprof
 
       # @return [Boolean] whether it still grows in the last half, and has more in the last quarter than ever before
       def late?
-        half = [@objects.size / 2, Trend::LEAST].max
-        last = @objects.last([@objects.size / 4, 1].max)
-        early = @objects[(@objects.size / 8)...-half]
+        size = @objects.size
+        half = [size - index_at(size - (size / 2)), Trend::LEAST].max
+        last = @objects[index_at(size - [size / 4, 1].max)..]
+        early = @objects[index_at(size / 8)...-half]
         fit(half, correlated: false).p_value < SUSPICIOUS && last.sum.fdiv(last.size) > (early.max || @objects.first)
       end
 
@@ -95,7 +98,7 @@ module MemprofilerPprof
 
       # @return [Boolean] whether it has grown in the first half, by more than it scatters since, and hardly afterwards
       def settled?
-        middle = @objects.size / 2
+        middle = index_at(@objects.size / 2)
         early = level(middle) - @objects.first
         late = level(-1) - level(middle)
         return false unless early.positive? && late < early / 4
@@ -106,7 +109,7 @@ module MemprofilerPprof
       # @return [Boolean] whether it gained significantly less in the second half of the last three quarters
       def slowing?
         start = @objects.size - warm
-        middle = start + (warm / 2)
+        middle = index_at(@objects.size - three_quarters + (three_quarters / 2))
         first, second = [[start, middle], [middle, -1]].map { |from, to| (level(to) - level(from)) / @weight }
         second < first / 2 && Statistics.binomial_tail(first, first + [second, 0].max) < SUSPICIOUS
       end
@@ -122,8 +125,21 @@ module MemprofilerPprof
         @allocations = snapshots.map { |snapshot| snapshot.allocations(name) } if contiguous
       end
 
+      # How many profiles the last three quarters have.
       def warm
+        @warm ||= [@objects.size - index_at(@objects.size - three_quarters), Trend::LEAST].max
+      end
+
+      # The same if they were taken at even intervals.
+      def three_quarters
         [(@objects.size * 0.75).round, Trend::LEAST].max
+      end
+
+      # @param even [Integer] the index of a profile in as many that were taken at even intervals
+      # @return [Integer] that of the first of these that is as late, give or take half an interval
+      def index_at(even)
+        interval = (@times.last - @times.first) / (@times.size - 1)
+        @times.index { |time| time - @times.first >= (even - 0.5) * interval } || (@times.size - 1)
       end
 
       def fit(size, correlated: true)

@@ -5,13 +5,13 @@ require "ruby_memprofiler_pprof/report"
 # The examples that the class's documentation works out; what whole series are called is in leaks_spec.
 RSpec.describe MemprofilerPprof::Report::Growth do
   # A site with these levels, in samples of 100 objects, each profile being the first after a major collection.
-  def growth(*levels)
+  def growth(*levels, times: levels.each_index.map { |index| index * 60.0 })
     snapshot = Struct.new(:time, :weight, :level) do
       def sites = {}
       def objects(_name) = level * 100
       def bytes(_name) = level * 4000
     end
-    snapshots = levels.each_with_index.map { |level, index| snapshot.new(index * 60.0, 100.0, level) }
+    snapshots = times.zip(levels).map { |time, level| snapshot.new(time, 100.0, level) }
     described_class.new(snapshots, "a", contiguous: false, clean: levels.each_index.to_a)
   end
 
@@ -35,6 +35,33 @@ RSpec.describe MemprofilerPprof::Report::Growth do
   it "is not slowing if the difference may be chance, or is not great" do
     # 6 heads in 6 tosses have a probability of 1.6 %; 55 is more than half of 100.
     expect([halves(6, 0), halves(7, 0), halves(100, 55)].map(&:slowing?)).to eq([false, true, false])
+  end
+
+  describe "in a series that is thinned" do
+    # The times that are left of profiles taken every five minutes for a month.
+    times = (0...8640).each_with_object([]) do |index, kept|
+      kept << (index * 300.0)
+      kept.delete_at(MemprofilerPprof::FileSeries.superfluous(kept)) if kept.size > 100
+    end
+
+    define_method(:thinned) do |scatter: [0], &level|
+      levels = times.zip(scatter.cycle).map { |time, difference| level.call(time) + difference }
+      growth(*levels, times: times)
+    end
+
+    it "grows, and does not slow, if it gains a sample in two hours" do
+      leak = thinned(scatter: [0, 3, -2, 1, -1]) { |time| 10 + (time / 7200).floor }
+      expect([leak.grows?, leak.slowing?]).to eq([true, false])
+    end
+
+    it "slows if it has gained less and less" do
+      expect(thinned { |time| (100 * (1 - Math.exp(-time / 800_000))).round }).to be_slowing
+    end
+
+    it "has settled if it grew for a week" do
+      cache = thinned { |time| [time / 6048, 100].min.floor }
+      expect([cache.grows?, cache.settled?]).to eq([false, true])
+    end
   end
 
   def stopped(rise, *later)

@@ -9,9 +9,10 @@ Rails.application.config.memprofiler_pprof.tap do |config|
   # The fraction of allocations to sample.
   # config.sample_rate = 0.01
 
-  # Each process writes a profile at this interval in seconds, and one when it exits. Old files are not deleted; a cron
-  # job can do that: find tmp/profiles -name "mem-*.pprof" -mtime +7 -delete
+  # Each process writes a profile at this interval in seconds, and one when it exits. It keeps some of its files, which
+  # span its whole life; those of processes that have ended are removed after a week (keep_days).
   config.interval = 300
+  # config.keep_files = 100
   # config.pattern = "tmp/profiles/mem-%{pid}-%{isotime}.pprof"
 
   # Serves profiles over HTTP: `go tool pprof http://127.0.0.1:3000/debug/pprof/heap`. Without

@@ -1,0 +1,111 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+require_relative "../support/pprof/crafted"
+
+RSpec.describe MemprofilerPprof::AbandonedFiles do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  let(:profile) { MemprofilerPprof.profile { Object.new }.pprof_data }
+  let(:now) { Time.now }
+
+  # Makes a file that was written some hours ago.
+  def make(name, hours, bytes = profile)
+    File.binwrite(name, bytes)
+    File.utime(now - (hours * 3600), now - (hours * 3600), name)
+    name
+  end
+
+  def remove(pattern = "mem-%{pid}-%{isotime}.pprof", days: 1)
+    described_class.new(MemprofilerPprof::FilePattern.new(pattern), days).remove(now)
+    Dir.glob("*", File::FNM_DOTMATCH).grep_v(/\A\.+\z/).sort
+  end
+
+  it "removes what is older than so many days" do
+    make("mem-1-20260101T000000Z.pprof", 25)
+    make("mem-1-20260101T000000Z-1.pprof", 25)
+    young = make("mem-2-20260102T000000Z.pprof", 23)
+    expect(remove).to eq([young])
+  end
+
+  it "removes nothing if files are kept for ever" do
+    old = make("mem-1-20260101T000000Z.pprof", 10_000)
+    expect(remove(days: 0)).to eq([old])
+  end
+
+  it "goes by when a file was renewed, not by whether there is a process" do
+    names = [Process.pid, 1, 4_000_000].map { |pid| make("mem-#{pid}-20200101T000000Z.pprof", 1) }
+    expect(remove(days: 0.001)).to match_array(names)
+  end
+
+  it "removes the oldest of too many" do
+    stub_const("MemprofilerPprof::AbandonedFiles::MOST", 2)
+    names = [4, 5, 6, 7].map { |hours| make("mem-#{hours}-20260101T000000Z.pprof", hours) }
+    expect(remove(days: 100)).to eq(names.first(2))
+  end
+
+  it "does not count what living processes have written" do
+    stub_const("MemprofilerPprof::AbandonedFiles::MOST", 1)
+    names = [1, 2, 9].map { |hours| make("mem-#{hours}-20260101T000000Z.pprof", hours) }
+    expect(remove(days: 100)).to eq(names)
+  end
+
+  it "reads and removes a few at a time" do
+    names = Array.new(25) { |pid| make("mem-#{pid}-20260101T000000Z.pprof", 100) }
+    expect([remove.size, remove]).to eq([names.size - 20, []])
+  end
+
+  [
+    "mem-1-20260101T000000Z.pprof.bak", "my-mem-1-20260101T000000Z.pprof", "mem-1-2026.pprof",
+    "mem-x-20260101T000000Z.pprof", "mem-1-20260101T000000Z-x.pprof", "mem-1-20260101T000000Z.pb.gz",
+    "notes.txt", "mem-1-20260101T000000Z.pprof\n",
+    "memX1-20260101T000000Z.pprof", "mem-1-20260101T000000Zxpprof"
+  ].each do |name|
+    it "leaves #{name.inspect}, which the pattern does not make" do
+      make(name, 1000)
+      expect(remove).to eq([name])
+    end
+  end
+
+  it "leaves what is no profile of this gem" do
+    names = ["", "text", profile[0..50], Pprof::Crafted.samples(3)].each_with_index.map do |bytes, index|
+      make("mem-#{index}-20260101T000000Z.pprof", 1000, bytes)
+    end
+    expect(remove).to eq(names)
+  end
+
+  it "leaves links and what they lead to" do
+    Dir.mkdir("other")
+    make("other/mem-1-20260101T000000Z.pprof", 1000)
+    File.symlink("other/mem-1-20260101T000000Z.pprof", "mem-2-20260101T000000Z.pprof")
+    File.utime(now, now, "other")
+    expect([remove, Dir.children("other").size]).to eq([%w[mem-2-20260101T000000Z.pprof other], 1])
+  end
+
+  it "leaves directories" do
+    Dir.mkdir("mem-1-20260101T000000Z.pprof")
+    File.utime(now - 1e7, now - 1e7, "mem-1-20260101T000000Z.pprof")
+    expect(remove.size).to eq(1)
+  end
+
+  it "removes nothing where names have neither process nor time" do
+    names = %w[0.pprof heap.pprof].each { |name| make(name, 1000) }
+    expect([remove("heap.pprof"), remove("%{index}.pprof")]).to eq([names, names])
+  end
+
+  it "removes temporary files that a killed process has left" do
+    make(".memprofiler-0123456789abcdef.tmp", 4, "")
+    names = [make(".memprofiler-fedcba9876543210.tmp", 1, ""), make(".memprofiler-1.tmp", 100, "")]
+    expect(remove).to match_array(names)
+  end
+
+  it "goes on if another process removes the same files" do
+    make("mem-1-20260101T000000Z.pprof", 1000)
+    allow(File).to receive(:unlink).and_raise(Errno::ENOENT)
+    expect { remove }.not_to raise_error
+  end
+
+  it "does nothing where there is no directory yet" do
+    expect(remove("none/%{pid}/%{isotime}.pprof")).to eq([])
+  end
+end
