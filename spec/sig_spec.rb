@@ -95,7 +95,7 @@ RSpec.describe "The signatures", :own_process do
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
                  Configuration::Types DefaultProfiler FileSeries OwnLabels PeriodicThread Profile::Source RactorGuard
-                 RunningFlushers SignalActions SocketServer] +
+                 RunningFlushers SignalActions SocketServer Tags] +
               rack + pyroscope + report + socket + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process looks at it.

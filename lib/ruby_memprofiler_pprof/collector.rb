@@ -6,7 +6,8 @@ module MemprofilerPprof
   #
   # @!method initialize(sample_rate: 0.01, max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp,
   #     liveness: :auto, max_frames: 1000, max_stack_bytes: 67_108_864, object_class: true, object_age: false,
-  #     labels: true, thread_names: false, sample_type_names: :ruby, pretty_backtraces: true, seed: nil)
+  #     labels: true, thread_names: false, sample_type_names: :ruby, pretty_backtraces: true, seed: nil,
+  #     tags: {})
   #   @param sample_rate [Numeric] the fraction of allocations to sample, 0.0..1.0
   #   @param max_heap_samples [Integer] the most live samples to keep, from 1. Beyond it, every other sample is dropped
   #     and the rate halved, which keeps estimates unbiased; the rate rises again when few live samples are left
@@ -28,6 +29,8 @@ module MemprofilerPprof
   #   @param sample_type_names [Symbol] `:ruby`, or `:go` for servers that know only Go's names
   #   @param pretty_backtraces [Boolean] whether methods are called `Foo#bar` rather than `bar`
   #   @param seed [Integer, nil] makes the choice of samples reproducible
+  #   @param tags [Hash{String, Symbol => String, Symbol}, nil] what profiles say of their process, as comments
+  #     `tag.NAME=VALUE`. Names have letters, digits, `_` and `.`, values up to 256 bytes without `,`, `=`, `{` and `}`
   #   @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
   # @!method start(only: nil)
   #   Starts sampling. Does nothing if it runs already, whatever the argument.
@@ -124,6 +127,8 @@ module MemprofilerPprof
   #   @return [Boolean] see {#initialize}; names that were read before do not change
   # @!attribute [rw] seed
   #   @return [Integer, nil] see {#initialize}
+  # @!attribute [rw] tags
+  #   @return [Hash{String => String}] see {#initialize}; empty if there are none
   class Collector
     # @!parse
     #   # The names of the options, in the order in which the constructor's documentation has them.

@@ -6,6 +6,7 @@ module MemprofilerPprof
   # A template for file names, such as `tmp/profiles/mem-%{pid}-%{isotime}.pprof`.
   #
   # - `%{pid}`: the id of the process that writes
+  # - `%{hostname}`: the machine's name, in a container usually the container's or pod's
   # - `%{isotime}`: the time in UTC in ISO 8601's basic format, 20261231T235959Z. It has no colon, which scp and others
   #   take for the end of a host name
   # - `%{unixtime}`: seconds since 1970
@@ -17,7 +18,7 @@ module MemprofilerPprof
   # same place.
   class FilePattern
     # What can stand between the braces.
-    KEYS = %i[pid isotime unixtime index].freeze
+    KEYS = %i[pid hostname isotime unixtime index].freeze
     # A percent sign and what may follow it; captures the key, if there is one.
     DIRECTIVE = /%%|%\{([^}]*)\}|%<([^>]*)>[-+ 0]*\d*[a-z]/i
     # What a name is made of: directives, and other text.
@@ -41,10 +42,13 @@ module MemprofilerPprof
     # @param index [Integer]
     # @param pid [Integer]
     # @param time [Time]
+    # @param hostname [String, nil] nil is this machine's
     # @return [String] the absolute name of a file
-    def expand(index: 0, pid: Process.pid, time: Time.now)
+    def expand(index: 0, pid: Process.pid, time: Time.now, hostname: nil)
+      hostname ||= machine if @pattern.include?("hostname")
       isotime = time.getutc.strftime("%Y%m%dT%H%M%SZ")
-      File.expand_path(format(@pattern, pid: pid, isotime: isotime, unixtime: time.to_i, index: index), @directory)
+      File.expand_path(format(@pattern, pid: pid, hostname: hostname, isotime: isotime, unixtime: time.to_i,
+                                        index: index), @directory)
     end
 
     # Existing files with names that this pattern makes, whatever made them; also with the number that {AtomicFile} puts
@@ -64,6 +68,12 @@ module MemprofilerPprof
     end
 
     private
+
+    def machine
+      # Loaded only here, when a file is written: it loads gems, which Bundler may want in another version.
+      require "socket"
+      Socket.gethostname
+    end
 
     def to_path(pattern)
       path = pattern.respond_to?(:to_path) ? pattern.to_path : pattern
@@ -115,7 +125,7 @@ module MemprofilerPprof
       reject("names a directory, not a file") if @pattern.end_with?("/")
       check_directives
       @directory ||= base
-      expand
+      expand(hostname: "host")
     rescue ArgumentError, SystemCallError => e
       raise if e.message.start_with?("pattern: ")
 

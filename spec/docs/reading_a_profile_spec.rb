@@ -23,6 +23,13 @@ RSpec.describe "docs/reading-a-profile.md" do
     expect(comments - named).to eq([])
   end
 
+  it "has the comments of tags" do
+    comment = Manual.section("docs/reading-a-profile.md", "Comments")[/`(tag\.\w+=[\w.]+)`/, 1]
+    name, value = comment.delete_prefix("tag.").split("=")
+    profile = new_collector(sample_rate: 1.0, tags: { name => value }).profile { nil }
+    expect(profile.profile.comments).to include(comment)
+  end
+
   it "has commands that work", :go, :slow do
     commands = Manual.rows("docs/reading-a-profile.md", "With go tool pprof").map { |command,| command.delete("`") }
     expect(commands.size).to be > 10

@@ -16,7 +16,8 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
     thread_names: [false, true],
     sample_type_names: %i[ruby go],
     pretty_backtraces: [true, false],
-    seed: [nil, 42]
+    seed: [nil, 42],
+    tags: [{}, { "release" => "1.2", "region" => "eu" }]
   }
   boolean = [/true or false/, [nil, 1, "true"], []]
   count = [/an Integer in 1\.\.\d+/, ["5", nil, 1.5], [0, -1, 2**70]]
@@ -30,7 +31,10 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
     pretty_backtraces: boolean,
     bt_method: [/:cfp.*:profile_frames.*:backtrace_locations/, ["cfp", nil], [:psychic]],
     liveness: [/:auto.*:freeobj/, ["auto", nil], [:psychic]],
-    sample_type_names: [/:ruby.*:go/, ["go", nil], [:python]]
+    sample_type_names: [/:ruby.*:go/, ["go", nil], [:python]],
+    tags: [/a Hash, with names of letters/, ["a=b", { "a" => 1 }, { 1 => "a" }],
+           [{ "a" => "" }, { "a" => "b,c" }, { "a" => "b=c" }, { "a" => "{" }, { "a" => "\n" }, { "a" => "b" * 257 },
+            { "" => "b" }, { "__a" => "b" }, { "1" => "b" }, { "a b" => "c" }]]
   }
 
   def allocate(count)

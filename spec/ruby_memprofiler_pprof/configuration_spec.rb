@@ -24,11 +24,12 @@ RSpec.describe MemprofilerPprof::Configuration do
     configuration = from(SAMPLE_RATE: "0.5", MAX_HEAP_SAMPLES: "50_000", TRACK_ALLOCATIONS: "false",
                          BT_METHOD: "profile_frames", LIVENESS: "freeobj", MAX_FRAMES: "9", OBJECT_CLASS: "yes",
                          OBJECT_AGE: "1", LABELS: "off", THREAD_NAMES: "on", SAMPLE_TYPE_NAMES: "go",
-                         PRETTY_BACKTRACES: "no", SEED: "3")
+                         PRETTY_BACKTRACES: "no", SEED: "3", TAGS: "release=1.2, region=eu")
     expect(configuration.collector_options).to eq(
       sample_rate: 0.5, max_heap_samples: 50_000, track_allocations: false, bt_method: :profile_frames,
       liveness: :freeobj, max_frames: 9, object_class: true, object_age: true, labels: false,
-      thread_names: true, sample_type_names: :go, pretty_backtraces: false, seed: 3
+      thread_names: true, sample_type_names: :go, pretty_backtraces: false, seed: 3,
+      tags: { "release" => "1.2", "region" => "eu" }
     )
   end
 
@@ -70,14 +71,17 @@ RSpec.describe MemprofilerPprof::Configuration do
     INTERVAL: [%w[0 -1 1e999 soon], "a number of seconds above 0"],
     MAX_HOLD: [%w[0 86401 quick], "a number of seconds above 0, at most 86400"],
     MIN_AGE: [%w[-1 old], "an integer from 0 to 4294967295"],
-    FILE_PATTERN: [["%{foo}", "a/"], "a file name, in which %{pid} %{isotime} %{unixtime} %{index} are filled in"],
     KEEP_FILES: [%w[-1 many 1000001], "an integer from 0 to 1000000"],
     KEEP_DAYS: [%w[-1 week], "a number of days, or 0"],
     ENABLED: [%w[maybe 2], "true or false"],
+    FILE_PATTERN: [["%{foo}", "a/"],
+                   "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"],
+    TAGS: [["a", "a=", "a=b,", "a=b,a=c", "1=a", "__a=b", "a=b=c", "a={b}"],
+           "tags such as release=1.2,region=eu: names of letters, digits, _ and ., and values without , = { }"],
     START_PAUSED: [%w[maybe], "true or false"],
     DUMP_ON: [%w[KILL EXIT VTALRM FOO 12], "a signal that can be handled, such as USR2"],
     TOGGLE_ON: [%w[STOP], "a signal that can be handled, such as USR2"],
-    SOCKET: [["%{foo}", "a/"], "a file name, in which %{pid} %{isotime} %{unixtime} %{index} are filled in"]
+    SOCKET: [["%{foo}", "a/"], "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"]
   }.each do |name, (values, allowed)|
     values.each do |value|
       it "refuses #{name}=#{value}, saying what is allowed" do
@@ -127,6 +131,7 @@ RSpec.describe MemprofilerPprof::Configuration do
     end
 
     it "may be of any form that means the same" do
+      expect(check(tags: { region: :eu })).to eq(tags: { "region" => "eu" })
       expect(check(dump_on: :SIGUSR2, toggle_on: "TTIN", pattern: Pathname("a"), sample_rate: 1r, interval: 2))
         .to eq(dump_on: "USR2", toggle_on: "TTIN", pattern: "a", sample_rate: 1r, interval: 2)
     end
@@ -139,7 +144,8 @@ RSpec.describe MemprofilerPprof::Configuration do
     {
       sample_rate: [2, "0.5", Float::NAN, Complex(1, 1), false], max_heap_samples: [0, 1.0, "5"],
       track_allocations: [1, "true"], bt_method: [:magic, "cfp"], seed: [-1, 1 << 64], interval: [0, Float::INFINITY],
-      pattern: ["%{foo}", "", 3], dump_on: ["KILL", 12]
+      pattern: ["%{foo}", "", 3], dump_on: ["KILL", 12],
+      tags: ["a=b", { a: 1 }, { "a b" => "c" }]
     }.each do |keyword, values|
       values.each do |value|
         it "is refused if it is #{value.inspect} for #{keyword}" do
@@ -185,7 +191,7 @@ RSpec.describe MemprofilerPprof::Configuration do
 
   it "allows what the collector allows, and no more" do
     described_class::COLLECTOR_SETTINGS.each do |setting|
-      first, last = setting.type.allowed.scan(/\d+/).map(&:to_i)
+      first, last = setting.type.allowed[/\Aan integer .*/].to_s.scan(/\d+/).map(&:to_i)
       next unless last
 
       [first, last].each { |value| new_collector(setting.keyword => value) }
@@ -197,7 +203,7 @@ RSpec.describe MemprofilerPprof::Configuration do
 
   it "names the collector's own defaults" do
     collector = new_collector
-    settings = described_class::COLLECTOR_SETTINGS.reject { |setting| setting.keyword == :seed }
+    settings = described_class::COLLECTOR_SETTINGS.reject { |setting| %i[seed tags].include?(setting.keyword) }
     actual = settings.to_h { |setting| [setting.name, collector.public_send(setting.keyword)] }
     expect(settings.to_h { |setting| [setting.name, setting.type.parse(setting.default)] })
       .to eq(actual.merge("LIVENESS" => :auto))

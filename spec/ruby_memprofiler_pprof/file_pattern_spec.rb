@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "pathname"
+require "socket"
 require "tmpdir"
 
 RSpec.describe MemprofilerPprof::FilePattern do
@@ -14,6 +15,10 @@ RSpec.describe MemprofilerPprof::FilePattern do
 
   it "takes the calling process's id if none is given" do
     expect(expand("/x/%{pid}")).to eq("/x/#{Process.pid}")
+  end
+
+  it "fills in the machine's name" do
+    expect(expand("/x/%{hostname}")).to eq("/x/#{Socket.gethostname}")
   end
 
   it "fills in the time in UTC, without colons" do
@@ -131,7 +136,7 @@ RSpec.describe MemprofilerPprof::FilePattern do
   end
 
   {
-    "%{foo}" => 'pattern: "%{foo}" has the unknown key "foo", allowed are pid, isotime, unixtime, index',
+    "%{foo}" => 'pattern: "%{foo}" has the unknown key "foo", allowed are pid, hostname, isotime, unixtime, index',
     "%<foo>d" => /unknown key "foo", allowed are pid/,
     "%{}" => /unknown key ""/,
     "100%" => /has a % that begins no key, write %% for the sign itself/,

@@ -1,11 +1,14 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/cli/by_tag"
 require "ruby_memprofiler_pprof/cli/profile_command"
 
 module MemprofilerPprof
   class CLI
     # `leaks`.
     class Leaks < ProfileCommand
+      include ByTag
+
       SUMMARY = "find what keeps growing in a series of profiles"
       USAGE = "[OPTION]... FILE..."
       DESCRIPTION = <<~TEXT
@@ -16,6 +19,7 @@ module MemprofilerPprof
       EXAMPLES = <<~TEXT
         %{me} tmp/profiles
         %{me} tmp/profiles/mem-4711-*.pprof
+        %{me} --by-tag release tmp/profiles
         %{me} --exit-code --json soak/
 
         Exit status: 0; with --exit-code 1 if something grows; 1 if a file cannot be read.
@@ -27,6 +31,7 @@ module MemprofilerPprof
 
       def define_options(parser)
         super
+        define_by_tag(parser)
         parser.on("--exit-code", "exit with 1 if something grows") { @exit_code = true }
       end
 
@@ -37,7 +42,8 @@ module MemprofilerPprof
         raise Failure, "at least two profiles of one process are needed, 8 to find a leak" if series.empty?
 
         reports = reports(series)
-        @json ? print_json(reports.map(&:to_h)) : print_text(reports, single.size)
+        groups = @by_tag ? by_tag(reports, series.map { |snapshots| snapshots.last.totals.tags }) : { nil => reports }
+        show_groups(groups, single.size)
         status(reports)
       end
 
@@ -60,8 +66,13 @@ module MemprofilerPprof
         end.to_a
       end
 
-      def print_text(reports, single)
-        puts reports.map { |report| report.to_s(style) }.join("\n\n")
+      def show_groups(groups, single)
+        return print_json(groups.values.flatten.map(&:to_h)) if @json
+
+        texts = groups.flat_map do |value, reports|
+          [*(tag_heading(value) if @by_tag), *reports.map { |report| report.to_s(style) }]
+        end
+        puts texts.join("\n\n")
         puts "", "Processes with only one profile: #{single}" if single.positive?
       end
     end

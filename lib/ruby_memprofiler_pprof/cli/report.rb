@@ -1,11 +1,14 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/cli/by_tag"
 require "ruby_memprofiler_pprof/cli/profile_command"
 
 module MemprofilerPprof
   class CLI
     # `report`.
     class Report < ProfileCommand
+      include ByTag
+
       SUMMARY = "show what retains, or allocates, most"
       USAGE = "[OPTION]... FILE..."
       DESCRIPTION = <<~TEXT
@@ -17,6 +20,7 @@ module MemprofilerPprof
         %{me} tmp/profiles/mem-4711-20261231T235959Z.pprof
         %{me} --by class --value allocations heap.pprof
         %{me} --app --tree --focus Cart heap.pprof
+        %{me} --app --by-tag release tmp/profiles
       TEXT
       # Whether --app is the default.
       APP = false
@@ -27,6 +31,7 @@ module MemprofilerPprof
         super
         parser.on("--value NAME", "the value to show, such as retained_objects",
                   "(default: the profile's, retained_size)") { |value| @value = value }
+        define_by_tag(parser)
         parser.on("--sort ORDER", Profile::Aggregation::ORDERS, "flat (allocated there itself, the default) or",
                   "cumulative (with everything called from there)") { |sort| @sort = sort }
         parser.on("--tree", "show the calls from the outermost inwards,",
@@ -39,6 +44,21 @@ module MemprofilerPprof
       def show(files)
         raise Failure, "no profile given, see #{@invocation} --help" if files.empty?
 
+        sections = sections(files).map { |value, some| [value, some, *read(some)] }
+        return show_json(sections) if @json
+
+        puts sections.map { |section| text(*section) }.join("\n\n")
+      end
+
+      # The files, by the tag's value if that was asked for: then each is read twice, so that few are in memory.
+      def sections(files)
+        return { nil => files } unless @by_tag
+
+        by_tag(files, read_ahead(files) { |file| Tags.of(load(file).comments) }.to_a)
+      end
+
+      # @return [Array] the totals of each file, their times, and what there is to see in all of them
+      def read(files)
         totals = []
         times = []
         profiles = read_ahead(files) { |file| load(file) }.lazy.map do |profile|
@@ -47,13 +67,39 @@ module MemprofilerPprof
           profile
         end
         view = view(filter(Profile.merge(profiles)))
-        return print_json(files: files, totals: totals.map(&:to_h), report: view.to_h) if @json
+        [totals, times, view]
+      end
 
-        puts heading(files, times), *explanation(totals), view.to_s(style)
+      def show_json(sections)
+        sections = sections.map { |section| to_json_section(*section) }
+        print_json(@by_tag ? sections : sections.first)
+      end
+
+      def text(value, files, totals, times, view)
+        [*([tag_heading(value), ""] if @by_tag), heading(files, totals, times), *explanation(totals),
+         view.to_s(style)].join("\n")
+      end
+
+      def to_json_section(value, files, totals, _times, view)
+        section = { files: files, totals: totals.map(&:to_h), report: view.to_h }
+        @by_tag ? { tag: { @by_tag => value }, **section } : section
       end
 
       def explanation(totals)
         return totals.first.lines if totals.size == 1
+
+        [*several_values(totals), *same_process(totals)]
+      end
+
+      def several_values(totals)
+        names = totals.flat_map { |each| each.tags.keys }.uniq
+        differing = names.select { |name| totals.map { |each| each.tags[name] }.uniq.size > 1 }
+        return if @by_tag || differing.empty?
+
+        "They differ in #{differing.join(", ")}: --by-tag #{differing.first} shows each by itself."
+      end
+
+      def same_process(totals)
         return if totals.map { |each| [each["pid"], each.started_at] }.uniq.size == totals.size
 
         "Several are of the same process: what is alive in each of them is counted each time. See also leaks."
@@ -66,10 +112,11 @@ module MemprofilerPprof
         reports::Top.new(profile, by: @by || :line, type: @value, sort: @sort || :flat, limit: @limit)
       end
 
-      def heading(files, times)
+      def heading(files, totals, times)
         times = times.compact.minmax.compact.uniq.map { |time| time.getutc.strftime("%F %T") }
         name = files.size == 1 ? files.first : "#{files.size} profiles"
-        [name, *("#{times.join(" to ")} UTC" if times.any?)].join(", ")
+        shared = totals.map { |each| each.tags.to_a }.reduce(:&).to_h
+        [name, *("#{times.join(" to ")} UTC" if times.any?), *(Tags.format(shared) if shared.any?)].join(", ")
       end
     end
   end

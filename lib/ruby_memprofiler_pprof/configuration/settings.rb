@@ -61,7 +61,8 @@ module MemprofilerPprof
       ["THREAD_NAMES", :thread_names, boolean, "false", "label samples with the thread's name"],
       ["SAMPLE_TYPE_NAMES", :sample_type_names, Types.one_of(:ruby, :go), "ruby", "names of the sample types"],
       ["PRETTY_BACKTRACES", :pretty_backtraces, boolean, "true", "name methods Foo#bar rather than bar"],
-      ["SEED", :seed, Types.integer(0..((1 << 64) - 1)), "random", "seed for reproducible sampling"]
+      ["SEED", :seed, Types.integer(0..((1 << 64) - 1)), "random", "seed for reproducible sampling"],
+      ["TAGS", :tags, Types.tags, NONE, "what profiles say of their process, such as release=1.2,region=eu"]
     ].map { |row| Setting.new(*row).freeze }.freeze
 
     # Keywords of {Collector#flush}, which the flushers take as well.

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/file_pattern"
+require "ruby_memprofiler_pprof/tags"
 
 module MemprofilerPprof
   class Configuration
@@ -64,6 +65,10 @@ module MemprofilerPprof
           # Only checks the pattern; whoever uses it resolves a relative name against the right directory.
           Type.new("PATTERN", "a file name, in which #{keys} are filled in", :itself.to_proc,
                    ->(value) { FilePattern.new(value, directory: "/").to_s })
+        end
+
+        def tags
+          Type.new("NAME=VALUE,...", Tags::ALLOWED, ->(text) { Tags.parse(text) }, ->(value) { Tags.cast(value) })
         end
 
         def signal

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/tags"
+
 module MemprofilerPprof
   class Pyroscope
     # The name of Pyroscope's time series: `app{key=value,…}`. There is no quoting, so some characters are not allowed.
     # @api private
     class Series
       APP_NAME = %r{\A[\w.\-/]+\z}
-      KEY = /\A(?!__)[A-Za-z_][\w.]*\z/
-      VALUE = /\A[^,={}]+\z/
-      private_constant :APP_NAME, :KEY, :VALUE
+      private_constant :APP_NAME
 
       # @param app_name [String]
       # @param tags [Hash]
@@ -18,7 +18,7 @@ module MemprofilerPprof
         Argument.check(:tags, tags, "a Hash", TypeError) { tags.is_a?(Hash) }
 
         @tags = tags.to_h do |key, value|
-          key = matching("a tag's name", key.to_s, KEY, "letters, digits, _ and ., and not begin with __")
+          key = matching("a tag's name", key.to_s, Tags::NAME, "letters, digits, _ and ., and not begin with __")
           [key, value.respond_to?(:call) ? value : value_of(key, value)]
         end
       end
@@ -33,7 +33,7 @@ module MemprofilerPprof
       private
 
       def value_of(key, value)
-        matching("the tag #{key}", value.to_s, VALUE, "characters other than , = { }")
+        matching("the tag #{key}", value.to_s, Tags::VALUE, "characters other than , = { }")
       end
 
       def matching(name, value, pattern, allowed)

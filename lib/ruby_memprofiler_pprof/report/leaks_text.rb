@@ -24,9 +24,11 @@ module MemprofilerPprof
 
       def heading
         times = @snapshots.values_at(0, -1).map { |snapshot| Time.at(snapshot.time).utc.strftime("%F %T") }
-        pid = @snapshots.last.totals["pid"]
+        totals = @snapshots.last.totals
+        tags = " (#{Tags.format(totals.tags)})" if totals.tags.any?
+        process = "Process #{totals["pid"]}#{tags}: " if totals["pid"]
         cut = " (without #{@leaks.cut} after the last major collection)" if @leaks.cut.positive?
-        "#{"Process #{pid}: " if pid}#{@snapshots.size} profiles, #{times.join(" to ")} UTC#{cut}"
+        "#{process}#{@snapshots.size} profiles, #{times.join(" to ")} UTC#{cut}"
       end
 
       def sites(style)

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/tags"
+
 module MemprofilerPprof
   module Report
     # The totals of a process that its profile contains, and how much of them the profile explains.
@@ -23,7 +25,11 @@ module MemprofilerPprof
         # A merged profile has the comments of each, without saying which belong together.
         single = pairs.group_by(&:first).values.select { |found| found.size == 1 }
         @figures = single.to_h(&:first)
+        @tags = Tags.of(profile.comments)
       end
+
+      # @return [Hash{String => String}] the setting `tags` of the process; of a merged profile those that all share
+      attr_reader :tags
 
       # @param name [String] one of {NUMBERS}
       # @return [Integer, nil]
@@ -61,7 +67,7 @@ module MemprofilerPprof
       # @return [Hash{Symbol => Object}] for JSON, with nil for what is not known
       def to_h
         NUMBERS.to_h { |name| [name.to_sym, self[name]] }
-               .merge(started_at: started_at, retained_bytes: retained_bytes&.to_h,
+               .merge(started_at: started_at, tags: tags, retained_bytes: retained_bytes&.to_h,
                       retained_objects: retained_objects&.to_h, unseen_objects: unseen_objects)
       end
 

@@ -80,6 +80,35 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(json.dig("report", "sites", 0, "flat", "value")).to eq(4000)
     end
 
+    describe "with tags" do
+      before do
+        { "1.1" => 2000, "1.2" => 3000 }.each do |release, bytes|
+          comments = { pid: 7, "tag.release": release, "tag.region": "eu" }
+          write("#{release}.pprof", { "/srv/shop/a.rb:1" => [0, bytes] }, comments: comments)
+        end
+        write("none.pprof", { "/srv/shop/a.rb:1" => [0, 9] }, comments: { pid: 8 })
+      end
+
+      it "says which ones all profiles share, and which differ" do
+        text = cli("report", "1.1.pprof", "1.2.pprof").stdout
+        expect(text).to match(/\A2 profiles, .*, region=eu\nThey differ in release: --by-tag release shows each/)
+      end
+
+      it "shows each value by itself" do
+        text = cli("report", "--by-tag", "release", ".").stdout
+        expect(text.scan(/^== .*/)).to eq(["== release=1.1 ==", "== release=1.2 ==", "== without release =="])
+        json = JSON.parse(cli("report", "--by-tag", "release", "--json", ".").stdout)
+        expect(json.map { |section| [section["tag"], section["files"]] })
+          .to eq([[{ "release" => "1.1" }, ["./1.1.pprof"]], [{ "release" => "1.2" }, ["./1.2.pprof"]],
+                  [{ "release" => nil }, ["./none.pprof"]]])
+      end
+
+      it "names the tags if there is none of that name" do
+        expect_failure(cli("report", "--by-tag", "relase", "."), 2,
+                       /no profile has the tag relase; they have the tags region, release/)
+      end
+    end
+
     it "takes the profiles of a directory" do
       file
       expect(cli("report", ".").stdout).to start_with("./a.pprof, 2001-09-09")
@@ -218,6 +247,18 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       json = JSON.parse(cli("leaks", "--json", ".").stdout)
       expect(json.map { |process| process["pid"] }).to eq([7])
       expect(cli("leaks", ".").stdout).to include("Processes with only one profile: 1")
+    end
+
+    it "shows the processes of each value of a tag, with their tags" do
+      { 8 => "1.2", 9 => "1.1" }.each do |pid, release|
+        2.times do |index|
+          write("mem-#{pid}-#{index}.pprof", { "/srv/shop/leak.rb:1" => [0, 9] },
+                time: 1_000_000_000 + index, comments: { pid: pid, "tag.release": release })
+        end
+      end
+      headings = cli("leaks", "--by-tag", "release", ".").stdout.scan(/^(?:==|Process \d+).*?(?:==|:)/)
+      expect(headings).to eq(["== release=1.1 ==", "Process 9 (release=1.1):", "== release=1.2 ==",
+                              "Process 8 (release=1.2):", "== without release ==", "Process 7:"])
     end
 
     it "needs a series" do

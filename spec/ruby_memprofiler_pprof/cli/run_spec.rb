@@ -111,7 +111,7 @@ RSpec.describe "ruby_memprofiler_pprof run" do
   describe "options" do
     it "exist for every setting, and reach the program" do
       # Each allows one of these.
-      values = %w[cfp auto ruby URG 1 1048576 a/%{index}]
+      values = %w[cfp auto ruby URG 1 1048576 a/%{index} a=b]
       options = MemprofilerPprof::Configuration.settings.flat_map do |setting|
         next setting.option.sub("--", "--no-") if setting.type.boolean?
 

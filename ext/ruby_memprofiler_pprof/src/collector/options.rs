@@ -3,6 +3,7 @@
 use super::sample_types::SampleTypeNames;
 pub use super::stacks::BacktraceMethod;
 use memprofiler_core::reservoir::Reservoir;
+use std::sync::Arc;
 
 /// How deaths are noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct Options {
     pub pretty_backtraces: bool,
     pub sample_type_names: SampleTypeNames,
     pub seed: Option<u64>,
+    /// Names and values, which profiles have as comments.
+    pub tags: Arc<[(String, String)]>,
 }
 
 impl Options {
@@ -70,6 +73,7 @@ impl Default for Options {
             pretty_backtraces: true,
             sample_type_names: SampleTypeNames::Ruby,
             seed: None,
+            tags: Arc::default(),
         }
     }
 }

@@ -95,6 +95,7 @@ pub fn remarks(state: &State) -> Vec<String> {
             if state.mark_bits.is_some() { Liveness::MarkBits } else { Liveness::FreeObject }.name()
         ),
     ];
+    remarks.extend(state.options.tags.iter().map(|(name, value)| format!("tag.{name}={value}")));
     let thinned = state.thinned_since_flush();
     if thinned > 0 {
         remarks.push(format!("thinned_samples={thinned}"));

@@ -99,7 +99,7 @@ fn value_text(ruby: &Ruby, key: &str, value: Value) -> Result<Option<String>, Er
 }
 
 /// A String's or Symbol's characters; what is not valid is replaced.
-fn text(value: Value) -> Option<String> {
+pub(super) fn text(value: Value) -> Option<String> {
     if let Some(symbol) = Symbol::from_value(value) {
         return symbol.name().ok().map(Cow::into_owned);
     }

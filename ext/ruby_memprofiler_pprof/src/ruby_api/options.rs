@@ -1,6 +1,7 @@
 //! From keyword arguments to options and back.
 
 use super::errors::{Wrong, argument};
+use super::tags;
 use crate::collector::options::{BacktraceMethod, Liveness, Options};
 use crate::collector::sample_types::{DefaultType, SampleTypeNames};
 use magnus::r_hash::ForEach;
@@ -9,7 +10,7 @@ use magnus::{Error, Integer, IntoValue, RHash, Ruby, Symbol, TryConvert, Value};
 use std::time::Duration;
 
 /// The names of all options, in the order of the documentation.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "sample_rate",
     "max_heap_samples",
     "track_allocations",
@@ -24,6 +25,7 @@ pub const NAMES: [&str; 14] = [
     "sample_type_names",
     "pretty_backtraces",
     "seed",
+    "tags",
 ];
 
 const BT_METHODS: [(&str, BacktraceMethod); 3] = [
@@ -86,6 +88,7 @@ pub fn set(ruby: &Ruby, options: &mut Options, name: &str, value: Value) -> Resu
         "seed" => {
             options.seed = if value.is_nil() { None } else { Some(integer(ruby, name, value, 0, u64::MAX)?) };
         }
+        "tags" => options.tags = tags::from_ruby(ruby, value)?,
         _ => {}
     }
     Ok(())
@@ -113,6 +116,7 @@ pub fn get(ruby: &Ruby, options: &Options, name: &str) -> Value {
         "sample_type_names" => ruby.to_symbol(name_of(options.sample_type_names)).as_value(),
         "pretty_backtraces" => options.pretty_backtraces.into_value_with(ruby),
         "seed" => options.seed.into_value_with(ruby),
+        "tags" => tags::to_ruby(ruby, &options.tags),
         _ => ruby.qnil().as_value(),
     }
 }

@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  # What a process is: names and values such as `release=1.2,region=eu`, which its profiles carry as comments and
+  # Pyroscope as labels. The rules are Pyroscope's, which has no quoting.
+  # @api private
+  module Tags
+    NAME = /\A(?!__)[A-Za-z_][A-Za-z0-9_.]*\z/
+    VALUE = /\A[^,={}[:cntrl:]]+\z/
+    # The most bytes of a name or value.
+    MAX_BYTES = 256
+    # The rules in words, for messages.
+    ALLOWED = "tags such as release=1.2,region=eu: names of letters, digits, _ and ., and values without , = { }"
+    # How a profile's comment has a tag.
+    COMMENT = /\Atag\.([\w.]+)=(.*)\z/m
+
+    class << self
+      # @param text [String] such as "release=1.2,region=eu"
+      # @return [Hash{String => String}]
+      # @raise [ArgumentError] if a part is no pair, or a name comes twice
+      def parse(text)
+        pairs = text.split(",", -1).map { |part| part.split("=", 2).map(&:strip) }
+        raise ArgumentError unless pairs.all? { |pair| pair.size == 2 } && pairs.uniq(&:first).size == pairs.size
+
+        pairs.to_h
+      end
+
+      # @param tags [Hash{String, Symbol => String, Symbol}] from Ruby code
+      # @return [Hash{String => String}] the same with Strings, frozen
+      # @raise [ArgumentError, TypeError] if they are wrong
+      def cast(tags)
+        raise TypeError unless tags.is_a?(Hash)
+
+        tags.to_h { |name, value| [text(name, NAME), text(value, VALUE)] }.freeze
+      end
+
+      # @param comments [Array<String>] of a profile
+      # @return [Hash{String => String}] without those that have several values, as in a merged profile
+      def of(comments)
+        pairs = comments.filter_map { |comment| comment.match(COMMENT)&.captures }.uniq
+        pairs.group_by(&:first).values.select { |found| found.size == 1 }.to_h(&:first)
+      end
+
+      # @param tags [Hash{String => String}]
+      # @return [String] for people: "release=1.2, region=eu"
+      def format(tags)
+        tags.map { |name, value| "#{name}=#{value}" }.join(", ")
+      end
+
+      private
+
+      def text(value, pattern)
+        text = value.is_a?(Symbol) ? value.name : value
+        raise TypeError unless text.is_a?(String)
+        raise ArgumentError unless text.bytesize <= MAX_BYTES && pattern.match?(text)
+
+        -text
+      end
+    end
+  end
+end
