@@ -86,7 +86,7 @@ RSpec.describe "The signatures", :own_process do
             RequestSummary RequestSummary::Outcome RequestSummary::Path RequestSummary::Table Response StackText
             SummaryPage SummaryText]
          .map { |name| "Rack::#{name}" }
-  pyroscope = %w[Client Client::Answer Series].map { |name| "Pyroscope::#{name}" }
+  pyroscope = %w[Client Client::Answer Deferred Series].map { |name| "Pyroscope::#{name}" }
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
                Testing::LeakCheck Testing::Limit Testing::Measurement Testing::Report Testing::Sample
                Testing::Selection]

@@ -59,7 +59,7 @@ module MemprofilerPprof
     # @api private
     def initialize(env = {})
       @values = SOURCES.to_h { |source| [source, {}] }.merge(environment: read(env))
-      known = self.class.settings.map(&:variable) + ELSEWHERE
+      known = self.class.settings.filter_map(&:variable) + ELSEWHERE
       @unknown = env.keys.select { |name| name.start_with?(PREFIX) } - known
       @assigned = {}
     end
@@ -128,7 +128,8 @@ module MemprofilerPprof
     # @return [String] the settings that differ from the defaults, for people
     def inspect
       settings = self.class.settings.reject { |setting| source(setting.keyword) == :default }
-      "#<#{[self.class, *settings.map { |setting| "#{setting.keyword}=#{self[setting.keyword].inspect}" }].join(" ")}>"
+      pairs = settings.map { |setting| "#{setting.keyword}=#{setting.type.show(self[setting.keyword])}" }
+      "#<#{[self.class, *pairs].join(" ")}>"
     end
 
     protected
@@ -158,7 +159,7 @@ module MemprofilerPprof
       return if value.nil?
 
       checked = setting.type.cast(value)
-      raise ArgumentError, "#{keyword} must be #{setting.type.allowed}, got #{value.inspect}" if checked.nil?
+      raise ArgumentError, "#{keyword} must be #{setting.type.allowed}, got #{setting.type.show(value)}" if checked.nil?
 
       checked
     end
@@ -170,7 +171,7 @@ module MemprofilerPprof
 
     def read(env)
       self.class.settings.each_with_object({}) do |setting, values|
-        text = env[setting.variable].to_s.strip
+        text = setting.variable ? env[setting.variable].to_s.strip : ""
         values[setting.keyword] = parse(setting, text) unless text.empty?
       end
     end
@@ -179,7 +180,7 @@ module MemprofilerPprof
       value = setting.type.parse(text)
       return value unless value.nil?
 
-      raise ArgumentError, "#{setting.variable} must be #{setting.type.allowed}, got #{text.inspect}"
+      raise ArgumentError, "#{setting.variable} must be #{setting.type.allowed}, got #{setting.type.show(text)}"
     end
 
     def unknown!(keyword)

@@ -10,7 +10,12 @@ module MemprofilerPprof
   # process. Any thread may call it; a forked child keeps using it.
   # @api private
   class DefaultProfiler
-    # @return [FileFlusher, nil]
+    # The settings that a flusher takes when it is made.
+    FLUSHER_KEYWORDS = (Configuration::FLUSH_SETTINGS + Configuration::FLUSHER_SETTINGS +
+                        Configuration::DESTINATION_SETTINGS).map(&:keyword).freeze
+    private_constant :FLUSHER_KEYWORDS
+
+    # @return [BlockFlusher, nil] a {FileFlusher} if it writes files
     attr_reader :flusher
 
     # @param env [ENV, Hash{String => String}] is read once, when it is first needed
@@ -20,7 +25,7 @@ module MemprofilerPprof
       @flusher_class = FileFlusher
       @logger = StderrLogger
       @listening = nil
-      @files = true
+      @files_by_default = true
       @signals = SignalActions.new { |action| action == :toggle ? toggle : dump }
     end
 
@@ -69,14 +74,14 @@ module MemprofilerPprof
       @collector&.running? ? true : false
     end
 
-    # @param files [Boolean, nil] whether to write files, too; nil leaves it to the settings
+    # @param files_by_default [Boolean] whether to write files if no setting says where profiles go
     # @param settings [Hash{Symbol => Object}]
     # @return [Collector]
-    def start(files: nil, **settings)
+    def start(files_by_default: false, **settings)
       collector
       all_or_nothing do
         update(@config.merge(:argument, settings))
-        launch(files)
+        launch(files_by_default)
       end
       @collector
     end
@@ -84,7 +89,7 @@ module MemprofilerPprof
     # Starts the profiler of a process that is profiled from its beginning, unless it is configured to start paused.
     # @return [void]
     def boot
-      return start(files: true) unless config.start_paused && config.enabled
+      return start(files_by_default: true) unless config.start_paused && config.enabled
 
       all_or_nothing { listen(:everywhere) }
     end
@@ -107,7 +112,7 @@ module MemprofilerPprof
       collector
       return halt if running?
 
-      all_or_nothing { launch(@files) }
+      all_or_nothing { launch(@files_by_default) }
     end
 
     # Writes a file soon.
@@ -116,14 +121,14 @@ module MemprofilerPprof
       flusher = @flusher
       return flusher.flush_soon if flusher&.running?
 
-      @logger.warn("no profile: #{running? ? "no files are being written" : "the profiler is not running"}")
+      @logger.warn("no profile: #{running? ? "profiles go nowhere" : "the profiler is not running"}")
     end
 
     private
 
     def read_environment
       configuration = Configuration.from_env(@env)
-      names = Configuration.settings.map(&:name)
+      names = Configuration.settings.filter_map(&:name)
       configuration.unknown.each do |variable|
         suggestion = Configuration.suggestion(variable.delete_prefix(Configuration::PREFIX), names)
         @logger.warn("#{variable} is not a setting#{suggestion}, `ruby_memprofiler_pprof help run` lists all")
@@ -146,21 +151,60 @@ module MemprofilerPprof
       end
     end
 
-    # Files are written if any setting says where, at which interval or at which signal.
-    def files?
-      %i[pattern interval dump_on].any? { |keyword| @config.source(keyword) != :default }
-    end
-
-    def launch(files)
+    def launch(files_by_default)
       return @logger.info("not profiling: the setting enabled is false") unless @config.enabled
 
       @on_start&.call
       listen(:everywhere)
-      wanted = files.nil? ? files? : files
-      flusher = @flusher || (@flusher_class.new(@collector, logger: @logger, **@config.flusher_options) if wanted)
+      flusher = @flusher || new_flusher(files_by_default)
       @collector.start
       @flusher = flusher&.start!
-      @files = !flusher.nil?
+      @files_by_default = files_by_default
+    end
+
+    # @return [BlockFlusher, nil] nil if profiles go nowhere
+    def new_flusher(files_by_default)
+      options = { **@config.flusher_options, **destination }
+      return @flusher_class.new(@collector, logger: @logger, **options) if files?(files_by_default)
+      return BlockFlusher.new(@collector, logger: @logger, **options.except(:pattern, :keep_files, :keep_days)) if options[:on_flush]
+
+      vain = %i[interval dump_on].reject { |keyword| @config.source(keyword) == :default }
+      return if vain.empty?
+
+      @logger.warn("#{vain.join(", ")}: no effect, as profiles go nowhere; set files, on_flush or pyroscope_url")
+    end
+
+    # Whether to write files: as `files` says; otherwise if there is a pattern; otherwise by default, unless profiles go
+    # elsewhere.
+    def files?(by_default)
+      return @config.files unless @config.files.nil?
+
+      @config.source(:pattern) != :default || (by_default && !@config.on_flush && !@config.pyroscope_url)
+    end
+
+    # @return [Hash{Symbol => Object}] keywords of a flusher that sends profiles to Pyroscope, if that is set
+    def destination
+      pyroscope = pyroscope() or return {}
+
+      on_flush = @config.on_flush
+      both = lambda do |profile|
+        pyroscope.call(profile)
+      ensure
+        on_flush.call(profile)
+      end
+      # Pyroscope knows no other names.
+      { on_flush: on_flush ? both : pyroscope, sample_type_names: :go }
+    end
+
+    # One for all starts with the same settings, since each has a thread.
+    def pyroscope
+      return unless @config.pyroscope_url
+
+      # Loaded only here, since few programs need it.
+      require "ruby_memprofiler_pprof/pyroscope/deferred"
+      options = Pyroscope::Deferred.options(@config)
+      @pyroscope = Pyroscope::Deferred.new(options, @logger) unless @pyroscope&.options == options
+      @pyroscope
     end
 
     # Waits for the flusher without holding the lock: its thread may be in a subscriber or logger that needs the lock.
@@ -189,7 +233,7 @@ module MemprofilerPprof
       changed = Configuration.settings.map(&:keyword).reject { |keyword| before[keyword] == configuration[keyword] }
       update_collector(changed & Configuration::COLLECTOR_SETTINGS.map(&:keyword))
       @logger.warn("enabled: takes effect at the next MemprofilerPprof.start") if changed.include?(:enabled) && running?
-      update_flusher(changed & (Configuration::FLUSH_SETTINGS + Configuration::FLUSHER_SETTINGS).map(&:keyword))
+      update_flusher(changed & FLUSHER_KEYWORDS)
       listen(@listening)
     end
 
@@ -216,10 +260,10 @@ module MemprofilerPprof
     def update_flusher(changed)
       return unless @flusher
 
-      @flusher.pattern = @config.pattern if changed.delete(:pattern)
+      @flusher.pattern = @config.pattern if @flusher.respond_to?(:pattern=) && changed.delete(:pattern)
       return if changed.empty?
 
-      @logger.warn("#{changed.join(", ")}: takes effect for files at the next MemprofilerPprof.start after a stop")
+      @logger.warn("#{changed.join(", ")}: takes effect at the next MemprofilerPprof.start after a stop")
     end
   end
 end

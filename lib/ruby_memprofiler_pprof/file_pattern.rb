@@ -25,8 +25,9 @@ module MemprofilerPprof
     PIECE = /%%|%\{[^}]*\}|%<[^>]*>[-+ 0]*\d*[a-z]|[^%]+/i
     # What a directive that can be recognised in a name looks like there.
     ISOTIME = /\A%(?:\{isotime\}|<isotime>s)\z/
+    HOSTNAME = /\A%(?:\{hostname\}|<hostname>s)\z/
     INTEGER = /\A%(?:\{(?:pid|unixtime|index)\}|<(?:pid|unixtime|index)>(?:0\d+)?[du])\z/
-    private_constant :DIRECTIVE, :PIECE, :ISOTIME, :INTEGER
+    private_constant :DIRECTIVE, :PIECE, :ISOTIME, :HOSTNAME, :INTEGER
 
     # @param pattern [String, Pathname]
     # @param directory [String, nil] from which a relative name is taken; nil is the current one
@@ -112,6 +113,7 @@ module MemprofilerPprof
         case piece
         when "%%" then "%"
         when ISOTIME then "\\d{8}T\\d{6}Z"
+        when HOSTNAME then "[\\w.-]+"
         when INTEGER then "\\d+"
         when /\A%/ then "(?!)" # Formats so rare that such names are not recognised.
         else Regexp.escape(piece)

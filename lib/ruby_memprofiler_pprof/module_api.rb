@@ -44,24 +44,25 @@ module MemprofilerPprof
       profiler.collector
     end
 
-    # @return [FileFlusher, nil] what writes files between {start} and {stop}, if anything does
+    # @return [BlockFlusher, nil] what delivers profiles between {start} and {stop}, if anything does; a {FileFlusher}
+    #   if it writes files
     def flusher
       profiler.flusher
     end
 
-    # Starts sampling, unless the setting `enabled` is false. Writes files as well if `pattern`, `interval` or `dump_on`
-    # is set anywhere. If it runs already, only the settings take effect. If it fails, nothing has changed.
+    # Starts sampling, unless the setting `enabled` is false. Delivers profiles as well if a setting says where: `files`,
+    # `pattern`, `on_flush` or `pyroscope_url`. If it runs already, only the settings take effect. If it fails, nothing
+    # has changed.
     #
     # @example
     #   MemprofilerPprof.start(interval: 300, pattern: "/var/tmp/%{pid}-%{isotime}.pb.gz")
-    # @param files [Boolean, nil] true writes files, false does not start to, whatever is set
     # @param settings [Hash{Symbol => Object}] take precedence over all other sources until {stop}, which also restores
     #   the previous handlers of signals among them
     # @return [Collector]
     # @raise [ArgumentError] naming the setting, its value and what is allowed
     # @raise [RactorError] as {Collector#start}
-    def start(files: nil, **settings)
-      profiler.start(files: files, **settings)
+    def start(**settings)
+      profiler.start(**settings)
     end
 
     # Stops sampling, and writes the last file if files are written and there is a sample. Without files, {flush} takes

@@ -12,7 +12,7 @@ RSpec.describe "docs/sending-profiles.md" do
 
   it "sends profiles to anything else" do
     FakeHttpServer.run(200) do |server|
-      code, = Manual.ruby("docs/sending-profiles.md", "Anything else")
+      code = Manual.ruby("docs/sending-profiles.md", "Anything else").last
       outcome = run_ruby(code.sub("http://127.0.0.1:8080", server.url))
       expect([outcome.stderr, outcome.status.exitstatus]).to eq(["", 0])
       expect(server.requests.map(&:path)).to eq(["/profiles"])

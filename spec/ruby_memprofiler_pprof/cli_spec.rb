@@ -73,7 +73,7 @@ RSpec.describe "ruby_memprofiler_pprof" do
 
     it "has every setting's option, default and variable in that of run" do
       text = help("run").gsub(/\s+/, " ")
-      MemprofilerPprof::Configuration.settings.each do |setting|
+      MemprofilerPprof::Configuration.settings.select(&:option).each do |setting|
         option = setting.type.boolean? ? setting.option.sub("--", "--[no-]") : "#{setting.option} "
         expect(text).to include(option, setting.purpose, "(default: #{setting.default}) $#{setting.variable}")
       end

@@ -77,7 +77,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
     end
 
     it "warns of what has to wait while files are written" do
-      one = profiler(INTERVAL: "1000")
+      one = profiler(INTERVAL: "1000", FILES: "1")
       one.start
       expect { one.configure { |config| config.priority = 1 } }.to output(/ priority: takes .* after a stop/).to_stderr
       expect { one.configure { |config| config.interval = 1 } }.not_to output.to_stderr
@@ -108,21 +108,64 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect([one.flusher, Dir.children(".")]).to eq([nil, []])
     end
 
-    { pattern: "a", interval: 9, dump_on: "URG" }.each do |keyword, value|
+    { pattern: "a", files: true }.each do |keyword, value|
       it "writes files if #{keyword} is set" do
-        previous = Signal.trap("URG", "DEFAULT")
         one = profiler
         one.start(keyword => value)
-        expect(one.flusher).to be_running
-      ensure
-        Signal.trap("URG", previous)
+        expect(one.flusher).to be_running & be_a(MemprofilerPprof::FileFlusher)
       end
     end
 
-    it "writes no files if told so" do
-      one = profiler(INTERVAL: "9")
+    it "writes no files if told so, whatever else is set" do
+      one = profiler(FILE_PATTERN: "a")
       one.start(files: false)
       expect(one.flusher).to be_nil
+    end
+
+    it "warns of an interval that has no effect" do
+      one = profiler(INTERVAL: "9")
+      expect { one.start }.to output(/interval: no effect, as profiles go nowhere; set files/).to_stderr
+      expect(one.flusher).to be_nil
+    end
+
+    it "calls on_flush with each profile, and again after it has raised" do
+      calls = Queue.new
+      one = profiler(SAMPLE_RATE: "1")
+      one.integrate(flusher_class: MemprofilerPprof::FileFlusher, logger: FakeLogger.new)
+      one.start(on_flush: ->(profile) { calls.push(profile) && raise(NotImplementedError, "broken") })
+      one.flusher.flush_soon
+      first = calls.pop
+      one.stop
+      expect([first, calls.pop]).to all(be_a(MemprofilerPprof::ProfileData))
+      expect(Dir.children(".")).to eq([])
+    end
+
+    it "sends to Pyroscope by the environment alone, and calls on_flush as well" do
+      FakeHttpServer.run(200) do |server|
+        calls = Queue.new
+        one = profiler(PYROSCOPE_URL: server.url, PYROSCOPE_APP_NAME: "shop", PYROSCOPE_AUTH_TOKEN: "secret",
+                       TAGS: "region=eu", SAMPLE_RATE: "1")
+        one.boot
+        one.stop
+        one.start(on_flush: calls.method(:push))
+        one.stop
+        wait_until { server.requests.size == 2 }
+        request = server.requests.first
+        expect([request.query["name"], request.headers["authorization"], calls.size, Dir.children(".")])
+          .to eq(["shop{region=eu}", "Bearer secret", 1, []])
+      end
+    end
+
+    it "starts nothing if Pyroscope lacks a name" do
+      one = profiler(PYROSCOPE_URL: "http://127.0.0.1:9")
+      expect { one.start }.to raise_error(ArgumentError, "pyroscope_app_name must be set if pyroscope_url is")
+      expect(one).not_to be_running
+    end
+
+    it "starts nothing if Pyroscope is given both a token and a password" do
+      one = profiler(PYROSCOPE_URL: "http://127.0.0.1:9", PYROSCOPE_APP_NAME: "shop", PYROSCOPE_AUTH_TOKEN: "a",
+                     PYROSCOPE_BASIC_AUTH: "b:c")
+      expect { one.start }.to raise_error(ArgumentError, /exclude each other/)
     end
 
     it "takes settings that go before all others until the stop" do
@@ -152,7 +195,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       one = profiler
       no_thread = Class.new(MemprofilerPprof::FileFlusher) { def start! = raise(ThreadError, "can't create Thread") }
       one.integrate(flusher_class: no_thread, logger: MemprofilerPprof::StderrLogger)
-      expect { one.start(interval: 9, seed: 3, socket: "s") }.to raise_error(ThreadError)
+      expect { one.start(files: true, interval: 9, seed: 3, socket: "s") }.to raise_error(ThreadError)
       expect([one.running?, one.config.seed, one.collector.seed == 3, Dir.children(".")]).to eq([false, nil, false, []])
       expect(one.start).to be_running
     end

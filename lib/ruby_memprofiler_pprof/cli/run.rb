@@ -33,6 +33,7 @@ module MemprofilerPprof
       # The options, in the order of the help.
       GROUPS = {
         "Files" => Configuration::FLUSHER_SETTINGS,
+        "Destinations" => Configuration::DESTINATION_SETTINGS,
         "Signals and socket" => Configuration::PROCESS_SETTINGS,
         "Sampling" => Configuration::COLLECTOR_SETTINGS,
         "Flushes" => Configuration::FLUSH_SETTINGS
@@ -63,7 +64,7 @@ module MemprofilerPprof
         parser.banner = ""
         GROUPS.each do |title, settings|
           parser.separator("\n#{title}:")
-          settings.each do |setting|
+          settings.select(&:option).each do |setting|
             parser.on(*names(setting), setting.purpose, *details(setting)) { |value| set(setting, value) }
           end
         end
@@ -83,7 +84,7 @@ module MemprofilerPprof
 
       def set(setting, value)
         unless setting.type.boolean? || !setting.type.parse(value.strip).nil?
-          raise Failure, "#{setting.option} must be #{setting.type.allowed}, got #{value.inspect}"
+          raise Failure, "#{setting.option} must be #{setting.type.allowed}, got #{setting.type.show(value)}"
         end
 
         variables[setting.variable] = value.to_s

@@ -12,17 +12,17 @@ module MemprofilerPprof
     NONE = "none"
     private_constant :NONE
 
-    # A setting: the name of its variable without the prefix, the keyword by which Ruby code knows it, the kind of
-    # value, the default as text, and what it is for.
+    # A setting: the name of its variable without the prefix, nil if only Ruby code can set it; the keyword by which
+    # Ruby code knows it, the kind of value, the default as text, and what it is for.
     Setting = Struct.new(:name, :keyword, :type, :default, :purpose) do
-      # @return [String] the whole name of the variable
+      # @return [String, nil] the whole name of the variable; nil if only Ruby code can set it
       def variable
-        PREFIX + name
+        PREFIX + name if name
       end
 
-      # @return [String] the long option of `ruby_memprofiler_pprof run`
+      # @return [String, nil] the long option of `ruby_memprofiler_pprof run`, likewise
       def option
-        "--#{keyword.to_s.tr("_", "-")}"
+        "--#{keyword.to_s.tr("_", "-")}" if name
       end
 
       # @return [Object, nil] the default as a value; nil if there is none, or chance decides
@@ -83,7 +83,24 @@ module MemprofilerPprof
       ["INTERVAL", :interval, seconds, "30", "seconds from one profile to the next"],
       ["KEEP_FILES", :keep_files, Types.integer(0..1_000_000), "100", "profiles to keep of a process; 0 keeps all"],
       ["KEEP_DAYS", :keep_days, days, "7", "days to keep profiles of ended processes; 0 keeps them"],
-      ["PRIORITY", :priority, Types.integer(-3..3), "0", "Thread#priority of the thread that writes profiles"]
+      ["PRIORITY", :priority, Types.integer(-3..3), "0", "Thread#priority of the thread that writes profiles"],
+      [nil, :on_flush, Types.callable, NONE, "called with each profile"]
+    ].map { |row| Setting.new(*row).freeze }.freeze
+
+    app_name = Types.text("NAME", %r{\A[\w.\-/]+\z}, "letters, digits, _, ., - and /")
+
+    # Where the profiles of the process go.
+    DESTINATION_SETTINGS = [
+      ["FILES", :files, boolean, NONE, "write profiles to files"],
+      ["PYROSCOPE_URL", :pyroscope_url, Types.text("URL", %r{\Ahttps?://[^/\s]\S*\z}, "a URL with http or https"), NONE,
+       "send profiles to this Pyroscope"],
+      ["PYROSCOPE_APP_NAME", :pyroscope_app_name, app_name, NONE, "the service's name in Pyroscope"],
+      ["PYROSCOPE_AUTH_TOKEN", :pyroscope_auth_token, Types.secret(/\A[[:graph:]]+\z/, "a bearer token without blanks"),
+       NONE, "token for Pyroscope"],
+      ["PYROSCOPE_BASIC_AUTH", :pyroscope_basic_auth, Types.secret(/\A[^:]+:/, "USER:PASSWORD"), NONE,
+       "user and password for Pyroscope"],
+      ["PYROSCOPE_TENANT_ID", :pyroscope_tenant_id, Types.text("ID", /\A[[:graph:]]+\z/, "an ID without blanks"), NONE,
+       "tenant in Pyroscope"]
     ].map { |row| Setting.new(*row).freeze }.freeze
 
     # What concerns the process.
@@ -100,7 +117,8 @@ module MemprofilerPprof
       SETTINGS
     end
 
-    SETTINGS = (COLLECTOR_SETTINGS + FLUSH_SETTINGS + FLUSHER_SETTINGS + PROCESS_SETTINGS).freeze
+    SETTINGS = (COLLECTOR_SETTINGS + FLUSH_SETTINGS + FLUSHER_SETTINGS + DESTINATION_SETTINGS +
+                PROCESS_SETTINGS).freeze
     private_constant :SETTINGS
   end
 end

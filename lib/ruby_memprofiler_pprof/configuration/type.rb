@@ -5,6 +5,10 @@ require "ruby_memprofiler_pprof/tags"
 
 module MemprofilerPprof
   class Configuration
+    # What stands in a usage line for a value that no message may show.
+    SECRET = "SECRET"
+    private_constant :SECRET
+
     # A kind of value: what stands for one in a usage line, what is allowed in words, how text becomes a value, and how
     # a value is checked and brought into its final form. `parser` and `caster` return nil for what is not allowed.
     Type = Struct.new(:placeholder, :allowed, :parser, :caster) do
@@ -22,6 +26,12 @@ module MemprofilerPprof
         caster.call(value)
       rescue ArgumentError, TypeError
         nil
+      end
+
+      # @param value [Object]
+      # @return [String] the value for messages, unless it is a secret
+      def show(value)
+        placeholder == SECRET ? "[hidden]" : value.inspect
       end
 
       # @return [Boolean] whether the only values are true and false
@@ -69,6 +79,20 @@ module MemprofilerPprof
 
         def tags
           Type.new("NAME=VALUE,...", Tags::ALLOWED, ->(text) { Tags.parse(text) }, ->(value) { Tags.cast(value) })
+        end
+
+        def text(placeholder, pattern, allowed)
+          Type.new(placeholder, allowed, :itself.to_proc,
+                   ->(value) { -value if value.is_a?(String) && pattern.match?(value) })
+        end
+
+        def secret(pattern, allowed)
+          text(SECRET, pattern, allowed)
+        end
+
+        # Only Ruby code has such values.
+        def callable
+          Type.new("CALLABLE", "something to call", ->(_) {}, ->(value) { value if value.respond_to?(:call) })
         end
 
         def signal

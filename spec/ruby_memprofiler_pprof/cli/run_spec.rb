@@ -111,15 +111,15 @@ RSpec.describe "ruby_memprofiler_pprof run" do
   describe "options" do
     it "exist for every setting, and reach the program" do
       # Each allows one of these.
-      values = %w[cfp auto ruby URG 1 1048576 a/%{index} a=b]
-      options = MemprofilerPprof::Configuration.settings.flat_map do |setting|
+      values = %w[cfp auto ruby URG 1 1048576 a/%{index} a=b http://a a:b]
+      options = MemprofilerPprof::Configuration.settings.select(&:option).flat_map do |setting|
         next setting.option.sub("--", "--no-") if setting.type.boolean?
 
         [setting.option, values.find { |value| setting.type.parse(value) }]
       end
       outcome = run_code('print ENV.to_h.select { |name, _| name.start_with?("RUBY_MEMPROFILER") }', *options)
       expect(outcome.stdout.scan(/RUBY_MEMPROFILER_PPROF_\w+/))
-        .to match_array(MemprofilerPprof::Configuration.settings.map(&:variable))
+        .to match_array(MemprofilerPprof::Configuration.settings.filter_map(&:variable))
     end
 
     it "go before the environment" do
