@@ -23,11 +23,20 @@ module MemprofilerPprof
       # @return [String] the name under which the file is
       # @raise [SystemCallError] when it cannot be written; nothing of it is left behind
       def create(path, bytes)
-        make_directory(File.dirname(path), DIRECTORY_MODE)
+        make_directory_of(path)
         with_temporary(path, bytes) { |temporary| names(path).find { |name| publish(temporary, name) } }
       end
 
-      # Writes a file, replacing one that exists.
+      # Creates the directory of a file, which only its owner can enter, and parents that are missing.
+      #
+      # @param path [String, #to_path] of the file
+      # @return [void]
+      # @raise [SystemCallError] when it cannot be created
+      def make_directory_of(path)
+        make_directory(File.dirname(path), DIRECTORY_MODE)
+      end
+
+      # Writes a file, replacing one that exists. Creates no directory.
       #
       # @param path [String, #to_path]
       # @param bytes [String]

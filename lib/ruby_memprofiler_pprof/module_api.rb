@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/atomic_file"
 require "ruby_memprofiler_pprof/default_profiler"
 
 # The profiler of this process: one collector, set up by the {Configuration}, which also says which source of settings
@@ -75,12 +76,15 @@ module MemprofilerPprof
 
     # Takes a profile of the objects alive now and of the allocations since the last profile.
     #
-    # @param out [String, #to_path, nil] a file to write it to
+    # @param out [String, #to_path, nil] a file to write it to, replacing an existing one. A missing directory is made
+    #   before the profile is taken
     # @param options [Hash{Symbol => Object}] as for {Collector#flush}
     # @return [ProfileData]
     # @raise [NotStartedError] before the first {start}
-    # @raise [SystemCallError] if the file cannot be written, such as Errno::ENOENT without its directory
+    # @raise [SystemCallError] if the directory cannot be made, in which case no interval ends, or the file cannot be
+    #   written
     def flush(out: nil, **options)
+      AtomicFile.make_directory_of(out) if out
       profile = collector.flush(**config.flush_options, **options)
       profile.write(out) if out
       profile
@@ -96,19 +100,20 @@ module MemprofilerPprof
     #
     # @example
     #   MemprofilerPprof.profile(out: "boot.pb.gz") { require "rails" }
-    # @param out [String, #to_path, nil] a file to write the profile to
+    # @param out [String, #to_path, nil] a file to write the profile to, replacing an existing one. A missing directory
+    #   is made before the block is called
     # @param sample_rate [Numeric] 0.0..1.0
     # @param options [Hash{Symbol => Object}] further settings of a collector or of a flush; the others are as
     #   configured
     # @return [ProfileData] of what the block allocated, and of what is alive of it
     # @raise [ArgumentError] naming the setting, its value and what is allowed
-    # @raise [Errno::ENOENT] if there is no directory for the file, before the block is called
-    # @raise [SystemCallError] if the file cannot be written
+    # @raise [SystemCallError] if the directory cannot be made, before the block is called, or the file cannot be
+    #   written
     def profile(out: nil, sample_rate: 1.0, **options)
       raise ArgumentError, "profile needs a block" unless block_given?
-      raise Errno::ENOENT, File.dirname(out) unless out.nil? || File.directory?(File.dirname(out))
 
       settings = block_settings(sample_rate: sample_rate, **options)
+      AtomicFile.make_directory_of(out) if out
       collector = Collector.new(**settings.collector_options).start
       begin
         yield

@@ -34,6 +34,24 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
     expect(stdout_of('M.start; print M.flush(out: "a").pprof_data == File.binread("a")')).to eq("true")
   end
 
+  it "makes the directory of the file that it flushes to" do
+    expect(stdout_of('M.start; print M.flush(out: "a/b/c").pprof_data == File.binread("a/b/c")')).to eq("true")
+  end
+
+  it "ends no interval if the directory of the file cannot be made" do
+    File.write("taken", "")
+    expect(stdout_of(<<~RUBY)).to eq("Errno::EEXIST true")
+      M.start(sample_rate: 1)
+      kept = Array.new(20) { Object.new }
+      begin
+        M.flush(out: "taken/a")
+      rescue SystemCallError => e
+        print e.class, " "
+      end
+      print M.flush.allocation_samples_count >= kept.size
+    RUBY
+  end
+
   it "flushes as it is configured, unless the call says otherwise" do
     code = <<~RUBY
       seen = []
@@ -154,8 +172,15 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
         .not_to yield_control
     end
 
-    it "refuses a file in a directory that does not exist, before the block is called" do
-      expect { |block| expect { described_class.profile(out: "no/a", &block) }.to raise_error(Errno::ENOENT, /no/) }
+    it "makes the directory of the file, before the block is called" do
+      made = nil
+      described_class.profile(out: "a/b/c") { made = File.directory?("a/b") }
+      expect([made, File.file?("a/b/c")]).to eq([true, true])
+    end
+
+    it "fails before the block is called if the directory cannot be made" do
+      File.write("taken", "")
+      expect { |block| expect { described_class.profile(out: "taken/a", &block) }.to raise_error(Errno::EEXIST) }
         .not_to yield_control
     end
 
