@@ -29,6 +29,7 @@ module RealMethods
     "MemprofilerPprof::Flamegraph" => %i[policy],
     "MemprofilerPprof::Profile::Estimate" => %i[of],
     "MemprofilerPprof::Pyroscope" => %i[after_fork finish],
+    "MemprofilerPprof::Reader" => %i[initialize],
     "MemprofilerPprof::RSpec" => %i[install],
     "MemprofilerPprof::RSpec::AtMost" => %i[explain met? warm_up_calls],
     "MemprofilerPprof::Testing" => %i[save],

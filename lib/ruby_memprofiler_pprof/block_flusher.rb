@@ -15,7 +15,8 @@ module MemprofilerPprof
   # It lives as long as the process. Forked children and daemons have a thread of their own, with the same interval. A
   # flusher that still runs when the process exits (not by `exit!` or a signal that kills) flushes once more, in forked
   # children too. What the flush and the block allocate is not sampled. Several flushers may share a collector: live
-  # objects are in the profiles of each, allocations only in those of the flusher that flushes next.
+  # objects are in the profiles of each, allocations only in those of the flusher that flushes next, unless each has a
+  # {Reader} of its own.
   #
   # @example
   #   collector = MemprofilerPprof::Collector.new(sample_rate: 0.01).start
@@ -29,12 +30,12 @@ module MemprofilerPprof
     EXIT_TIMEOUT = 15
     private_constant :SURVIVABLE, :EXIT_TIMEOUT
 
-    # @return [Collector]
+    # @return [Collector, Reader]
     attr_reader :collector
     # @return [Numeric] seconds from the beginning of one flush to that of the next
     attr_reader :interval
 
-    # @param collector [Collector]
+    # @param collector [Collector, Reader] a {Reader} gives the flusher allocations of its own
     # @param interval [Numeric] seconds, above 0. A flush that takes longer than half of it delays the next one: at
     #   most half of the time is spent flushing
     # @param logger [#error, #warn, #info, nil] for instance a Logger; nil writes warnings and errors to stderr

@@ -11,14 +11,15 @@ module MemprofilerPprof
   class CLI
     # In the order in which the help has them.
     COMMANDS = %w[run top report diff leaks flamegraph doctor version help].freeze
-    # The exit status for a wrong command line.
-    USAGE_ERROR = 2
+    # The exit status when a command could not do its work, be it a wrong command line or a file that cannot be read.
+    # 1 is left for what a command found: growth (`leaks --exit-code`), or a degraded installation (`doctor`).
+    TROUBLE = 2
 
     # Ends a command, with a message for stderr and an exit status.
     class Failure < StandardError
       attr_reader :status
 
-      def initialize(message, status: USAGE_ERROR)
+      def initialize(message, status: TROUBLE)
         super(message)
         @status = status
       end

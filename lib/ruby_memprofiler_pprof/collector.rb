@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/reader"
+
 module MemprofilerPprof
   # Samples allocations and follows the sampled objects until they die. Defined by the native extension, apart from what
   # is below.
@@ -43,8 +45,8 @@ module MemprofilerPprof
   #   Stops sampling. Deaths are followed until the next flush, which reports what is alive then.
   #   @return [self]
   # @!method flush(yield_gvl: true, proactively_yield_gvl: true, gc: false, min_age: 0, max_hold: 0.0005,
-  #     max_duration: 10, reader: 0, sample_type_names: nil, default_sample_type: :retained_size)
-  #   Takes a profile of the objects alive now and of the allocations since the last flush.
+  #     max_duration: 10, sample_type_names: nil, default_sample_type: :retained_size)
+  #   Takes a profile of the objects alive now and of the allocations since the last flush, whose interval ends.
   #   @param yield_gvl [Boolean] whether to let other threads run while encoding and compressing
   #   @param proactively_yield_gvl [Boolean] whether to let other threads run between slices of the rest
   #   @param gc [Boolean] whether to collect garbage first
@@ -52,24 +54,12 @@ module MemprofilerPprof
   #   @param max_hold [Numeric] for how many seconds at a time to hold the GVL while another thread wants it
   #   @param max_duration [Numeric] after how many seconds to stop yielding to other threads; as the time runs out,
   #     the GVL is held for longer at a time
-  #   @param reader [Integer, nil] the reader whose interval this flush reports and ends: 0, or a number from
-  #     {#open_reader}. nil reports the interval of reader 0 without ending it
   #   @param sample_type_names [Symbol, nil] `:ruby` or `:go`; nil is the collector's option
   #   @param default_sample_type [Symbol] the value that viewers show first: `:allocations`, `:allocations_size`,
   #     `:retained_objects` or `:retained_size`, whatever they are called in the profile
   #   @return [ProfileData]
   #   @raise [NotStartedError] if the collector was never started
   #   @raise [InternalError] after a bug of the gem's own
-  # @!method open_reader
-  #   Opens another reader: its flushes report the allocations since its own last flush (at first, since now),
-  #   whatever other readers do.
-  #   @return [Integer] what to pass to {#flush} as `reader`
-  #   @raise [Error] if there are 8 already
-  # @!method close_reader(reader)
-  #   Closes a reader; its number may be reused.
-  #   @param reader [Integer] from {#open_reader}
-  #   @return [nil]
-  #   @raise [ArgumentError, TypeError] if it is not open
   # @!method only
   #   @return [Symbol, nil] what was passed to {#start}
   # @!method self.check_flush_options(...)
@@ -142,6 +132,31 @@ module MemprofilerPprof
           set_option(:#{option}, value)                  #   set_option(:sample_rate, value)
         end                                              # end
       RUBY
+    end
+
+    # Takes the profile that {#flush} would take, but ends no interval: the next flush reports these allocations, too.
+    #
+    # @param options [Hash{Symbol => Object}] as for {#flush}
+    # @return [ProfileData] whose `duration_nanos` is 0
+    # @raise [NotStartedError, InternalError, ArgumentError, TypeError] as {#flush}
+    def peek(**options)
+      flush_for(nil, **options)
+    end
+
+    # Opens a reader, which has intervals of its own. With a block, closes it when the block ends, also if it raises.
+    #
+    # @yieldparam reader [Reader]
+    # @return [Reader, Object] the reader; with a block, the block's value
+    # @raise [Error] if seven are open already
+    def open_reader
+      reader = Reader.new(self, add_reader)
+      return reader unless block_given?
+
+      begin
+        yield reader
+      ensure
+        reader.close
+      end
     end
 
     # Samples while the block runs. Sampling stops even if the block raises.

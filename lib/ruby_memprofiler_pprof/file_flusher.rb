@@ -27,7 +27,7 @@ module MemprofilerPprof
     TIDY_INTERVAL = 3600
     private_constant :TIDY_INTERVAL
 
-    # @param collector [Collector]
+    # @param collector [Collector, Reader] as for {BlockFlusher#initialize}
     # @param pattern [String, Pathname] the names of the files, see {FilePattern}
     # @param interval [Numeric] seconds, as for {BlockFlusher#initialize}
     # @param logger [#error, #warn, #info, nil] as for {BlockFlusher#initialize}; each file is an `info`

@@ -10,7 +10,7 @@ module MemprofilerPprof
   # @!method time_nanos
   #   @return [Integer] when it was taken, in nanoseconds since 1970
   # @!method duration_nanos
-  #   @return [Integer] the nanoseconds of the interval that its allocations are from; 0 if the flush ended none
+  #   @return [Integer] the nanoseconds of the interval that its allocations are from; 0 if it is from {Collector#peek}
   # @!method sample_type_names
   #   @return [Symbol] what its values are called, `:ruby` or `:go`
   # @!method heap_samples_count

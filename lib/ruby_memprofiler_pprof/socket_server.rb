@@ -131,24 +131,25 @@ module MemprofilerPprof
       raise Error, "The profiler does not run in process #{Process.pid}." unless @profiler.running?
 
       collector = @profiler.collector
-      return flush(collector, nil) unless seconds
+      return rested { collector.peek(**flush_options) } unless seconds
 
-      reader = collector.open_reader
-      begin
+      collector.open_reader do |reader|
         wait.call(seconds)
-        flush(collector, reader)
-      ensure
-        collector.close_reader(reader)
+        rested { reader.flush(**flush_options) }
       end
     end
 
-    # One at a time, and at most half of the time. A look at the process must not collect garbage in it, even if the
-    # setting `gc` says so for files.
-    def flush(collector, reader)
+    # A look at the process must not collect garbage in it, even if the setting `gc` says so for files.
+    def flush_options
+      { **@profiler.config.flush_options, gc: false }
+    end
+
+    # Calls the block: one at a time, and at most half of the time.
+    def rested
       @flushing.synchronize do
         sleep([@rested_at - now, 0].max)
         began = now
-        profile = collector.flush(**@profiler.config.flush_options, gc: false, reader: reader)
+        profile = yield
         @rested_at = now + (now - began)
         profile
       end

@@ -22,6 +22,11 @@ RSpec.describe "docs/ruby-api.md" do
       expect(Dir.glob("**/*.pb.gz")).to include("now.pb.gz", %r{\Atmp/app-\d+-\w+\.pb\.gz\z})
     end
 
+    it "flush a reader of its own" do
+      code, = Manual.ruby("docs/ruby-api.md", "flush")
+      expect(run(code)[/1000 words, (\d+) objects/, 1].to_i).to be >= 1000
+    end
+
     it "print what has grown" do
       kept = []
       collector = new_collector(sample_rate: 1.0).start

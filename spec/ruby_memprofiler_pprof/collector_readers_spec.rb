@@ -11,8 +11,13 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
     Array.new(count) { Thing.new }
   end
 
-  def things(value, **options)
-    Pprof.decode(collector.flush(**options)).total(value) { |sample| sample.labels["class"] == "Thing" }
+  # What a flush of the collector, or of a reader, says of Things.
+  def things(value, from: collector, **options)
+    total(from.flush(**options), value)
+  end
+
+  def total(profile, value)
+    Pprof.decode(profile).total(value) { |sample| sample.labels["class"] == "Thing" }
   end
 
   describe "#open_reader" do
@@ -20,12 +25,12 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       kept = allocate(3)
       reader = collector.open_reader
       kept += allocate(4)
-      expect(things("allocations", reader: reader)).to eq(4)
+      expect(things("allocations", from: reader)).to eq(4)
       expect(kept.size).to eq(7)
     end
 
     it "lets each reader learn of each allocation once" do
-      readers = [0, collector.open_reader, collector.open_reader]
+      readers = [collector, collector.open_reader, collector.open_reader]
       told = Hash.new(0)
       30.times do |turn|
         kept = allocate(turn)
@@ -33,11 +38,11 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
         GC.start if (turn % 7).zero?
         # The third is told seldom, and of living and dead at once.
         readers.first(turn % 10 == 9 ? 3 : 1 + (turn % 2)).each do |reader|
-          told[reader] += things("allocations", reader: reader)
+          told[reader] += things("allocations", from: reader)
         end
         expect(kept.size).to eq(turn)
       end
-      readers.each { |reader| told[reader] += things("allocations", reader: reader) }
+      readers.each { |reader| told[reader] += things("allocations", from: reader) }
       expect(told).to eq(readers.to_h { |reader| [reader, 300 + 30.times.sum] })
     end
 
@@ -48,10 +53,10 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
         GC.start
         flush = Thread.new { collector.flush(max_hold: 1e-6) }
         3.times { Thread.pass }
-        collector.close_reader(reader)
+        reader.close
         flush.join
         reader = collector.open_reader
-        things("allocations", reader: reader).tap { collector.close_reader(reader) }
+        things("allocations", from: reader).tap { reader.close }
       end
       expect(told).to all(eq(0))
     end
@@ -59,7 +64,7 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
     it "tells all readers of all that is retained" do
       kept = allocate(5)
       reader = collector.open_reader
-      expect(things("retained_objects", reader: reader, gc: true)).to eq(kept.size)
+      expect(things("retained_objects", from: reader, gc: true)).to eq(kept.size)
       expect(things("retained_objects")).to eq(kept.size)
     end
 
@@ -67,8 +72,8 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       collector
       sleep 0.05
       reader = collector.open_reader
-      collector.flush(reader: reader)
-      of_reader = collector.flush(reader: reader).duration_nanos
+      reader.flush
+      of_reader = reader.flush.duration_nanos
       of_all = collector.flush.duration_nanos
       expect(of_reader).to be_between(1, of_all - 50_000_000)
     end
@@ -81,7 +86,7 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       collector.flush(gc: true)
       2.times { GC.start }
       expect(classes.size).to be < 10
-      told = Pprof.decode(collector.flush(reader: reader)).by_class("allocations")
+      told = Pprof.decode(reader.flush).by_class("allocations")
       expect(told.fetch("(anonymous Object)")).to eq(50)
     end
 
@@ -93,17 +98,17 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
         thread = Thread.new do
           Thread.handle_interrupt(RuntimeError => :on_blocking) do
             Thread.current.raise("stop")
-            collector.flush(reader: reader)
+            reader.flush
           end
         end
         thread.report_on_exception = false
         expect { thread.join }.to raise_error("stop")
       end
-      expect([things("allocations", reader: reader), things("allocations")]).to eq([10, 10])
+      expect([things("allocations", from: reader), things("allocations")]).to eq([10, 10])
     end
 
     it "fails when there are eight" do
-      expect(Array.new(7) { collector.open_reader }).to eq([*1..7])
+      7.times { collector.open_reader }
       expect { collector.open_reader }.to raise_error(MemprofilerPprof::Error, /8 readers: close one/)
     end
 
@@ -118,7 +123,7 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
         before = clock.call
         pid = fork do
           KEPT.concat([Thing.new, Thing.new])
-          profile = collector.flush(reader: reader)
+          profile = reader.flush
           puts profile.allocation_samples_count >= 2, profile.duration_nanos.between?(1, clock.call - before)
         end
         Process.wait(pid)
@@ -127,47 +132,83 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
     end
   end
 
-  describe "#close_reader" do
-    it "lets its number be used anew" do
+  describe "#open_reader with a block" do
+    it "closes the reader and returns the block's value" do
+      opened = nil
+      expect(collector.open_reader { |reader| (opened = reader) && 3 }).to eq(3)
+      expect(opened).to be_closed
+    end
+
+    it "closes the reader if the block raises" do
+      8.times { expect { collector.open_reader { raise "no" } }.to raise_error("no") }
+      expect(collector.open_reader).not_to be_closed
+    end
+  end
+
+  describe MemprofilerPprof::Reader do
+    it "is forgotten when it is closed, and another one can take its place" do
       reader = collector.open_reader
       kept = allocate(4)
       allocate(3)
       GC.start
-      expect(collector.close_reader(reader)).to be_nil
-      expect(collector.open_reader).to eq(reader)
-      expect(things("allocations", reader: reader)).to eq(0)
-      expect(things("allocations")).to eq(7)
+      reader.close
+      other = collector.open_reader
+      expect([things("allocations", from: other), things("allocations")]).to eq([0, 7])
       expect(kept.size).to eq(4)
     end
 
-    it "refuses what is not open" do
-      expect { collector.close_reader(3) }.to raise_error(ArgumentError, "reader must be 0, or what open_reader " \
-                                                                         "returned, got 3")
-      expect { collector.close_reader(0) }.to raise_error(ArgumentError, /one that open_reader returned, got 0/)
-      expect { collector.flush(reader: 1) }.to raise_error(ArgumentError, /reader must be .* got 1/)
-      expect { collector.flush(reader: "1") }.to raise_error(TypeError, /reader must be .* got "1"/)
+    it "can be closed again, which closes no other" do
+      reader = collector.open_reader
+      reader.close
+      other = collector.open_reader
+      expect(reader.close).to be_nil
+      expect(other.flush).to be_a(MemprofilerPprof::ProfileData)
+    end
+
+    it "cannot be flushed when it is closed" do
+      reader = collector.open_reader.tap(&:close)
+      expect { reader.flush }.to raise_error(MemprofilerPprof::Error, "the reader is closed")
+    end
+
+    it "takes the options of a flush" do
+      expect(collector.open_reader.flush(sample_type_names: :go).sample_type_names).to eq(:go)
+      expect { collector.open_reader.flush(reader: 1) }.to raise_error(ArgumentError, /keyword must be .*:reader/)
+    end
+
+    it "says what it is" do
+      reader = collector.open_reader
+      expect(reader.inspect).to match(/\A#<MemprofilerPprof::Reader 1 of #<MemprofilerPprof::Collector/)
+      expect(reader.tap(&:close).inspect).to start_with("#<MemprofilerPprof::Reader closed of ")
+    end
+
+    it "gives a flusher allocations of its own" do
+      told = []
+      flusher = MemprofilerPprof::BlockFlusher.new(collector.open_reader, on_flush: ->(profile) { told << profile })
+      kept = allocate(3)
+      flusher.run { collector.flush }
+      expect(told.map { |profile| total(profile, "allocations") }).to eq([kept.size])
     end
   end
 
-  describe "#flush(reader: nil)" do
+  describe "#peek" do
     it "leaves everything to be told again" do
       kept = allocate(2)
       allocate(3)
-      3.times { expect(things("allocations", reader: nil, gc: true)).to eq(5) }
+      3.times { expect(total(collector.peek(gc: true), "allocations")).to eq(5) }
       expect(things("allocations")).to eq(5)
       expect(things("allocations")).to eq(0)
       expect(kept.size).to eq(2)
     end
 
     it "has no duration" do
-      expect(collector.flush(reader: nil).duration_nanos).to eq(0)
-      expect(Pprof.decode(collector.flush(reader: nil)).duration_nanos).to eq(0)
+      expect(collector.peek.duration_nanos).to eq(0)
+      expect(Pprof.decode(collector.peek).duration_nanos).to eq(0)
     end
 
     it "leaves a stopped collector to its last flush" do
       allocate(2)
       collector.stop
-      2.times { expect(things("allocations", reader: nil)).to eq(2) }
+      2.times { expect(total(collector.peek, "allocations")).to eq(2) }
       expect(things("allocations")).to eq(2)
       expect(MemprofilerPprof.collectors).not_to include(collector)
     end

@@ -199,13 +199,13 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect(failures).to eq(1), output
     end
 
-    it "leaks: false runs the example again and again", :aggregate_failures do
+    it "no_leaks: true runs the example again and again", :aggregate_failures do
       failures, output = run(<<~RUBY)
         let(:value) { +"a" }
-        it("fails", leaks: false) { Leaky.keep(value) }
-        it("passes", leaks: false) { LEAK[0] = value }
-        it("passes", leaks: { of: String, iterations: 20, warm_up: 1, tolerating: 0 }) { Leaky.keep(value) }
-        it("passes", leaks: true) { Leaky.keep(value) }
+        it("fails", no_leaks: true) { Leaky.keep(value) }
+        it("passes", no_leaks: true) { LEAK[0] = value }
+        it("passes", no_leaks: { of: String, iterations: 20, warm_up: 1, tolerating: 0 }) { Leaky.keep(value) }
+        it("passes", no_leaks: false) { Leaky.keep(value) }
       RUBY
       expect(failures).to eq(1), output
       expect(output).to match(/expected the example not to leak objects, but each call leaves 1 object behind/)
@@ -214,8 +214,8 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
 
     it "leaves other failures as they are", :aggregate_failures do
       failures, output = run(<<~RUBY)
-        it("fails", leaks: false, retains_at_most: 0) { Leaky.keep(1) && expect(1).to(eq(2)) }
-        it("fails when it runs again", leaks: false) { expect(LEAK << 1).to have_attributes(size: be < 5) }
+        it("fails", no_leaks: true, retains_at_most: 0) { Leaky.keep(1) && expect(1).to(eq(2)) }
+        it("fails when it runs again", no_leaks: true) { expect(LEAK << 1).to have_attributes(size: be < 5) }
         it("is pending", retains_at_most: 0) { pending; Leaky.keep(1); expect(1).to eq(2) }
         it("is skipped", retains_at_most: 0) { skip }
       RUBY
@@ -225,9 +225,9 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
     end
 
     it "refuses what it does not know" do
-      _, output = run("it('fails', retains_at_most: { object: 1 }) { 1 }\nit('fails', leaks: { off: 1 }) { 1 }\n")
+      _, output = run("it('fails', retains_at_most: { object: 1 }) { 1 }\nit('fails', no_leaks: { off: 1 }) { 1 }\n")
       expect(output).to include("retains_at_most has the unknown key :object, allowed are objects, bytes, of",
-                                "leaks has the unknown key :off, allowed are warm_up, iterations, tolerating, of")
+                                "no_leaks has the unknown key :off, allowed are warm_up, iterations, tolerating, of")
     end
 
     it ":memprofiler saves a profile, and tells where" do

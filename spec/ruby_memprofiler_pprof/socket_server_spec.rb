@@ -67,10 +67,12 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       collector = profiler.collector
       opened = Queue.new
       gate = Queue.new
-      allow(collector).to(receive(:open_reader).and_wrap_original { |open| open.call.tap { opened << true } })
-      allow(collector).to receive(:flush).and_wrap_original do |flush, **options|
-        gate.pop if options[:reader]
-        flush.call(**options)
+      allow(collector).to receive(:open_reader).and_wrap_original do |open, &block|
+        open.call do |reader|
+          allow(reader).to(receive(:flush).and_wrap_original { |flush, **options| gate.pop && flush.call(**options) })
+          opened << true
+          block.call(reader)
+        end
       end
       [opened, gate]
     end
@@ -145,7 +147,11 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
 
     it "that leave take their reader along" do
       closed = Queue.new
-      allow(profiler.collector).to(receive(:close_reader).and_wrap_original { |close, id| closed << close.call(id) })
+      allow(profiler.collector).to receive(:open_reader).and_wrap_original do |open, &block|
+        open.call(&block)
+      ensure
+        closed << true
+      end
       6.times do
         UNIXSocket.open("a.sock") { |socket| socket.write("GET /heap?seconds=60 HTTP/1.0\r\n\r\n") }
       end

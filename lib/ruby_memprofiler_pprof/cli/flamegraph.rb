@@ -85,7 +85,7 @@ module MemprofilerPprof
       rescue Errno::EPIPE
         raise
       rescue SystemCallError => e
-        raise Failure.new("#{target}: #{e.message[/\A[^@]*[^@\s]/]}", status: 1)
+        raise Failure, "#{target}: #{e.message[/\A[^@]*[^@\s]/]}"
       end
     end
   end

@@ -22,7 +22,7 @@ module MemprofilerPprof
         %{me} --by-tag release tmp/profiles
         %{me} --exit-code --json soak/
 
-        Exit status: 0; with --exit-code 1 if something grows; 1 if a file cannot be read.
+        Exit status: 0; with --exit-code 1 if something grows; 2 if a file cannot be read, or the command line is wrong.
       TEXT
       # Whether --app is the default.
       APP = true

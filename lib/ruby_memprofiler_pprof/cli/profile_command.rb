@@ -20,7 +20,7 @@ module MemprofilerPprof
       rescue ArgumentError => e
         raise Failure, e.message.sub(/\Atype must/, "--value must")
       rescue ProfileError => e
-        raise Failure.new(e.message, status: 1)
+        raise Failure, e.message
       end
 
       private
@@ -89,7 +89,7 @@ module MemprofilerPprof
         Profile.load(file)
       rescue SystemCallError => e
         # Ruby's message ends with the function and the name.
-        raise Failure.new("#{file}: #{e.message[/\A[^@]*[^@\s]/]}", status: 1)
+        raise Failure, "#{file}: #{e.message[/\A[^@]*[^@\s]/]}"
       end
 
       # The block's value for each file. Several files are read at a time, and only those are in memory.

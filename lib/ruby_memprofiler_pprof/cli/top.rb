@@ -75,7 +75,7 @@ module MemprofilerPprof
         watch(addresses.first)
         0
       rescue Source::Unavailable => e
-        raise Failure.new("#{addresses.first}: #{e.message}", status: 1)
+        raise Failure, "#{addresses.first}: #{e.message}"
       end
 
       def watch(address)

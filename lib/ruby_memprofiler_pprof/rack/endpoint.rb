@@ -128,46 +128,35 @@ module MemprofilerPprof
       def take(name, query, collector)
         options = { gc: query.gc, sample_type_names: @sample_type_names, default_sample_type: PROFILES.fetch(name) }
         return over(query.seconds, collector, options) if query.seconds
-        return since_last(collector, options) if name == "delta_heap"
+        return delta_reader(collector).flush(**options) if name == "delta_heap"
 
-        collector.flush(reader: nil, **options)
+        collector.peek(**options)
       end
 
       def over(seconds, collector, options)
-        reader = collector.open_reader
-        begin
+        collector.open_reader do |reader|
           sleep(seconds)
-          collector.flush(reader: reader, **options)
-        ensure
-          collector.close_reader(reader)
+          reader.flush(**options)
         end
       end
 
       # The second profile has the allocations since the first, which bound what was born in between (see
       # {Report::Difference}).
       def pair(query, collector)
-        reader = collector.open_reader
-        options = { reader: reader, gc: query.gc, sample_type_names: @sample_type_names }
-        begin
-          old = collector.flush(**options)
+        options = { gc: query.gc, sample_type_names: @sample_type_names }
+        collector.open_reader do |reader|
+          old = reader.flush(**options)
           sleep(query.seconds)
-          [old, collector.flush(**options)]
-        ensure
-          collector.close_reader(reader)
+          [old, reader.flush(**options)]
         end
-      end
-
-      def since_last(collector, options)
-        collector.flush(reader: delta_reader(collector), **options)
       end
 
       def delta_reader(collector)
         @delta_mutex.synchronize do
-          unless collector.equal?(@delta_collector)
-            @delta_collector&.close_reader(@delta_reader)
-            @delta_collector = nil
+          unless collector.equal?(@delta_reader&.collector)
+            @delta_reader&.close
+            @delta_reader = nil
             @delta_reader = collector.open_reader
-            @delta_collector = collector
           end
           @delta_reader
         end

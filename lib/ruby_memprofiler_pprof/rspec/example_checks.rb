@@ -10,7 +10,7 @@ module MemprofilerPprof
       KEY = :memprofiler_pprof_checks
       # Metadata with limits, and what each limits.
       LIMITS = { retains_at_most: :retain, allocates_at_most: :allocate }.freeze
-      # The keys that a limit, and `leaks`, may have.
+      # The keys that a limit, and `no_leaks`, may have.
       LIMIT_KEYS = %i[objects bytes of].freeze
       LEAK_KEYS = %i[warm_up iterations tolerating of].freeze
       private_constant :LIMITS, :LIMIT_KEYS, :LEAK_KEYS
@@ -22,7 +22,7 @@ module MemprofilerPprof
         # @param metadata [Hash] of an example or group
         # @return [Boolean] whether it asks for anything
         def wanted?(metadata)
-          [:leaks, :memprofiler, *LIMITS.keys].any? { |key| metadata.key?(key) }
+          [:no_leaks, :memprofiler, *LIMITS.keys].any? { |key| metadata.key?(key) }
         end
       end
 
@@ -110,10 +110,10 @@ module MemprofilerPprof
       end
 
       def leak_check_wanted
-        wanted = @metadata.fetch(:leaks, true)
-        return unless wanted == false || wanted.is_a?(Hash)
+        wanted = @metadata[:no_leaks]
+        return unless wanted
 
-        Testing::LeakCheck.new(**(wanted ? known(:leaks, wanted, LEAK_KEYS) : {}))
+        Testing::LeakCheck.new(**(wanted.is_a?(Hash) ? known(:no_leaks, wanted, LEAK_KEYS) : {}))
       end
 
       def known(key, options, allowed)

@@ -92,10 +92,10 @@ RSpec.describe "ruby_memprofiler_pprof flamegraph" do
   it "names what it cannot read" do
     File.write("bad.pprof", "x")
     profile("other.pprof", [["a"], 1], types: [%w[samples count]])
-    { ["none.pprof"] => [1, "none.pprof: No such file or directory"], ["bad.pprof"] => [1, "bad.pprof: "],
-      ["a.pprof", "other.pprof"] => [1, "other.pprof cannot be shown with a.pprof: its sample types are"],
-      ["a.pprof", "-o", "no/a.html"] => [1, "no/a.html: No such file or directory"],
-      ["a.pprof", "--base", "none.pprof"] => [1, "none.pprof: No such file"],
+    { ["none.pprof"] => [2, "none.pprof: No such file or directory"], ["bad.pprof"] => [2, "bad.pprof: "],
+      ["a.pprof", "other.pprof"] => [2, "other.pprof cannot be shown with a.pprof: its sample types are"],
+      ["a.pprof", "-o", "no/a.html"] => [2, "no/a.html: No such file or directory"],
+      ["a.pprof", "--base", "none.pprof"] => [2, "none.pprof: No such file"],
       [] => [2, "no profile given"], ["a.pprof", "--value", "x"] => [2, "--value must be one of allocations"],
       ["a.pprof", "--min", "101"] => [2, "invalid argument: --min 101.0, must be in 0..100"],
       ["a.pprof", "--tag", "x"] => [2, "invalid argument: --tag x, must be KEY=VALUE"] }

@@ -172,12 +172,12 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     end
 
     it "names a file that is not there" do
-      expect_failure(cli("report", "none.pprof"), 1, "ruby_memprofiler_pprof: none.pprof: No such file or directory\n")
+      expect_failure(cli("report", "none.pprof"), 2, "ruby_memprofiler_pprof: none.pprof: No such file or directory\n")
     end
 
     it "names a file that is broken" do
       File.binwrite("broken.pprof", File.binread(file)[0...-7])
-      expect_failure(cli("report", file, "broken.pprof"), 1, /: broken\.pprof: not a valid pprof profile: byte/)
+      expect_failure(cli("report", file, "broken.pprof"), 2, /: broken\.pprof: not a valid pprof profile: byte/)
     end
 
     it "refuses what makes no sense" do
@@ -267,7 +267,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
 
     it "names a file that is broken, or no profile of live objects" do
       File.binwrite("mem-7-x.pprof", "nonsense")
-      expect_failure(cli("leaks", "."), 1, %r{: \./mem-7-x\.pprof: not a valid pprof profile})
+      expect_failure(cli("leaks", "."), 2, %r{: \./mem-7-x\.pprof: not a valid pprof profile})
     end
   end
 end

@@ -116,10 +116,15 @@ RSpec.describe "ruby_memprofiler_pprof top" do
     end
 
     it "says that there is no process" do
-      expect_failure(top("none.sock"), 1, "ruby_memprofiler_pprof: none.sock: No such file or directory\n")
+      expect_failure(top("none.sock"), 2, "ruby_memprofiler_pprof: none.sock: No such file or directory\n")
       UNIXServer.new("a.sock").close
-      expect_failure(top("a.sock"), 1, "ruby_memprofiler_pprof: a.sock: Connection refused\n")
-      expect_failure(top("http://127.0.0.1:1"), 1, "ruby_memprofiler_pprof: http://127.0.0.1:1: Connection refused\n")
+      expect_failure(top("a.sock"), 2, "ruby_memprofiler_pprof: a.sock: Connection refused\n")
+      expect_failure(top("http://127.0.0.1:1"), 2, "ruby_memprofiler_pprof: http://127.0.0.1:1: Connection refused\n")
+    end
+
+    it "says that a URL is wrong" do
+      expect_failure(top("http://foo bar/"), 2, "ruby_memprofiler_pprof: http://foo bar/: not a valid URL\n")
+      expect_failure(top("http:///heap"), 2, "ruby_memprofiler_pprof: http:///heap: the URL names no host\n")
     end
 
     it "says that what answers is something else" do

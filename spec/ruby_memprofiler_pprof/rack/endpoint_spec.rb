@@ -54,6 +54,15 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     Pprof.decode(body).total(value) { |sample| sample.labels["class"] == "Thing" }
   end
 
+  # How many more readers a collector can have.
+  def free_readers(collector)
+    (0..).find do
+      collector.open_reader && false
+    rescue MemprofilerPprof::Error
+      true
+    end
+  end
+
   describe "heap" do
     it "tells what is alive" do
       kept = allocate(5)
@@ -132,8 +141,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       get("/delta_heap", app: endpoint)
       kept = allocate(2)
       expect(things("/delta_heap", "allocations", app: endpoint)).to eq(kept.size)
-      expect(second.open_reader).to eq(2)
-      expect(collector.open_reader).to eq(1)
+      expect([second, collector].map { |each| free_readers(each) }).to eq([6, 7])
     end
   end
 
@@ -154,7 +162,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
 
     it "gives its reader back, also when the request is ended" do
       waiting { get("/heap?seconds=9") }.first.kill.join
-      expect(collector.open_reader).to eq(1)
+      expect(free_readers(collector)).to eq(7)
     end
 
     it "has no more than max_seconds" do
@@ -249,7 +257,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     it "gives its reader back" do
       meanwhile { nil }
       get("/diff?seconds=9")
-      expect(collector.open_reader).to eq(1)
+      expect(free_readers(collector)).to eq(7)
     end
   end
 

@@ -1,12 +1,12 @@
 //! `MemprofilerPprof::Collector`.
 
 use super::errors::{self, Wrong, argument};
-use super::flush_options::{check_flush_options, flush_options, reader};
+use super::flush_options::{check_flush_options, flush_options};
 use super::options;
 use super::profile_data::ProfileData;
 use super::settle_class;
 use crate::collector::mute::Mute;
-use crate::collector::{Collector, Only, Phase, walker_check};
+use crate::collector::{Collector, FlushOptions, Only, Phase, walker_check};
 use crate::vm::{machine_stack, protect, quirks::Quirks, ractor, thread_events, threads};
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
@@ -57,8 +57,9 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_alias("start!", "start")?;
     class.define_alias("stop!", "stop")?;
     class.define_method("flush", method!(flush, -1))?;
-    class.define_method("open_reader", method!(open_reader, 0))?;
-    class.define_method("close_reader", method!(close_reader, 1))?;
+    class.define_private_method("flush_for", method!(flush_for, -1))?;
+    class.define_private_method("add_reader", method!(add_reader, 0))?;
+    class.define_private_method("remove_reader", method!(remove_reader, 1))?;
     class.define_method("only", method!(only, 0))?;
     class.define_singleton_method("check_flush_options", function!(check_flush_options, -1))?;
     class.define_method("running?", method!(is_running, 0))?;
@@ -131,19 +132,15 @@ fn only(ruby: &Ruby, this: Obj<RubyCollector>) -> Option<Symbol> {
     this.collector.only().name().map(|name| ruby.to_symbol(name))
 }
 
-fn open_reader(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<usize, Error> {
+/// The number of a new reader: what `Reader` is made of.
+fn add_reader(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<usize, Error> {
     this.collector
         .add_reader()
         .ok_or_else(|| errors::error(ruby, format!("a collector can have {} readers: close one first", Readers::MOST)))
 }
 
-fn close_reader(ruby: &Ruby, this: Obj<RubyCollector>, number: Value) -> Result<(), Error> {
-    let reader = reader(ruby, Some(&this), number)?;
-    if reader == 0 {
-        return Err(argument(ruby, Wrong::Value, "reader", number, "one that open_reader returned"));
-    }
-    this.collector.remove_reader(reader);
-    Ok(())
+fn remove_reader(this: Obj<RubyCollector>, number: usize) {
+    this.collector.remove_reader(number);
 }
 
 fn stop(this: Obj<RubyCollector>) -> Result<Obj<RubyCollector>, Error> {
@@ -209,13 +206,31 @@ fn before_ractor(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<bool, Error> {
 
 fn flush(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
     machine_stack::overwrite_remains();
-    take_profile(ruby, this, arguments)
+    take_profile(ruby, this, Some(0), arguments)
+}
+
+/// `flush` for the reader with this number, or with nil for none, followed by the keywords.
+fn flush_for(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
+    machine_stack::overwrite_remains();
+    let [number, keywords @ ..] = arguments else {
+        return Err(Error::new(ruby.exception_arg_error(), "flush_for needs a reader"));
+    };
+    let reader = <Option<usize>>::try_convert(*number)?;
+    if reader.is_some_and(|reader| !this.collector.has_reader(reader)) {
+        return Err(argument(ruby, Wrong::Value, "reader", *number, "the number of an open reader"));
+    }
+    take_profile(ruby, this, reader, keywords)
 }
 
 /// Not inlined: what its frame leaves uninitialised was overwritten.
 #[inline(never)]
-fn take_profile(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
-    let options = flush_options(ruby, Some(&this), keywords(arguments)?)?;
+fn take_profile(
+    ruby: &Ruby,
+    this: Obj<RubyCollector>,
+    reader: Option<usize>,
+    arguments: &[Value],
+) -> Result<Obj<ProfileData>, Error> {
+    let options = FlushOptions { reader, ..flush_options(ruby, keywords(arguments)?)? };
     check_failure(ruby, &this)?;
     if !this.collector.was_started() {
         return Err(errors::not_started(ruby));

@@ -1,31 +1,19 @@
 //! The arguments of `Collector#flush`.
 
-use super::collector::RubyCollector;
 use super::errors::{Wrong, argument};
 use super::options;
 use crate::collector::FlushOptions;
 use magnus::r_hash::ForEach;
 use magnus::scan_args::scan_args;
 use magnus::{Error, RHash, Ruby, Symbol, Value, prelude::*};
-use memprofiler_core::readers::Readers;
-
-/// The number of a reader, of this collector if there is one.
-pub fn reader(ruby: &Ruby, this: Option<&RubyCollector>, number: Value) -> Result<usize, Error> {
-    let reader = options::integer(ruby, "reader", number, 0, Readers::MOST as u64 - 1)? as usize;
-    if this.is_none_or(|this| this.collector.has_reader(reader)) {
-        Ok(reader)
-    } else {
-        Err(argument(ruby, Wrong::Value, "reader", number, "0, or what open_reader returned"))
-    }
-}
 
 /// What `flush` says of its arguments without flushing.
 pub fn check_flush_options(ruby: &Ruby, arguments: &[Value]) -> Result<(), Error> {
-    flush_options(ruby, None, scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords).map(|_| ())
+    flush_options(ruby, scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords).map(|_| ())
 }
 
 /// The options that `flush` was given. May run Ruby code.
-pub fn flush_options(ruby: &Ruby, this: Option<&RubyCollector>, keywords: RHash) -> Result<FlushOptions, Error> {
+pub fn flush_options(ruby: &Ruby, keywords: RHash) -> Result<FlushOptions, Error> {
     let mut options = FlushOptions::default();
     keywords.foreach(|name: Value, value: Value| {
         let known = Symbol::from_value(name).map(|name| name.name().map(std::borrow::Cow::into_owned)).transpose()?;
@@ -40,7 +28,6 @@ pub fn flush_options(ruby: &Ruby, this: Option<&RubyCollector>, keywords: RHash)
             }
             Some(name @ "max_hold") => options.max_hold = options::seconds(ruby, name, value)?,
             Some(name @ "max_duration") => options.max_duration = options::seconds(ruby, name, value)?,
-            Some("reader") => options.reader = if value.is_nil() { None } else { Some(reader(ruby, this, value)?) },
             Some(name @ "sample_type_names") => {
                 let names = || options::choice(ruby, name, value, &options::SAMPLE_TYPE_NAMES);
                 options.sample_type_names = if value.is_nil() { None } else { Some(names()?) };
@@ -49,7 +36,7 @@ pub fn flush_options(ruby: &Ruby, this: Option<&RubyCollector>, keywords: RHash)
                 options.default_sample_type = options::choice(ruby, name, value, &options::SAMPLE_TYPES)?;
             }
             _ => {
-                let allowed = "yield_gvl, proactively_yield_gvl, gc, min_age, max_hold, max_duration, reader, \
+                let allowed = "yield_gvl, proactively_yield_gvl, gc, min_age, max_hold, max_duration, \
                                sample_type_names, default_sample_type";
                 return Err(argument(ruby, Wrong::Value, "keyword", name, &format!("one of {allowed}")));
             }

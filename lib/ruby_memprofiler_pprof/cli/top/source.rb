@@ -18,6 +18,7 @@ module MemprofilerPprof
         # @param address [String]
         # @param headers [Hash{String => String}] for an endpoint
         # @return [Source]
+        # @raise [Unavailable] if it is a URL that is wrong
         def self.at(address, headers)
           address.match?(%r{\Ahttps?://}i) ? Endpoint.new(address, headers) : UnixSocket.new(address)
         end
@@ -76,6 +77,9 @@ module MemprofilerPprof
           super()
           @uri = URI.parse(address.chomp("/"))
           @headers = headers
+          raise Unavailable, "the URL names no host" if @uri.hostname.to_s.empty?
+        rescue URI::Error
+          raise Unavailable, "not a valid URL"
         end
 
         private
