@@ -124,6 +124,19 @@ module MemprofilerPprof
       @logger.warn("no profile: #{running? ? "profiles go nowhere" : "the profiler is not running"}")
     end
 
+    # @param profile [ProfileData] of a block
+    # @param collector [Collector] that it is from
+    # @return [void]
+    def warn_of_thinning(profile, collector)
+      dropped = profile.dropped_samples_heap_bufsize
+      return if dropped.zero?
+
+      limit = collector.stats[:stack_overflows].zero? ? :max_heap_samples : :max_stack_bytes
+      @logger.warn("#{dropped} samples of a block's profile were dropped because of #{limit} " \
+                   "(#{collector.public_send(limit)}), so its figures are estimates; pass more to " \
+                   "MemprofilerPprof.profile to keep all")
+    end
+
     private
 
     def read_environment

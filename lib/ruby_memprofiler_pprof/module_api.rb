@@ -7,6 +7,11 @@ require "ruby_memprofiler_pprof/default_profiler"
 # wins. Its methods can be called from any thread, but not in a signal handler (see the settings `dump_on` and
 # `toggle_on` for that).
 module MemprofilerPprof
+  # How many live samples {profile} keeps unless it is told otherwise. Each needs less memory than the smallest object,
+  # as `script/bench` prints.
+  PROFILE_SAMPLES = 10_000_000
+  private_constant :PROFILE_SAMPLES
+
   @profiler = DefaultProfiler.new
 
   class << self
@@ -96,23 +101,26 @@ module MemprofilerPprof
     end
 
     # Profiles the block with a separate collector, every object unless `sample_rate` says otherwise, whether or not the
-    # profiler of the process runs.
+    # profiler of the process runs. If more objects are alive at once than `max_heap_samples`, or their stacks need more
+    # than `max_stack_bytes`, samples are dropped and the figures are estimates: a warning and the profile's comments
+    # say so.
     #
     # @example
     #   MemprofilerPprof.profile(out: "boot.pb.gz") { require "rails" }
     # @param out [String, #to_path, nil] a file to write the profile to, replacing an existing one. A missing directory
     #   is made before the block is called
     # @param sample_rate [Numeric] 0.0..1.0
+    # @param max_heap_samples [Integer] as for {Collector#initialize}
     # @param options [Hash{Symbol => Object}] further settings of a collector or of a flush; the others are as
     #   configured
     # @return [ProfileData] of what the block allocated, and of what is alive of it
     # @raise [ArgumentError] naming the setting, its value and what is allowed
     # @raise [SystemCallError] if the directory cannot be made, before the block is called, or the file cannot be
     #   written
-    def profile(out: nil, sample_rate: 1.0, **options)
+    def profile(out: nil, sample_rate: 1.0, max_heap_samples: PROFILE_SAMPLES, **options)
       raise ArgumentError, "profile needs a block" unless block_given?
 
-      settings = block_settings(sample_rate: sample_rate, **options)
+      settings = block_settings(sample_rate: sample_rate, max_heap_samples: max_heap_samples, **options)
       AtomicFile.make_directory_of(out) if out
       collector = Collector.new(**settings.collector_options).start
       begin
@@ -121,6 +129,7 @@ module MemprofilerPprof
         collector.stop
         # Also if the block raises: until it is flushed, a stopped collector is kept alive.
         profile = collector.flush(**settings.flush_options)
+        profiler.warn_of_thinning(profile, collector)
       end
       profile.write(out) if out
       profile

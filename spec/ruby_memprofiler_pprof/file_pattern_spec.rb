@@ -99,10 +99,11 @@ RSpec.describe MemprofilerPprof::FilePattern do
       "x.y+%{pid}%%.pb.gz" => "x.y+12%.pb.gz",
       "%{isotime}.pprof" => "20260101T000000Z.pprof",
       "%{unixtime}-%{index}.pprof" => "1234-0.pprof",
+      "%{hostname}-%{pid}.pprof" => "web-1.example.org-12.pprof",
       "%<pid>08d-%<index>03d.pprof" => "00000012-001.pprof"
     }.each do |pattern, name|
       it "finds #{name} by #{pattern}, and not without its end" do
-        [name, name.chop, "a#{name}", "#{name}a"].uniq.each { |each| File.write(each, "") unless each.empty? }
+        [name, name.chop, "+#{name}", "#{name}a"].uniq.each { |each| File.write(each, "") unless each.empty? }
         expect(made(pattern) - [name.chop]).to eq([name])
       end
     end

@@ -135,6 +135,20 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
       expect(profile.by_class["Class"]).to be >= kept.size
     end
 
+    it "is exact however many objects are alive, within reason" do
+      kept = nil
+      profile = Pprof.decode(described_class.profile { kept = Array.new(120_000) { Object.new } })
+      expect(profile.by_class["Object"]).to be >= kept.size
+      expect(profile.comments.grep(/thinned/)).to eq([])
+    end
+
+    it "warns if samples were dropped" do
+      outcome = outcome_of('M.profile(max_heap_samples: 100, out: "a") { KEPT = Array.new(500) { Object.new } }')
+      expect(outcome.stderr)
+        .to match(/WARN .* \d+ samples .* dropped because of max_heap_samples \(100\), so its figures are estimates/)
+      expect(Pprof.decode(File.binread("a")).comments).to include(/\Athinned_samples=\d+/)
+    end
+
     it "writes the profile to a file if there is a name" do
       profile = described_class.profile(out: "a.pb.gz") { Object.new }
       expect(File.binread("a.pb.gz")).to eq(profile.pprof_data)

@@ -98,7 +98,10 @@ module MemprofilerPprof
 
       def lost
         losses = LOSSES.filter_map { |name| "#{name.tr("_", " ")} #{count(self[name])}" if self[name]&.positive? }
-        "Lost: #{losses.join(", ")}." if losses.any?
+        return if losses.empty?
+
+        estimates = " Figures are estimates." if self["thinned_samples"]&.positive?
+        "Lost: #{losses.join(", ")}.#{estimates}"
       end
 
       def size(value)

@@ -70,7 +70,8 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("report", file).stdout).to include(
         "Explains 204 KiB (178 KiB..230 KiB) of 10.0 MiB resident memory, " \
         "of which 1.00 MiB are the pages of Ruby's heap.",
-        "Sees 2,090 of 3,100 objects; 900 existed before the profiler started.", "Lost: thinned samples 3."
+        "Sees 2,090 of 3,100 objects; 900 existed before the profiler started.",
+        "Lost: thinned samples 3. Figures are estimates."
       )
     end
 
