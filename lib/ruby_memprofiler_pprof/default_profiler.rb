@@ -179,7 +179,9 @@ module MemprofilerPprof
     def new_flusher(files_by_default)
       options = { **@config.flusher_options, **destination }
       return @flusher_class.new(@collector, logger: @logger, **options) if files?(files_by_default)
-      return BlockFlusher.new(@collector, logger: @logger, **options.except(:pattern, :keep_files, :keep_days)) if options[:on_flush]
+
+      options = options.except(:pattern, :keep_files, :keep_days)
+      return BlockFlusher.new(@collector, logger: @logger, **options) if options[:on_flush]
 
       vain = %i[interval dump_on].reject { |keyword| @config.source(keyword) == :default }
       return if vain.empty?

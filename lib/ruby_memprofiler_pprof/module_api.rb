@@ -56,9 +56,9 @@ module MemprofilerPprof
       profiler.flusher
     end
 
-    # Starts sampling, unless the setting `enabled` is false. Delivers profiles as well if a setting says where: `files`,
-    # `pattern`, `on_flush` or `pyroscope_url`. If it runs already, only the settings take effect. If it fails, nothing
-    # has changed.
+    # Starts sampling, unless the setting `enabled` is false. Delivers profiles as well if a setting says where:
+    # `files`, `pattern`, `on_flush` or `pyroscope_url`. If it runs already, only the settings take effect. If it
+    # fails, nothing has changed.
     #
     # @example
     #   MemprofilerPprof.start(interval: 300, pattern: "/var/tmp/%{pid}-%{isotime}.pb.gz")
