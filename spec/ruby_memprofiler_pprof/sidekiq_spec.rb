@@ -63,7 +63,7 @@ RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
       ENV["RUBY_MEMPROFILER_PPROF_ENABLED"] = "0"
       require "ruby_memprofiler_pprof/sidekiq"
       MemprofilerPprof::Sidekiq::Middleware.install
-      puts #{chain}.entries.size
+      puts #{chain}.entries.map(&:klass).count(MemprofilerPprof::Sidekiq::Middleware)
     RUBY
     expect(run_ruby(code).stdout).to eq("0\n")
   end
