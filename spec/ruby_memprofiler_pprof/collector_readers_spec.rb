@@ -85,7 +85,8 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       Thread.new { 50.times { Class.new.tap { |type| classes[type] = type.new.hash } } }.join
       collector.flush(gc: true)
       2.times { GC.start }
-      expect(classes.size).to be < 10
+      # The VM of 4.0 itself keeps 11 of the 50.
+      expect(classes.size).to be < 25
       told = Pprof.decode(reader.flush).by_class("allocations")
       expect(told.fetch("(anonymous Object)")).to eq(50)
     end
