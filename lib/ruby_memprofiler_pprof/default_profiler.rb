@@ -106,7 +106,7 @@ module MemprofilerPprof
       end
     end
 
-    # Starts or stops, with the settings of the last start. Writes files if that did, or there was none.
+    # Starts or stops, with the settings of the last start; by default to files if that was so, or there was none.
     # @return [void]
     def toggle
       collector
@@ -115,7 +115,7 @@ module MemprofilerPprof
       all_or_nothing { launch(@files_by_default) }
     end
 
-    # Writes a file soon.
+    # Delivers a profile soon.
     # @return [void]
     def dump
       flusher = @flusher

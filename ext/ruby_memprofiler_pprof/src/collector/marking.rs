@@ -65,8 +65,9 @@ impl Collector {
             let some = first..ids.end.min(first + STRIDE);
             self.state.with(|state| references(&state.sites, some, &mut batch));
             for &value in &batch.values[..batch.count] {
-                // SAFETY: in a mark function. The value was kept alive when it was copied to the machine stack, which has
-                // kept it alive since.
+                // SAFETY: in a mark function. The value was marked as one of these references when it was copied to the
+                // batch. That lies on the machine stack, which the GC scans for anything like a reference, so that a
+                // collection in between keeps the object alive and where it is.
                 unsafe { gc::mark(value) };
             }
         }
