@@ -2,6 +2,6 @@
 
 require "ruby_memprofiler_pprof/base"
 
-# What `ruby_memprofiler_pprof run` has put before a program loads only the base, before there is any Rails; the
+# What `memprofiler run` has put before a program loads only the base, before there is any Rails; the
 # program's Gemfile comes here later.
 require "ruby_memprofiler_pprof/railtie" if defined?(Rails::Railtie)

@@ -26,7 +26,7 @@ class Server
     "RUBY_MEMPROFILER_PPROF_SAMPLE_RATE" => "0.1",
     "RUBY_MEMPROFILER_PPROF_INTERVAL" => "1",
     "RUBY_MEMPROFILER_PPROF_GC" => "true",
-    "RUBY_MEMPROFILER_PPROF_FILE_PATTERN" => "#{OUTPUT_FROM_SHOP}/mem-%{pid}-%{isotime}.pprof"
+    "RUBY_MEMPROFILER_PPROF_PATTERN" => "#{OUTPUT_FROM_SHOP}/mem-%{pid}-%{isotime}.pprof"
   }.freeze
 
   def start
@@ -184,8 +184,8 @@ end
 
 # What `leaks` says, which needs nothing but this gem: the line that leaks first, and the caches as settled.
 def show_leaks
-  leaks = [RbConfig.ruby, "exe/ruby_memprofiler_pprof", "leaks", "--limit", "8", OUTPUT]
-  puts "", "What keeps growing, and what has settled (ruby_memprofiler_pprof leaks #{OUTPUT}):", ""
+  leaks = [RbConfig.ruby, "exe/memprofiler", "leaks", "--limit", "8", OUTPUT]
+  puts "", "What keeps growing, and what has settled (memprofiler leaks #{OUTPUT}):", ""
   out, status = Open3.capture2(*leaks)
   puts out
   raise "leaks failed" unless status.success?

@@ -20,7 +20,7 @@ RSpec.describe "The gem" do
   it "has exactly the files that it should have" do
     expect(files).to match_array(
       %w[.yardopts CHANGELOG.md Cargo.lock Cargo.toml IMPLEMENTATION.md LICENSE README.md
-         exe/ruby_memprofiler_pprof exe/ruby_memprofiler_pprof_profile ext/memprofiler_core/Cargo.toml
+         exe/memprofiler exe/ruby_memprofiler_pprof exe/ruby_memprofiler_pprof_profile ext/memprofiler_core/Cargo.toml
          ext/ruby_memprofiler_pprof/Cargo.toml ext/ruby_memprofiler_pprof/build.rs
          ext/ruby_memprofiler_pprof/extconf.rb proto/pprof.proto] +
       below("docs", extension: "{md,png}") + below("lib", extension: "{rb,html,css,js}") +
@@ -89,7 +89,7 @@ RSpec.describe "The gem" do
     expect(gem_spec).to have_attributes(
       name: "ruby_memprofiler_pprof", version: Gem::Version.new(MemprofilerPprof::VERSION), licenses: ["Apache-2.0"],
       required_ruby_version: Gem::Requirement.new(">= 3.1"), require_paths: include("lib"),
-      executables: %w[ruby_memprofiler_pprof ruby_memprofiler_pprof_profile],
+      executables: %w[memprofiler ruby_memprofiler_pprof ruby_memprofiler_pprof_profile],
       extensions: ["ext/ruby_memprofiler_pprof/extconf.rb"],
       homepage: start_with("https://"), summary: be_a(String), description: be_a(String), authors: [be_a(String)]
     )

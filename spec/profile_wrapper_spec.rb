@@ -33,8 +33,8 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
       expect(profiles.size).to be > 1
     end
 
-    it "writes where FILE_PATTERN says" do
-      profile_ruby("", FILE_PATTERN: "a b/%{index}.pprof")
+    it "writes where PATTERN says" do
+      profile_ruby("", PATTERN: "a b/%{index}.pprof")
       expect(Dir.glob("**/*.pprof")).to eq(["a b/0.pprof"])
     end
 

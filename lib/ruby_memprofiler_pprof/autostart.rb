@@ -3,7 +3,7 @@
 require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
-  # What `ruby_memprofiler_pprof run CMD` makes every Ruby of CMD require first: starts the profiler of this process as
+  # What `memprofiler run CMD` makes every Ruby of CMD require first: starts the profiler of this process as
   # the environment says (see {Configuration}). It writes files at an interval, and the last one at exit.
   #
   # The program comes first: whatever goes wrong here is reported on stderr, and the program runs without a profile.

@@ -4,7 +4,7 @@ require "ruby_memprofiler_pprof/cli/command"
 require "ruby_memprofiler_pprof/version"
 
 module MemprofilerPprof
-  # The program `ruby_memprofiler_pprof`.
+  # The program `memprofiler`.
   #
   # To add a command: its name in COMMANDS, and a file of that name in cli/ with a {Command} of that name.
   # @api private
@@ -58,7 +58,7 @@ module MemprofilerPprof
 
     # @param program [String] its name
     # @param command [String, nil] the only command that the program has, if it is not to take a command's name
-    def initialize(program: "ruby_memprofiler_pprof", command: nil)
+    def initialize(program: "memprofiler", command: nil)
       @program = program
       @command = command
     end

@@ -50,7 +50,8 @@ module MemprofilerPprof
     # @return [String] " (did you mean …?)" with one of those words, or nothing
     # @api private
     def self.suggestion(word, words)
-      found = words.find { |other| other.downcase.end_with?("_#{word.downcase}") }
+      # "rate" means sample_rate; "file_pattern", as the C gem has it, pattern.
+      found = words.find { |other| [other, word].map(&:downcase).permutation.any? { |a, b| a.end_with?("_#{b}") } }
       # Ruby loads did_you_mean when it starts, by default; requiring it here would activate a gem.
       found ||= DidYouMean::SpellChecker.new(dictionary: words).correct(word).first if defined?(DidYouMean)
       found ? " (did you mean #{found}?)" : ""

@@ -144,7 +144,7 @@ module MemprofilerPprof
       names = Configuration.settings.filter_map(&:name)
       configuration.unknown.each do |variable|
         suggestion = Configuration.suggestion(variable.delete_prefix(Configuration::PREFIX), names)
-        @logger.warn("#{variable} is not a setting#{suggestion}, `ruby_memprofiler_pprof help run` lists all")
+        @logger.warn("#{variable} is not a setting#{suggestion}, `memprofiler help run` lists all")
       end
       configuration
     end

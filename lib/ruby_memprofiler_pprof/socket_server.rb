@@ -7,7 +7,7 @@ require "ruby_memprofiler_pprof/socket_server/exchange"
 require "ruby_memprofiler_pprof/socket_server/listener"
 
 module MemprofilerPprof
-  # Serves profiles of this process through a Unix socket, for `ruby_memprofiler_pprof top` and `curl --unix-socket`.
+  # Serves profiles of this process through a Unix socket, for `memprofiler top` and `curl --unix-socket`.
   # What it serves is still in the profiles of flushers of the same collector.
   #
   # It lives as long as the process. A forked child has its own socket if the name contains the pid. Otherwise it takes

@@ -13,15 +13,15 @@ RSpec.describe "The manual's commands" do
   # @return [Array<String>] the lines of code of all pages, and what stands in backquotes, that call the gem
   def commands
     Manual.pages.flat_map do |page|
-      code = Manual.text(page).scan(/^(?:    )?(?:\$ )?(?:bundle exec )?ruby_memprofiler_pprof (.*)$/)
-      prose = Manual.text(page).gsub(/^```.*?^```$/m, "").scan(/`ruby_memprofiler_pprof ([^`…]*)`/)
+      code = Manual.text(page).scan(/^(?:    )?(?:\$ )?(?:bundle exec )?memprofiler (.*)$/)
+      prose = Manual.text(page).gsub(/^```.*?^```$/m, "").scan(/`memprofiler ([^`…]*)`/)
       (code + prose).flatten
     end.uniq
   end
 
   # The options of a command, as its help has them.
   def options(command)
-    outcome = run_command(RbConfig.ruby, *load_path_options, "#{SubprocessHelpers::EXE}/ruby_memprofiler_pprof", "help",
+    outcome = run_command(RbConfig.ruby, *load_path_options, "#{SubprocessHelpers::EXE}/memprofiler", "help",
                           command)
     outcome.stdout.scan(/^ +(?:-\w, )?(--[\w\[\]-]+)/).flatten - %w[--help]
   end

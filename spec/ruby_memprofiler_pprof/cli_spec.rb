@@ -4,14 +4,14 @@ require "fileutils"
 require "json"
 require "tmpdir"
 
-RSpec.describe "ruby_memprofiler_pprof" do
+RSpec.describe "memprofiler" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   # What the command line lists, in a process of its own: the gem does not load it.
   let(:commands) { %w[run top report diff leaks flamegraph doctor version help] }
 
   def cli(*arguments, exe: SubprocessHelpers::EXE, **keywords)
-    run_command(RbConfig.ruby, File.join(exe, "ruby_memprofiler_pprof"), *arguments, **keywords)
+    run_command(RbConfig.ruby, File.join(exe, "memprofiler"), *arguments, **keywords)
   end
 
   def expect_failure(outcome, status, message)
@@ -20,7 +20,7 @@ RSpec.describe "ruby_memprofiler_pprof" do
 
   describe "without a command" do
     it "exits with 2" do
-      expect_failure(cli, 2, "ruby_memprofiler_pprof: no command given, see ruby_memprofiler_pprof --help\n")
+      expect_failure(cli, 2, "memprofiler: no command given, see memprofiler --help\n")
     end
 
     %w[--help -h].each do |option|
@@ -31,9 +31,14 @@ RSpec.describe "ruby_memprofiler_pprof" do
       end
     end
 
+    it "has the gem's name, too" do
+      alias_of = run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof"), "--version")
+      expect(alias_of.stdout).to eq(cli("--version").stdout)
+    end
+
     %w[--version -v].each do |option|
       it "prints the version for #{option}" do
-        expect(cli(option).stdout).to eq("ruby_memprofiler_pprof #{MemprofilerPprof::VERSION}\n")
+        expect(cli(option).stdout).to eq("memprofiler #{MemprofilerPprof::VERSION}\n")
       end
     end
   end
@@ -41,7 +46,7 @@ RSpec.describe "ruby_memprofiler_pprof" do
   describe "an unknown command" do
     { "rnu" => "run", "docter" => "doctor", "versoin" => "version" }.each do |wrong, right|
       it "suggests #{right} for #{wrong}" do
-        expect_failure(cli(wrong), 2, "ruby_memprofiler_pprof: unknown command #{wrong}, did you mean #{right}?\n")
+        expect_failure(cli(wrong), 2, "memprofiler: unknown command #{wrong}, did you mean #{right}?\n")
       end
     end
 
@@ -65,7 +70,7 @@ RSpec.describe "ruby_memprofiler_pprof" do
 
     it "has for each command what it is called with, what it does and an example" do
       commands.each do |command|
-        me = "ruby_memprofiler_pprof #{command}"
+        me = "memprofiler #{command}"
         expect(help(command))
           .to match(/\AUsage: #{me}.*\n\n\w.*^Options:\n|^Other:\n.*--help.*^Examples:\n  .*#{me}/m)
       end
@@ -144,7 +149,7 @@ RSpec.describe "ruby_memprofiler_pprof" do
     it "tells whether a JIT compiler is on" do
       skip "this Ruby has no YJIT" unless RbConfig::CONFIG["YJIT_SUPPORT"].to_s.match?(/yes|dev|stats/)
 
-      expect(run_command(RbConfig.ruby, "--yjit", File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof"), "doctor")
+      expect(run_command(RbConfig.ruby, "--yjit", File.join(SubprocessHelpers::EXE, "memprofiler"), "doctor")
         .stdout).to match(/JIT +YJIT is on/)
     end
 

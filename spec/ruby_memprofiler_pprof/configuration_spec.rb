@@ -34,7 +34,7 @@ RSpec.describe MemprofilerPprof::Configuration do
   end
 
   it "gives the flusher's settings their types" do
-    configuration = from(FILE_PATTERN: "a b/%{pid}", INTERVAL: "1.5", PRIORITY: "-2", YIELD_GVL: "off",
+    configuration = from(PATTERN: "a b/%{pid}", INTERVAL: "1.5", PRIORITY: "-2", YIELD_GVL: "off",
                          PROACTIVELY_YIELD_GVL: "TRUE", MAX_HOLD: "0.001", MAX_DURATION: "5", GC: "yes", MIN_AGE: "3")
     expect(configuration.flusher_options).to eq(
       pattern: "a b/%{pid}", interval: 1.5, priority: -2, yield_gvl: false, proactively_yield_gvl: true,
@@ -74,8 +74,8 @@ RSpec.describe MemprofilerPprof::Configuration do
     KEEP_FILES: [%w[-1 many 1000001], "an integer from 0 to 1000000"],
     KEEP_DAYS: [%w[-1 week], "a number of days, or 0"],
     ENABLED: [%w[maybe 2], "true or false"],
-    FILE_PATTERN: [["%{foo}", "a/"],
-                   "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"],
+    PATTERN: [["%{foo}", "a/"],
+              "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"],
     TAGS: [["a", "a=", "a=b,", "a=b,a=c", "1=a", "__a=b", "a=b=c", "a={b}"],
            "tags such as release=1.2,region=eu: names of letters, digits, _ and ., and values without , = { }"],
     PYROSCOPE_URL: [["ftp://x", "x", "http://", "http:// x"], "a URL with http or https"],

@@ -47,6 +47,10 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect { profiler(SED: "x").config }.to output(/PPROF_SED is not a setting \(did you mean SEED\?\)/).to_stderr
     end
 
+    it "suggests the present name of a variable of the C gem" do
+      expect { profiler(FILE_PATTERN: "x").config }.to output(/is not a setting \(did you mean PATTERN\?\)/).to_stderr
+    end
+
     it "loses nothing that other threads set meanwhile" do
       one = profiler
       one.configure do |config|
@@ -117,7 +121,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
     end
 
     it "writes no files if told so, whatever else is set" do
-      one = profiler(FILE_PATTERN: "a")
+      one = profiler(PATTERN: "a")
       one.start(files: false)
       expect(one.flusher).to be_nil
     end
@@ -203,7 +207,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
 
   describe "#stop" do
     it "writes the last file, of what was alive then" do
-      one = profiler(FILE_PATTERN: "a", SAMPLE_RATE: "1")
+      one = profiler(PATTERN: "a", SAMPLE_RATE: "1")
       one.start
       kept = Array.new(10) { Class.new }
       one.stop
@@ -213,7 +217,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
 
     # A profiler whose flusher's thread calls the block once it has written a file.
     def flushing(&after)
-      one = profiler(FILE_PATTERN: "%{index}", SAMPLE_RATE: "1")
+      one = profiler(PATTERN: "%{index}", SAMPLE_RATE: "1")
       logger = Object.new
       logger.define_singleton_method(:info) { |_| after.call(one) }
       one.integrate(flusher_class: MemprofilerPprof::FileFlusher, logger: logger)
@@ -278,7 +282,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
 
   describe "#boot" do
     it "starts with files" do
-      one = profiler(FILE_PATTERN: "a")
+      one = profiler(PATTERN: "a")
       one.boot
       expect([one.running?, one.flusher.pattern]).to eq([true, "a"])
     end

@@ -50,7 +50,7 @@ RSpec.describe "MemprofilerPprof::RakeTask" do
   end
 
   it "lets the environment have the last word" do
-    rake("measure", task: "t.tasks = :work; #{settings}", env: { "RUBY_MEMPROFILER_PPROF_FILE_PATTERN" => "env.pprof" })
+    rake("measure", task: "t.tasks = :work; #{settings}", env: { "RUBY_MEMPROFILER_PPROF_PATTERN" => "env.pprof" })
     expect(Dir["*.pprof"]).to eq(["env.pprof"])
   end
 

@@ -7,7 +7,7 @@ module MemprofilerPprof
     # What all commands have in common. A command has the constants SUMMARY (a line for the overview), USAGE (what
     # follows its name), DESCRIPTION and EXAMPLES, and the method #call; #define_options if it has options.
     class Command
-      # @param invocation [String] how it was called, for messages: "ruby_memprofiler_pprof run"
+      # @param invocation [String] how it was called, for messages: "memprofiler run"
       def initialize(invocation)
         @invocation = invocation
       end

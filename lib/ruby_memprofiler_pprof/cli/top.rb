@@ -18,7 +18,7 @@ module MemprofilerPprof
         expression, Esc removes the filter; Up, Down, PageUp, PageDown and Home scroll.
       TEXT
       EXAMPLES = <<~TEXT
-        ruby_memprofiler_pprof run --socket tmp/memprofiler.sock -- puma
+        memprofiler run --socket tmp/memprofiler.sock -- puma
         %{me} tmp/memprofiler.sock
         %{me} --by line --sort bytes http://127.0.0.1:3000/debug/pprof
         %{me} --once --limit 5 tmp/memprofiler.sock

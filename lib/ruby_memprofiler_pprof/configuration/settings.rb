@@ -20,7 +20,7 @@ module MemprofilerPprof
         PREFIX + name if name
       end
 
-      # @return [String, nil] the long option of `ruby_memprofiler_pprof run`, likewise
+      # @return [String, nil] the long option of `memprofiler run`, likewise
       def option
         "--#{keyword.to_s.tr("_", "-")}" if name
       end
@@ -79,7 +79,7 @@ module MemprofilerPprof
 
     # Further keywords of {FileFlusher#initialize}.
     FLUSHER_SETTINGS = [
-      ["FILE_PATTERN", :pattern, Types.pattern, "tmp/profiles/mem-%{pid}-%{isotime}.pprof", "where profiles go"],
+      ["PATTERN", :pattern, Types.pattern, "tmp/profiles/mem-%{pid}-%{isotime}.pprof", "where profiles go"],
       ["INTERVAL", :interval, seconds, "30", "seconds from one profile to the next"],
       ["KEEP_FILES", :keep_files, Types.integer(0..1_000_000), "100", "profiles to keep of a process; 0 keeps all"],
       ["KEEP_DAYS", :keep_days, days, "7", "days to keep profiles of ended processes; 0 keeps them"],

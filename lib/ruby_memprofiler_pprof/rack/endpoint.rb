@@ -173,7 +173,7 @@ module MemprofilerPprof
 
       def not_running
         Response.error(503, "No collector is running in this process. Start one with MemprofilerPprof.start, or run " \
-                            "the program with ruby_memprofiler_pprof run.", retry_after: "30")
+                            "the program with memprofiler run.", retry_after: "30")
       end
     end
   end

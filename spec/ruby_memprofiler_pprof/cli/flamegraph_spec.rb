@@ -3,10 +3,10 @@
 require "json"
 require "tmpdir"
 
-RSpec.describe "ruby_memprofiler_pprof flamegraph" do
+RSpec.describe "memprofiler flamegraph" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
-  let(:program) { File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof") }
+  let(:program) { File.join(SubprocessHelpers::EXE, "memprofiler") }
 
   def flamegraph(*arguments)
     run_command(RbConfig.ruby, program, "flamegraph", *arguments)

@@ -10,13 +10,13 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   def cli(*arguments, env: {}, **keywords)
-    program = File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof")
+    program = File.join(SubprocessHelpers::EXE, "memprofiler")
     run_command(RbConfig.ruby, program, *arguments, env: { "COLUMNS" => nil, "NO_COLOR" => nil }.merge(env), **keywords)
   end
 
   # What a terminal with so many columns gets.
   def in_terminal(columns, *arguments, env: {})
-    program = File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof")
+    program = File.join(SubprocessHelpers::EXE, "memprofiler")
     env = { "COLUMNS" => nil, "NO_COLOR" => nil, "TERM" => "xterm", "RUBYOPT" => nil }.merge(env)
     PTY.open do |terminal, slave|
       slave.winsize = [24, columns]
@@ -173,7 +173,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     end
 
     it "names a file that is not there" do
-      expect_failure(cli("report", "none.pprof"), 2, "ruby_memprofiler_pprof: none.pprof: No such file or directory\n")
+      expect_failure(cli("report", "none.pprof"), 2, "memprofiler: none.pprof: No such file or directory\n")
     end
 
     it "names a file that is broken" do
@@ -182,7 +182,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     end
 
     it "refuses what makes no sense" do
-      expect_failure(cli("report"), 2, /no profile given, see ruby_memprofiler_pprof report --help/)
+      expect_failure(cli("report"), 2, /no profile given, see memprofiler report --help/)
       expect_failure(cli("report", "--by", "foo", file), 2, /--by foo/)
       expect_failure(cli("report", "--value", "foo", file), 2, /--value must be one of allocations, .*, got "foo"/)
       expect_failure(cli("report", "--tag", "foo", file), 2, /foo, must be KEY=VALUE/)

@@ -3,10 +3,10 @@
 require "fileutils"
 require "tmpdir"
 
-RSpec.describe "ruby_memprofiler_pprof run" do
+RSpec.describe "memprofiler run" do
   around { |example| Dir.mktmpdir("with space") { |directory| Dir.chdir(directory) { example.run } } }
 
-  let(:program) { File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof") }
+  let(:program) { File.join(SubprocessHelpers::EXE, "memprofiler") }
 
   def run(*arguments, **keywords)
     run_command(RbConfig.ruby, program, "run", *arguments, **keywords)
@@ -131,12 +131,12 @@ RSpec.describe "ruby_memprofiler_pprof run" do
     {
       ["--rate", "2"] => '--sample-rate must be a number from 0 to 1, got "2"',
       ["--dump-on", "KILL"] => "--dump-on must be a signal that can be handled, such as USR2",
-      ["--interval"] => "--interval needs a value, see ruby_memprofiler_pprof run --help",
+      ["--interval"] => "--interval needs a value, see memprofiler run --help",
       ["--intervall", "1"] => "unknown option --intervall, did you mean --interval?"
     }.each do |options, message|
       it "are refused before anything runs if they are wrong: #{options.join(" ")}" do
         outcome = run(*options)
-        expect(outcome.stderr).to start_with("ruby_memprofiler_pprof: #{message}")
+        expect(outcome.stderr).to start_with("memprofiler: #{message}")
         expect([outcome.stdout, outcome.status.exitstatus]).to eq(["", 2])
       end
     end

@@ -5,7 +5,7 @@ require "ruby_memprofiler_pprof/rack"
 require "socket"
 require "tmpdir"
 
-RSpec.describe "ruby_memprofiler_pprof top" do
+RSpec.describe "memprofiler top" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   after do
@@ -13,7 +13,7 @@ RSpec.describe "ruby_memprofiler_pprof top" do
     servers.each { |thread| thread.kill.join }
   end
 
-  let(:exe) { File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof") }
+  let(:exe) { File.join(SubprocessHelpers::EXE, "memprofiler") }
   let(:programs) { [] }
   let(:servers) { [] }
   # Keeps 100 of one class, and goes on allocating another.
@@ -116,15 +116,15 @@ RSpec.describe "ruby_memprofiler_pprof top" do
     end
 
     it "says that there is no process" do
-      expect_failure(top("none.sock"), 2, "ruby_memprofiler_pprof: none.sock: No such file or directory\n")
+      expect_failure(top("none.sock"), 2, "memprofiler: none.sock: No such file or directory\n")
       UNIXServer.new("a.sock").close
-      expect_failure(top("a.sock"), 2, "ruby_memprofiler_pprof: a.sock: Connection refused\n")
-      expect_failure(top("http://127.0.0.1:1"), 2, "ruby_memprofiler_pprof: http://127.0.0.1:1: Connection refused\n")
+      expect_failure(top("a.sock"), 2, "memprofiler: a.sock: Connection refused\n")
+      expect_failure(top("http://127.0.0.1:1"), 2, "memprofiler: http://127.0.0.1:1: Connection refused\n")
     end
 
     it "says that a URL is wrong" do
-      expect_failure(top("http://foo bar/"), 2, "ruby_memprofiler_pprof: http://foo bar/: not a valid URL\n")
-      expect_failure(top("http:///heap"), 2, "ruby_memprofiler_pprof: http:///heap: the URL names no host\n")
+      expect_failure(top("http://foo bar/"), 2, "memprofiler: http://foo bar/: not a valid URL\n")
+      expect_failure(top("http:///heap"), 2, "memprofiler: http:///heap: the URL names no host\n")
     end
 
     it "says that what answers is something else" do
@@ -134,7 +134,7 @@ RSpec.describe "ruby_memprofiler_pprof top" do
       thread = Thread.new do
         answers.each { |answer| server.accept.tap { |io| io.readpartial(99) && io.write(answer) }.close }
       end
-      expect(answers.map { top("a.sock").stderr.chomp.delete_prefix("ruby_memprofiler_pprof: a.sock: ") })
+      expect(answers.map { top("a.sock").stderr.chomp.delete_prefix("memprofiler: a.sock: ") })
         .to match(["the process has hung up", "the process has hung up", /\Ano profile came: /,
                    "(status 500)"])
       thread.join
@@ -147,7 +147,7 @@ RSpec.describe "ruby_memprofiler_pprof top" do
       %w[--sort name a] => "invalid argument: --sort name"
     }.each do |arguments, message|
       it "refuses #{arguments.join(" ").inspect}" do
-        expect_failure(top(*arguments), 2, start_with("ruby_memprofiler_pprof: #{message}"))
+        expect_failure(top(*arguments), 2, start_with("memprofiler: #{message}"))
       end
     end
   end
@@ -266,7 +266,7 @@ RSpec.describe "ruby_memprofiler_pprof top" do
 
     it "says at once that there is no process, on the screen that was there" do
       terminal.run(RbConfig.ruby, exe, "top", "a.sock")
-      wait_for(/^ruby_memprofiler_pprof: a.sock: No such file/)
+      wait_for(/^memprofiler: a.sock: No such file/)
       expect(terminal.state).to eq("0 1 1")
     end
 

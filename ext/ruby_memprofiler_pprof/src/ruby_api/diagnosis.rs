@@ -1,4 +1,4 @@
-//! What the gem finds out about the Ruby it runs in, for `ruby_memprofiler_pprof doctor`.
+//! What the gem finds out about the Ruby it runs in, for `memprofiler doctor`.
 
 use super::collector::check_ractors;
 use crate::collector::walker_check;

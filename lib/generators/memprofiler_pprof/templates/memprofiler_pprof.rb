@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # The heap profiler. Lines that are commented out show the defaults. Variables in the environment (such as
-# RUBY_MEMPROFILER_PPROF_SAMPLE_RATE) take precedence; `ruby_memprofiler_pprof help run` lists all settings.
+# RUBY_MEMPROFILER_PPROF_SAMPLE_RATE) take precedence; `memprofiler help run` lists all settings.
 Rails.application.config.memprofiler_pprof.tap do |config|
   # Whether Rails starts it. true: in servers and job runners; :always: also in consoles and rake tasks; false: nowhere.
   config.enabled = !Rails.env.test?

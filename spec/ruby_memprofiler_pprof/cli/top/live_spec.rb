@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-RSpec.describe "What `ruby_memprofiler_pprof top` shows", :threads do
+RSpec.describe "What `memprofiler top` shows", :threads do
   # A terminal that is gone as soon as a profile was asked for, and a thread that forgets a kill, as finalizers do.
   let(:code) { <<~RUBY }
     %w[cli cli/top cli/top/live report].each { |name| require "ruby_memprofiler_pprof/\#{name}" }
