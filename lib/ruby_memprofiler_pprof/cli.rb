@@ -10,7 +10,7 @@ module MemprofilerPprof
   # @api private
   class CLI
     # In the order in which the help has them.
-    COMMANDS = %w[run top report diff leaks flamegraph doctor version help].freeze
+    COMMANDS = %w[run top dump report diff leaks flamegraph doctor version help].freeze
     # The exit status when a command could not do its work, be it a wrong command line or a file that cannot be read.
     # 1 is left for what a command found: growth (`leaks --exit-code`), or a degraded installation (`doctor`).
     TROUBLE = 2
@@ -51,8 +51,10 @@ module MemprofilerPprof
       def nearest(name)
         return unless defined?(DidYouMean::Levenshtein)
 
-        distance, near = COMMANDS.map { |word| [DidYouMean::Levenshtein.distance(name, word), word] }.min
-        near if distance <= 2
+        # A program's name is not to pass for a command's: puma is as near to dump as rnu is to run.
+        alike = COMMANDS.select { |word| word[0] == name[0] }
+        distance, near = alike.map { |word| [DidYouMean::Levenshtein.distance(name, word), word] }.min
+        near if distance && distance <= 2
       end
     end
 

@@ -1,17 +1,22 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/background_thread"
+require "ruby_memprofiler_pprof/periodic_thread"
+require "ruby_memprofiler_pprof/running_flushers"
 require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
   # Performs actions when signals arrive. A signal handler may take no lock, so each action runs in a thread of its own.
   #
-  # A handler that was installed before is called as well; one that the program installs later replaces this one.
+  # A handler that was installed before is called as well. One that the program installs later replaces this one, which
+  # is logged.
   # @api private
   class SignalActions
     # How many actions can wait for those before them; further signals are ignored.
     LIMIT = 8
-    private_constant :LIMIT
+    # Seconds after which a replaced handler is noticed. A program installs its handlers when it starts.
+    WATCH_INTERVAL = 60
+    private_constant :LIMIT, :WATCH_INTERVAL
 
     # @param perform [Proc] is called with the name of an action
     def initialize(&perform)
@@ -20,6 +25,7 @@ module MemprofilerPprof
       @traps = {}
       @threads = []
       @mutex = Mutex.new
+      @watch = PeriodicThread.new(WATCH_INTERVAL, name: "ruby_memprofiler_pprof signals") { look_for_replaced }
     end
 
     # Performs `action` at `signal` from now on, instead of at the signal that was given for it before.
@@ -35,10 +41,24 @@ module MemprofilerPprof
       # Replaced, never changed: a handler may be reading it.
       @signals = @signals.merge(action => signal).freeze
       @traps.delete(former).remove if former && !@signals.value?(former)
+      @signals.values.any? ? watch : unwatch
     end
+
+    # Called in a forked child, which lacks the thread.
+    # @return [void]
+    def after_fork
+      @watch.after_fork
+    end
+
+    # Called when the process exits.
+    # @return [void]
+    def finish; end
 
     # A handler of a signal.
     class Trap
+      # @return [String]
+      attr_reader :signal
+
       # @param signal [String]
       # @param work [Proc] is called at the signal, before the handler that was there
       def initialize(signal, &work)
@@ -49,6 +69,7 @@ module MemprofilerPprof
           @previous.call(number) if @previous.respond_to?(:call)
         end
         @previous = Signal.trap(signal, @handler)
+        @function = function
       end
 
       # Restores the previous handler, unless another one has replaced this one. That one may still call this one,
@@ -56,14 +77,53 @@ module MemprofilerPprof
       # @return [void]
       def remove
         @work = nil
-        # The only way to learn which handler is installed is to replace it.
+        Signal.trap(@signal, @previous) unless replaced?
+      end
+
+      # @return [Boolean] true once, when another handler has replaced this one
+      def newly_replaced?
+        !@replaced && (@replaced = replaced?)
+      end
+
+      private
+
+      # A handler in Ruby can only be read by replacing it, so it is put back. A handler in C, which Ruby does not know,
+      # would be lost: it is recognised by its function.
+      def replaced?
+        return true unless function == @function
+
         current = Signal.trap(@signal, @handler)
-        Signal.trap(@signal, current.equal?(@handler) ? @previous : current)
+        return false if current.equal?(@handler)
+
+        Signal.trap(@signal, current)
+        true
+      end
+
+      def function
+        MemprofilerPprof.signal_handler(Signal.list.fetch(@signal.delete_prefix("SIG")))
       end
     end
     private_constant :Trap
 
     private
+
+    def watch
+      @watch.start
+      RunningFlushers.add_sink(self)
+    end
+
+    def unwatch
+      RunningFlushers.remove_sink(self)
+      @watch.stop
+    end
+
+    def look_for_replaced
+      @traps.values.select(&:newly_replaced?).each do |trap|
+        actions = @signals.filter_map { |action, signal| action if signal == trap.signal }
+        StderrLogger.warn("another handler has replaced that of #{trap.signal}: unless it calls the previous one, " \
+                          "the signal does not #{actions.join(" or ")}. Use another one, or `memprofiler dump SOCKET`")
+      end
+    end
 
     def request_all(signal)
       @signals.each { |action, other| request(action) if other == signal }

@@ -2,8 +2,10 @@
 
 RSpec.describe MemprofilerPprof::SignalActions, :threads do
   # What `finish` does: waits for the threads of all actions. A process that sends itself a signal has handled it before
-  # Process.kill returns.
-  finish = "finish = -> { (Thread.list - [Thread.main]).each(&:join) }"
+  # Process.kill returns. The thread that watches the handlers does not end.
+  finish = <<~RUBY
+    finish = -> { (Thread.list - [Thread.main]).reject { |thread| thread.name&.end_with?("signals") }.each(&:join) }
+  RUBY
 
   # Runs code with `actions`, which puts the names of what it does into the Queue `done`.
   define_method(:stdout_of) do |code|
@@ -124,6 +126,60 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
       finish.call
       print done.size
     RUBY
+  end
+
+  describe "whose handler is replaced" do
+    # Runs code in which `minutes` pass.
+    def stderr_of(code)
+      outcome = run_ruby(<<~RUBY, options: ["-r#{File.expand_path("../support/manual_clock", __dir__)}"])
+        clock = ManualClock.install
+        actions = MemprofilerPprof::SignalActions.new { |_| nil }
+        actions.install(:dump, "USR2")
+        minutes = ->(count) { count.times { clock.advance(60) } }
+        #{code}
+      RUBY
+      expect(outcome).to be_success
+      outcome.stderr
+    end
+
+    it "say so, once, and leave the handler" do
+      expect(stderr_of(<<~RUBY)).to match(/\AWARN .*that of USR2: unless .* signal does not dump\. Use .*`\n\z/)
+        trap("USR2", later = proc { nil })
+        minutes.(3)
+        abort unless trap("USR2", "IGNORE").equal?(later)
+      RUBY
+    end
+
+    it "say nothing as long as it is not" do
+      expect(stderr_of("trap('USR1') { nil }; minutes.(3)")).to eq("")
+    end
+
+    it "leave a handler in C, which Ruby does not know" do
+      # No longer a default gem in Ruby 4.0.
+      skip "fiddle is not installed" if Gem::Specification.find_all_by_name("fiddle").empty?
+
+      expect(stderr_of(<<~RUBY)).to include("replaced that of USR2")
+        require "fiddle"
+        number = Signal.list.fetch("USR2")
+        libc = Fiddle.dlopen(nil)
+        signal = Fiddle::Function.new(libc["signal"], [Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP], Fiddle::TYPE_VOIDP)
+        signal.call(number, libc["abs"])
+        minutes.(1)
+        actions.install(:dump, nil)
+        abort unless MemprofilerPprof.signal_handler(number) == libc["abs"]
+      RUBY
+    end
+
+    it "notice it in a forked child" do
+      expect(stderr_of(<<~RUBY)).to include("replaced that of USR2")
+        MemprofilerPprof::RunningFlushers.install
+        Process.wait(fork { trap("USR2", "IGNORE"); minutes.(1); exit! })
+      RUBY
+    end
+
+    it "have no thread when no signal is used" do
+      expect(stderr_of("actions.install(:dump, nil); abort unless Thread.list.size == 1")).to eq("")
+    end
   end
 
   it "are not lost by a fork" do

@@ -65,6 +65,26 @@ module MemprofilerPprof
         raise Failure, "unexpected argument #{arguments.first}, see #{@invocation} --help" unless arguments.empty?
       end
 
+      # Writes to a file and prints its name.
+      # @param target [String] the file, or - for stdout
+      # @raise [Failure]
+      def write_output(bytes, target)
+        return $stdout.binmode.write(bytes) if target == "-"
+
+        require "ruby_memprofiler_pprof/atomic_file"
+        AtomicFile.write(target, bytes)
+        puts target
+      rescue SystemCallError => e
+        raise if e.is_a?(Errno::EPIPE)
+
+        raise Failure, "#{target}: #{system_message(e)}"
+      end
+
+      # Ruby's message ends with the function and the file's name.
+      def system_message(error)
+        error.message[/\A[^@]*[^@\s]/]
+      end
+
       def reason(error)
         case error
         when OptionParser::InvalidOption

@@ -54,7 +54,7 @@ module MemprofilerPprof
       def show(files)
         raise Failure, "no profile given, see #{@invocation} --help" if files.empty?
 
-        write(page(files), @output || "#{File.basename(files.first).sub(/\.(pprof|pb\.gz|pb|gz)\z/, "")}.html")
+        write_output(page(files), @output || "#{File.basename(files.first).sub(/\.(pprof|pb\.gz|pb|gz)\z/, "")}.html")
         0
       end
 
@@ -73,19 +73,6 @@ module MemprofilerPprof
       def title(names)
         all = names.size > 1 ? "#{names.first} to #{names.last}" : names.first
         @base ? "#{all} compared with #{File.basename(@base)}" : all
-      end
-
-      # @raise [Failure]
-      def write(html, target)
-        return $stdout.write(html) if target == "-"
-
-        require "ruby_memprofiler_pprof/atomic_file"
-        AtomicFile.write(target, html)
-        puts target
-      rescue Errno::EPIPE
-        raise
-      rescue SystemCallError => e
-        raise Failure, "#{target}: #{e.message[/\A[^@]*[^@\s]/]}"
       end
     end
   end

@@ -88,8 +88,7 @@ module MemprofilerPprof
       def load(file)
         Profile.load(file)
       rescue SystemCallError => e
-        # Ruby's message ends with the function and the name.
-        raise Failure, "#{file}: #{e.message[/\A[^@]*[^@\s]/]}"
+        raise Failure, "#{file}: #{system_message(e)}"
       end
 
       # The block's value for each file. Several files are read at a time, and only those are in memory.

@@ -1,11 +1,14 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/cli/profile_command"
+require "ruby_memprofiler_pprof/cli/source_options"
 
 module MemprofilerPprof
   class CLI
     # `top`.
     class Top < ProfileCommand
+      include SourceOptions
+
       SUMMARY = "watch what a running process allocates and retains"
       USAGE = "[OPTION]... SOCKET|URL"
       DESCRIPTION = <<~TEXT
@@ -25,17 +28,12 @@ module MemprofilerPprof
       TEXT
       # Whether --app is the default.
       APP = false
-      # The longest interval in seconds that the endpoint accepts.
-      LONGEST_INTERVAL = 60
       BY = :class
-      private_constant :LONGEST_INTERVAL
 
       private
 
       def define_options(parser)
         super
-        # Loaded only here, as in the superclass.
-        require "ruby_memprofiler_pprof/cli/top/source"
         orders = MemprofilerPprof::Report::Activity::ORDERS
         parser.on("--sort FIGURE", orders, list(orders), "(default: #{orders.first})") { |sort| @sort = sort }
         define_source(parser)
@@ -45,21 +43,7 @@ module MemprofilerPprof
       def define_source(parser)
         parser.on("--interval SECONDS", Integer, "count allocations over this interval, 1 to #{LONGEST_INTERVAL}",
                   "(default: 1)") { |seconds| @interval = check_interval(seconds) }
-        parser.on("--header TEXT", "a header for the endpoint, such as 'X-Token: 7';",
-                  "may be repeated") { |header| add_header(header) }
-      end
-
-      def check_interval(seconds)
-        return seconds if seconds.between?(1, LONGEST_INTERVAL)
-
-        raise OptionParser::InvalidArgument, "#{seconds}, must be in 1..#{LONGEST_INTERVAL}"
-      end
-
-      def add_header(header)
-        name, value = header.split(/:\s*/, 2)
-        raise OptionParser::InvalidArgument, "#{header}, must be NAME: VALUE" if value.nil? || name.empty?
-
-        (@headers ||= {})[name] = value
+        define_header(parser)
       end
 
       # Takes the arguments as they are: they are addresses, not file names.
@@ -68,18 +52,11 @@ module MemprofilerPprof
       end
 
       def show(addresses)
-        unless addresses.size == 1
-          raise Failure, "exactly one socket or URL is needed, got #{addresses.size}, see #{@invocation} --help"
-        end
-
-        watch(addresses.first)
+        with_source(addresses) { |source, address| watch(source, address) }
         0
-      rescue Source::Unavailable => e
-        raise Failure, "#{addresses.first}: #{e.message}"
       end
 
-      def watch(address)
-        source = Source.at(address, @headers || {})
+      def watch(source, address)
         seconds = @interval || 1
         terminal = self.terminal unless @once || @json
         return once(address, source.fetch(seconds)) unless terminal

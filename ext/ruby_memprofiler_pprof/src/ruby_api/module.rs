@@ -8,6 +8,8 @@ use crate::vm::{thread_events, threads};
 use magnus::rb_sys::FromRawValue;
 use magnus::{Error, Module, Object, RArray, RModule, Ruby, Value, function};
 use std::hint::black_box;
+use std::mem::MaybeUninit;
+use std::ptr;
 
 /// Bytes of stack between the caller of `yield_deep` and the block: more than the GC and what calls it need.
 const GAP: usize = 32 * 1024;
@@ -17,6 +19,7 @@ pub fn init(module: RModule) -> Result<(), Error> {
     module.define_module_function("collectors", function!(collectors, 0))?;
     module.define_module_function("forget_threads", function!(forget_threads, 0))?;
     module.define_module_function("yield_deep", function!(yield_deep, 0))?;
+    module.define_module_function("signal_handler", function!(signal_handler, 1))?;
     module.define_module("RactorGuard")?.define_singleton_method("needed?", function!(ractor_guard_needed, 0))
 }
 
@@ -38,6 +41,19 @@ fn collectors(ruby: &Ruby) -> Result<RArray, Error> {
 fn forget_threads() {
     thread_events::forget();
     mute::forget_others(threads::current_context());
+}
+
+/// The address of the C function that handles a signal; 0 for the default action, 1 if the signal is ignored. Asking
+/// changes nothing, unlike `Signal.trap`.
+fn signal_handler(ruby: &Ruby, number: i32) -> Result<usize, Error> {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without a new action this only writes the present one, for which there is room.
+    if unsafe { libc::sigaction(number, ptr::null(), action.as_mut_ptr()) } != 0 {
+        let message = format!("number must be a signal's, got {number}");
+        return Err(Error::new(ruby.exception_arg_error(), message));
+    }
+    // SAFETY: it was zeroed, which is a valid `sigaction`, and then written.
+    Ok(unsafe { action.assume_init() }.sa_sigaction)
 }
 
 /// Whether creating a Ractor while allocations are traced crashes this Ruby.

@@ -34,7 +34,7 @@ RSpec.describe "What `memprofiler top` shows", :threads do
   # What happens, each after what was done about the one before: a profile comes ("."), or none does ("!"), or a key is
   # pressed. Prints how often a profile was asked for before each, and "~" where a moment is waited for meanwhile.
   let(:scripted) { <<~'RUBY' }
-    %w[cli cli/top cli/top/source cli/top/live report].each { |name| require "ruby_memprofiler_pprof/#{name}" }
+    %w[cli cli/top cli/source cli/top/live report].each { |name| require "ruby_memprofiler_pprof/#{name}" }
     Top = MemprofilerPprof::CLI::Top
     events = ARGV.first.chars
     answers = Queue.new
@@ -53,7 +53,7 @@ RSpec.describe "What `memprofiler top` shows", :threads do
     view = Top::View.new("", by: :class, sort: :allocations, app: false) { |profile| profile }
     view.define_singleton_method(:lines) { |*| [] }
     view.define_singleton_method(:profile=) { |_| nil }
-    Top::Live.new(screen, view, color: false) { raise Top::Source::Unavailable if answers.pop == "!" }.run
+    Top::Live.new(screen, view, color: false) { raise MemprofilerPprof::CLI::Source::Unavailable if answers.pop == "!" }.run
   RUBY
 
   { "..x" => "1233", "p.xxp" => "111112", ".!" => "122~", ".p!xx" => "122222" }.each do |events, wants|

@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  class CLI
+    # What the commands that ask a running process for profiles have in common.
+    module SourceOptions
+      # The longest interval in seconds that a process accepts.
+      LONGEST_INTERVAL = 60
+      private_constant :LONGEST_INTERVAL
+
+      private
+
+      def define_header(parser)
+        parser.on("--header TEXT", "a header for the endpoint, such as 'X-Token: 7';",
+                  "may be repeated") { |header| add_header(header) }
+      end
+
+      def add_header(header)
+        name, value = header.split(/:\s*/, 2)
+        raise OptionParser::InvalidArgument, "#{header}, must be NAME: VALUE" if value.nil? || name.empty?
+
+        (@headers ||= {})[name] = value
+      end
+
+      def check_interval(seconds)
+        return seconds if seconds.between?(1, LONGEST_INTERVAL)
+
+        raise OptionParser::InvalidArgument, "#{seconds}, must be in 1..#{LONGEST_INTERVAL}"
+      end
+
+      # Yields the source at the only argument, and its address.
+      # @raise [Failure] if there is not exactly one argument, or the process cannot be asked
+      def with_source(addresses)
+        # Loaded only here, since the overview of all commands does not need it.
+        require "ruby_memprofiler_pprof/cli/source"
+        unless addresses.size == 1
+          raise Failure, "exactly one socket or URL is needed, got #{addresses.size}, see #{@invocation} --help"
+        end
+
+        yield Source.at(addresses.first, @headers || {}), addresses.first
+      rescue Source::Unavailable => e
+        raise Failure, "#{addresses.first}: #{e.message}"
+      end
+    end
+  end
+end
