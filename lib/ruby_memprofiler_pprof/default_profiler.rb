@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/configuration"
-require "ruby_memprofiler_pprof/file_flusher"
+require "ruby_memprofiler_pprof/destinations"
 require "ruby_memprofiler_pprof/signal_actions"
 require "ruby_memprofiler_pprof/stderr_logger"
 
@@ -22,8 +22,8 @@ module MemprofilerPprof
     def initialize(env = ENV)
       @env = env
       @mutex = Mutex.new
-      @flusher_class = FileFlusher
       @logger = StderrLogger
+      @destinations = Destinations.new(@logger)
       @listening = nil
       @files_by_default = true
       @signals = SignalActions.new { |action| action == :toggle ? toggle : dump }
@@ -50,8 +50,8 @@ module MemprofilerPprof
     # @param on_start [#call, nil] is called before each start, and now if the profiler runs already
     # @return [void]
     def integrate(flusher_class:, logger:, on_start: nil)
-      @flusher_class = flusher_class
       @logger = logger
+      @destinations = Destinations.new(logger, flusher_class)
       @on_start = on_start
       on_start&.call if running?
     end
@@ -169,57 +169,10 @@ module MemprofilerPprof
 
       @on_start&.call
       listen(:everywhere)
-      flusher = @flusher || new_flusher(files_by_default)
+      flusher = @flusher || @destinations.flusher(@collector, @config, files_by_default)
       @collector.start
       @flusher = flusher&.start!
       @files_by_default = files_by_default
-    end
-
-    # @return [BlockFlusher, nil] nil if profiles go nowhere
-    def new_flusher(files_by_default)
-      options = { **@config.flusher_options, **destination }
-      return @flusher_class.new(@collector, logger: @logger, **options) if files?(files_by_default)
-
-      options = options.except(:pattern, :keep_files, :keep_days)
-      return BlockFlusher.new(@collector, logger: @logger, **options) if options[:on_flush]
-
-      vain = %i[interval dump_on].reject { |keyword| @config.source(keyword) == :default }
-      return if vain.empty?
-
-      @logger.warn("#{vain.join(", ")}: no effect, as profiles go nowhere; set files, on_flush or pyroscope_url")
-    end
-
-    # Whether to write files: as `files` says; otherwise if there is a pattern; otherwise by default, unless profiles go
-    # elsewhere.
-    def files?(by_default)
-      return @config.files unless @config.files.nil?
-
-      @config.source(:pattern) != :default || (by_default && !@config.on_flush && !@config.pyroscope_url)
-    end
-
-    # @return [Hash{Symbol => Object}] keywords of a flusher that sends profiles to Pyroscope, if that is set
-    def destination
-      pyroscope = pyroscope() or return {}
-
-      on_flush = @config.on_flush
-      both = lambda do |profile|
-        pyroscope.call(profile)
-      ensure
-        on_flush.call(profile)
-      end
-      # Pyroscope knows no other names.
-      { on_flush: on_flush ? both : pyroscope, sample_type_names: :go }
-    end
-
-    # One for all starts with the same settings, since each has a thread.
-    def pyroscope
-      return unless @config.pyroscope_url
-
-      # Loaded only here, since few programs need it.
-      require "ruby_memprofiler_pprof/pyroscope/deferred"
-      options = Pyroscope::Deferred.options(@config)
-      @pyroscope = Pyroscope::Deferred.new(options, @logger) unless @pyroscope&.options == options
-      @pyroscope
     end
 
     # Waits for the flusher without holding the lock: its thread may be in a subscriber or logger that needs the lock.

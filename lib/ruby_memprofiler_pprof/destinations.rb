@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/file_flusher"
+
+module MemprofilerPprof
+  # Where the profiles of the process's own profiler go: to files, to Pyroscope, to the block `on_flush`.
+  # @api private
+  class Destinations
+    # @param logger [#error, #warn, #info] for the flushers
+    # @param flusher_class [Class] a kind of {FileFlusher}
+    def initialize(logger, flusher_class = FileFlusher)
+      @logger = logger
+      @flusher_class = flusher_class
+    end
+
+    # @param collector [Collector]
+    # @param config [Configuration]
+    # @param files_by_default [Boolean] whether to write files if no setting says where profiles go
+    # @return [BlockFlusher, nil] to be started; nil if profiles go nowhere
+    def flusher(collector, config, files_by_default)
+      options = { **config.flusher_options, **callback(config) }
+      return @flusher_class.new(collector, logger: @logger, **options) if files?(config, files_by_default)
+
+      options = options.except(:pattern, :keep_files, :keep_days)
+      return BlockFlusher.new(collector, logger: @logger, **options) if options[:on_flush]
+
+      warn_of_vain_settings(config)
+    end
+
+    private
+
+    # Whether to write files: as `files` says; otherwise if there is a pattern; otherwise by default, unless profiles go
+    # elsewhere.
+    def files?(config, by_default)
+      return config.files unless config.files.nil?
+
+      config.source(:pattern) != :default || (by_default && !config.on_flush && !config.pyroscope_url)
+    end
+
+    # @return [Hash{Symbol => Object}] keywords of a flusher that sends profiles to Pyroscope, if that is set
+    def callback(config)
+      pyroscope = pyroscope(config) or return {}
+
+      on_flush = config.on_flush
+      both = lambda do |profile|
+        pyroscope.call(profile)
+      ensure
+        on_flush.call(profile)
+      end
+      # Pyroscope knows no other names.
+      { on_flush: on_flush ? both : pyroscope, sample_type_names: :go }
+    end
+
+    # One for all starts with the same settings, since each has a thread.
+    def pyroscope(config)
+      return unless config.pyroscope_url
+
+      # Loaded only here, since few programs need it.
+      require "ruby_memprofiler_pprof/pyroscope/deferred"
+      options = Pyroscope::Deferred.options(config)
+      @pyroscope = Pyroscope::Deferred.new(options, @logger) unless @pyroscope&.options == options
+      @pyroscope
+    end
+
+    def warn_of_vain_settings(config)
+      vain = %i[interval dump_on].reject { |keyword| config.source(keyword) == :default }
+      return if vain.empty?
+
+      @logger.warn("#{vain.join(", ")}: no effect, as profiles go nowhere; set files, on_flush or pyroscope_url")
+      nil
+    end
+  end
+end
