@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The minor versions to generate for; src/main.rs tells how to add one.
+/// The minor versions to generate for; src/main.rs says how to add one.
 const MINORS: [(u32, u32); 5] = [(3, 1), (3, 2), (3, 3), (3, 4), (4, 0)];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The crate root of rbspy-ruby-structs, as cargo knows it.
+/// The crate root of rbspy-ruby-structs, according to cargo.
 fn bindings() -> Result<PathBuf, Box<dyn Error>> {
     let metadata = Command::new(env::var("CARGO")?).args(["metadata", "--format-version=1", "--offline"]).output()?;
     if !metadata.status.success() {
@@ -35,7 +35,7 @@ fn bindings() -> Result<PathBuf, Box<dyn Error>> {
     let metadata = String::from_utf8(metadata.stdout)?;
     let mut roots = metadata.split("\"src_path\":\"").skip(1).filter_map(|rest| rest.split('"').next());
     let root = roots.find(|path| path.contains("rbspy-ruby-structs") && path.ends_with("/src/lib.rs"));
-    Ok(root.ok_or("cargo metadata does not tell where rbspy-ruby-structs is")?.into())
+    Ok(root.ok_or("cargo metadata does not say where rbspy-ruby-structs is")?.into())
 }
 
 /// The releases of the modules that `source` declares, oldest first.

@@ -1,4 +1,4 @@
-//! Times how long it takes to read, merge and add up 100 profiles of 50,000 samples:
+//! Times reading, merging and adding up 100 profiles of 50,000 samples:
 //!
 //! ```text
 //! cargo run --release -p memprofiler_core --example merge_profiles [PROFILES [SAMPLES [DIRECTORY]]]
@@ -29,8 +29,8 @@ impl Random {
     }
 }
 
-/// A worker's profile: 3,000 functions that call three others each, stacks of 10 to 60 frames, 30 classes. Nine of ten
-/// stacks are those of all workers.
+/// A worker's profile: 3,000 functions, each calling three others, stacks of 10 to 60 frames, 30 classes. All workers
+/// share nine of ten stacks.
 fn worker(number: u64, samples: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut builder = Builder::new();
     let mut locations = Vec::new();
@@ -56,7 +56,7 @@ fn worker(number: u64, samples: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     let (mut rows, mut values) = (Vec::new(), Vec::new());
     while rows.len() < samples {
         let added = rows.len();
-        // A stack that all workers have, or this one only.
+        // A stack that all workers have, or only this one.
         let own = added % 10 == 0;
         let seed = if own { (number + 1) << 32 | added as u64 } else { added as u64 };
         let mut random = Random(seed);
@@ -64,7 +64,7 @@ fn worker(number: u64, samples: usize) -> Result<Vec<u8>, Box<dyn Error>> {
         let depth = 10 + random.below(50);
         let mut function = random.below(50);
         for frame in 0..depth {
-            // Mostly a function calls the same other one, as middleware does.
+            // Usually a function calls the same other one, as middleware does.
             let call = if random.below(4) == 0 { random.below(3) } else { 0 };
             function = Random(function * 3 + call).below(3_000);
             let line = if frame + 1 == depth { random.below(3) } else { call };
@@ -97,7 +97,7 @@ fn header() -> Header {
     }
 }
 
-/// Prints the time that `work` takes, and that of the CPU, which others on the machine do not lengthen as much.
+/// Prints how long `work` takes in wall time and in CPU time, which depends less on other load.
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let (start, cpu) = (Instant::now(), cpu_seconds());
     let result = work();
@@ -105,7 +105,7 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Seconds that this thread has run, as Linux says; elsewhere NaN.
+/// The CPU time of this thread in seconds, on Linux; elsewhere NaN.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()).unwrap_or(f64::NAN) / 1e9

@@ -1,11 +1,11 @@
-//! How hash tables hash: keys of the program's own with fixed seeds, all others with random ones.
+//! Hashers: fixed seeds for keys that the program makes itself, random seeds for all others.
 
 use ahash::RandomState;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-/// A map hashed by ahash with fixed seeds: equal input gives equal output, and no entropy is asked of the system inside
-/// a hook. Keys are addresses and ids of the program's own, so nobody can choose them to collide.
+/// A map hashed by ahash with fixed seeds: equal input gives equal output, and a hook never asks the system for
+/// entropy. Its keys are addresses and ids that the program makes itself, so nobody can choose them to collide.
 pub type Map<K, V> = HashMap<K, V, FixedState>;
 
 /// See [`Map`].
@@ -27,8 +27,8 @@ impl BuildHasher for FixedState {
     }
 }
 
-/// Hashes with seeds that nobody knows: for keys that others could choose to collide, as the author of a file, or whoever
-/// sends the requests that labels are taken from.
+/// Hashes with secret random seeds. For keys that somebody could choose to collide: strings from a file, or labels
+/// taken from requests.
 #[derive(Debug, Clone)]
 pub struct SecretState(RandomState);
 
@@ -36,7 +36,7 @@ impl Default for SecretState {
     fn default() -> Self {
         // The only portable source of random numbers in the standard library.
         let random = std::hash::RandomState::new();
-        // While fuzzing nobody attacks, and a run must repeat what another with its seed has found.
+        // Nobody attacks a fuzzer, and a run must reproduce what another run with the same seed found.
         let seed = |number: u64| if cfg!(fuzzing) { number } else { random.hash_one(number) };
         Self(RandomState::with_seeds(seed(0), seed(1), seed(2), seed(3)))
     }

@@ -1,12 +1,12 @@
 //! Finds ids by the hash of what they stand for.
 //!
-//! One hash table, be it the standard library's or a crate's, is rehashed as a whole when it grows, for which a hook
-//! cannot wait.
+//! An ordinary hash table, from the standard library or a crate, rehashes everything at once when it grows. A hook
+//! cannot wait for that.
 
 use hashbrown::HashTable;
 
-/// A hash table of ids alone: what they stand for is stored once, by the owner, who passes it in to be compared and
-/// hashed. It comes in parts that grow on their own, because whoever adds an entry waits for the growth: a hook, or a
+/// A hash table that holds ids only. The owner stores what they stand for, once, and passes it in for comparing and
+/// hashing. The table is split into parts that grow independently, because somebody waits while one grows: a hook, or a
 /// flush that holds the GVL.
 #[derive(Debug)]
 pub struct IdIndex {
@@ -14,7 +14,7 @@ pub struct IdIndex {
 }
 
 impl IdIndex {
-    /// How many parts there are. One of a million entries grows in half a millisecond.
+    /// The number of parts. A part of an index with a million entries grows in half a millisecond.
     pub const PARTS: usize = 64;
 
     /// An empty index.
@@ -22,18 +22,18 @@ impl IdIndex {
         Self { parts: Box::new([const { HashTable::new() }; Self::PARTS]) }
     }
 
-    /// The id with this hash for which `is_it` says so.
+    /// The id with this hash that `is_it` accepts.
     #[inline]
     pub fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         self.parts[part(hash)].find(hash, |&id| is_it(id)).copied()
     }
 
-    /// Adds an id, which must not be in the index; `hash_of` tells the hash of those that are.
+    /// Adds an id, which must not be in the index. `hash_of` returns the hash of an id that is.
     pub fn insert(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
         self.parts[part(hash)].insert_unique(hash, id, |&id| hash_of(id));
     }
 
-    /// Takes an id out. Returns whether it was there.
+    /// Removes an id. Returns whether it was there.
     pub fn remove(&mut self, hash: u64, id: u32) -> bool {
         match self.parts[part(hash)].find_entry(hash, |&other| other == id) {
             Ok(entry) => {
@@ -49,17 +49,17 @@ impl IdIndex {
         self.parts.iter().flatten().copied()
     }
 
-    /// How many ids there are.
+    /// The number of ids.
     pub fn len(&self) -> usize {
         self.parts.iter().map(HashTable::len).sum()
     }
 
-    /// Whether there is none.
+    /// Whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().all(HashTable::is_empty)
     }
 
-    /// Gives memory back that part number `part` of [`PARTS`](Self::PARTS) does not need since ids were taken out.
+    /// Frees memory that part number `part` of [`PARTS`](Self::PARTS) no longer needs.
     pub fn shrink(&mut self, part: usize, hash_of: impl Fn(u32) -> u64) {
         let part = &mut self.parts[part];
         if part.capacity() > 4 * part.len() + 64 {
@@ -79,7 +79,7 @@ impl Default for IdIndex {
     }
 }
 
-/// By bits that the tables themselves do not look at: they use the highest seven, and the lowest.
+/// Uses hash bits that the tables ignore: they use the highest seven and the lowest.
 #[inline]
 fn part(hash: u64) -> usize {
     (hash >> 50) as usize % IdIndex::PARTS

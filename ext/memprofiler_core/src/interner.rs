@@ -1,15 +1,15 @@
-//! Values that are stored once, known by a small id, and dropped with their last reference.
+//! Values stored once, identified by a small id, and dropped with their last reference.
 //!
-//! Crates that intern keep what they have for good, or count references by pointers that are freed one by one. Here ids
-//! are used again, and the index grows by parts, since a hook waits for it.
+//! Interning crates either never drop a value, or count references through pointers that are freed one by one. Here ids
+//! are reused, and the index grows in parts, since a hook waits for it.
 
 use crate::hash::FixedState;
 use crate::id_index::IdIndex;
 use std::hash::{BuildHasher, Hash};
 use std::ops::Range;
 
-/// Maps keys to ids `0..`, counting references. An id whose count returns to zero is free for another key. With each id
-/// goes a note, which is the owner's.
+/// Maps keys to ids `0..` and counts references. Once its count is zero, an id can be reused for another key. Each id
+/// also carries a note for the owner's use.
 #[derive(Debug)]
 pub struct Interner<K, N = ()> {
     slots: Vec<Slot<K, N>>,
@@ -31,15 +31,15 @@ impl<K: Copy + Eq + Hash, N: Copy + Default> Interner<K, N> {
         Self { slots: Vec::new(), free: Vec::new(), index: IdIndex::new(), hasher: FixedState::default() }
     }
 
-    /// Makes sure of room for `more` keys; false if there is no memory for them. The index, which grows by small parts, is
-    /// not looked at.
+    /// Reserves room for `more` keys; false if there is no memory for them. This leaves out the index, which grows in
+    /// small parts.
     #[inline]
     pub fn try_reserve(&mut self, more: usize) -> bool {
         let spare = self.slots.capacity() - self.slots.len();
         spare >= more || self.slots.try_reserve(more.saturating_sub(self.free.len())).is_ok()
     }
 
-    /// The id of `key` with one reference more, and whether the key was new.
+    /// The id of `key` with one more reference, and whether the key is new.
     #[inline]
     pub fn acquire(&mut self, key: K) -> (u32, bool) {
         let hash = self.hasher.hash_one(key);
@@ -73,17 +73,17 @@ impl<K: Copy + Eq + Hash, N: Copy + Default> Interner<K, N> {
         id
     }
 
-    /// Whether there is an id for `key`.
+    /// Whether `key` has an id.
     pub fn contains(&self, key: K) -> bool {
         self.find(self.hasher.hash_one(key), key).is_some()
     }
 
-    /// Adds a reference to an id that has one already.
+    /// Adds a reference to an id that already has one.
     pub fn retain(&mut self, id: u32) {
         self.slots[id as usize].references += 1;
     }
 
-    /// Gives back a reference. Returns the key if it was the last one; the id is then invalid.
+    /// Releases a reference. Returns the key if that was the last one; the id is then invalid.
     pub fn release(&mut self, id: u32) -> Option<K> {
         let slot = &mut self.slots[id as usize];
         debug_assert!(slot.references > 0, "released more often than acquired");
@@ -92,17 +92,16 @@ impl<K: Copy + Eq + Hash, N: Copy + Default> Interner<K, N> {
             return None;
         }
         let key = slot.key;
-        // Unless the id was detached: then another may stand for its key.
+        // A detached id is not in the index, where its key may now have another id.
         self.index.remove(self.hasher.hash_one(key), id);
-        // Without memory to remember it, the slot is not used again.
+        // If there is no memory to remember the slot, it is never reused.
         if self.free.try_reserve(1).is_ok() {
             self.free.push(id);
         }
         Some(key)
     }
 
-    /// Lets an id that has references stand for another key, under which it is not found. The old key gets a new id
-    /// from now on.
+    /// Gives a referenced id another key, without indexing it: looking up either key no longer finds this id.
     pub fn detach(&mut self, id: u32, key: K) {
         let slot = &mut self.slots[id as usize];
         self.index.remove(self.hasher.hash_one(slot.key), id);
@@ -120,19 +119,19 @@ impl<K: Copy + Eq + Hash, N: Copy + Default> Interner<K, N> {
         self.slots.get(id as usize).filter(|slot| slot.references > 0).map(|slot| slot.key)
     }
 
-    /// What was noted for a referenced id; the default at first.
+    /// The note of a referenced id; initially the default.
     #[inline]
     pub fn note(&self, id: u32) -> N {
         self.slots[id as usize].note
     }
 
-    /// Notes something for a referenced id.
+    /// Sets the note of a referenced id.
     #[inline]
     pub fn set_note(&mut self, id: u32, note: N) {
         self.slots[id as usize].note = note;
     }
 
-    /// Detaches the ids for whose keys `moved` has others. Returns whether there were any.
+    /// Detaches the ids whose keys `moved` changes. Returns whether there were any.
     pub fn relocate(&mut self, mut moved: impl FnMut(K) -> K) -> bool {
         let mut any = false;
         for id in 0..self.id_bound() {
@@ -149,18 +148,18 @@ impl<K: Copy + Eq + Hash, N: Copy + Default> Interner<K, N> {
         any
     }
 
-    /// The keys of the referenced ids in a range, detached ones included.
+    /// The keys of the referenced ids in a range, including detached ones.
     pub fn keys_of(&self, ids: Range<usize>) -> impl Iterator<Item = K> {
         let end = ids.end.min(self.slots.len());
         self.slots[ids.start.min(end)..end].iter().filter(|slot| slot.references > 0).map(|slot| slot.key)
     }
 
-    /// One past the highest id ever given out.
+    /// One past the highest id ever used.
     pub fn id_bound(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// How many ids are referenced.
+    /// The number of referenced ids.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -170,7 +169,7 @@ impl<K: Copy + Eq + Hash, N: Copy + Default> Interner<K, N> {
         self.len() == 0
     }
 
-    /// Gives memory back after many keys were dropped: that of one part of the [index](IdIndex::PARTS).
+    /// Frees memory after many keys were dropped, in one part of the [index](IdIndex::PARTS).
     pub fn shrink(&mut self, part: usize) {
         self.index.shrink(part, |id| self.hasher.hash_one(self.slots[id as usize].key));
         if self.free.capacity() > 4 * self.free.len() + 64 {

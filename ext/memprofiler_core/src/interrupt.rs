@@ -1,13 +1,13 @@
-//! Lets whoever waits for long work have it given up.
+//! Lets another thread cancel long work.
 
 use std::fmt::{Display, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How many steps of a loop go between two looks: some 50 microseconds.
+/// How many steps of a loop pass between two checks: about 50 microseconds.
 const STRIDE: usize = 1 << 12;
 
-/// The work was given up before its end.
+/// The work was cancelled before it finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupted;
 
@@ -19,7 +19,7 @@ impl Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// What long work looks at, and another thread can strike.
+/// A flag that long work checks and another thread sets.
 #[derive(Debug, Default)]
 pub struct Interrupt {
     struck: AtomicBool,
@@ -28,22 +28,22 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// One that is noticed only after `patience`.
+    /// An interrupt that takes effect only after `patience`.
     pub fn after(patience: Duration) -> Self {
         Self { not_before: Some(Instant::now() + patience), ..Self::default() }
     }
 
-    /// Has the work end soon. It waits for nothing and allocates nothing.
+    /// Asks the work to stop soon. Neither waits nor allocates.
     pub fn strike(&self) {
         self.struck.store(true, Ordering::Relaxed);
     }
 
-    /// Whether work has ended because of it.
+    /// Whether work has stopped because of it.
     pub fn was_noticed(&self) -> bool {
         self.noticed.load(Ordering::Relaxed)
     }
 
-    /// Fails if the work is to end.
+    /// Fails if the work is to stop.
     #[cold]
     #[inline(never)]
     pub fn check(&self) -> Result<(), Interrupted> {
@@ -54,7 +54,7 @@ impl Interrupt {
         Err(Interrupted)
     }
 
-    /// The same, at step `step` of a loop: looks now and then.
+    /// Like [`check`](Self::check), for step `step` of a loop: checks only every few thousand steps.
     #[inline(always)]
     pub fn at(&self, step: usize) -> Result<(), Interrupted> {
         if step % STRIDE == 0 { self.check() } else { Ok(()) }

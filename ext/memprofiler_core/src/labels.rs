@@ -1,21 +1,21 @@
-//! Labels that a program puts on what it allocates: a few pairs of strings.
+//! Labels that a program attaches to its allocations: a few pairs of strings.
 
 use std::sync::Arc;
 
 /// One key and its value.
 pub type Pair = (Arc<str>, Arc<str>);
 
-/// The key under which the names of threads go.
+/// The key of thread names.
 pub const THREAD: &str = "thread";
 
-/// Pairs with different keys, in the order of the keys.
+/// Pairs with distinct keys, sorted by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct LabelSet(Vec<Pair>);
 
 impl LabelSet {
-    /// The most pairs in a set.
+    /// The maximum number of pairs in a set.
     pub const MAX_PAIRS: usize = 16;
-    /// The most bytes of a key or value.
+    /// The maximum length of a key or value, in bytes.
     pub const MAX_BYTES: usize = 256;
 
     /// The pairs.
@@ -28,7 +28,7 @@ impl LabelSet {
         self.0.iter().find(|(known, _)| **known == *key).map(|(_, value)| &**value)
     }
 
-    /// Gives `key` a value, or with None removes it. A value that is too long is cut.
+    /// Sets the value of `key`, or removes it if `value` is None. A value that is too long is truncated.
     pub fn set(&mut self, key: &str, value: Option<&str>) {
         let place = self.0.binary_search_by(|(known, _)| (**known).cmp(key));
         match (place, value.map(cut)) {
@@ -39,13 +39,13 @@ impl LabelSet {
         }
     }
 
-    /// Bytes of the strings.
+    /// The total length of the strings, in bytes.
     pub fn bytes(&self) -> usize {
         self.0.iter().map(|(key, value)| size_of::<Pair>() + key.len() + value.len()).sum()
     }
 }
 
-/// The beginning of a text, in whole characters.
+/// Truncates a text, at a character boundary.
 fn cut(text: &str) -> &str {
     let end = (0..=text.len().min(LabelSet::MAX_BYTES)).rev().find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or(0)]

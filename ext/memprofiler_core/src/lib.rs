@@ -1,8 +1,8 @@
-//! The parts of a heap profiler that know no Ruby.
+//! The parts of a heap profiler that know nothing about Ruby.
 //!
-//! While the program runs: which allocations are sampled ([`reservoir`]), who is still to be told of them ([`sums`],
-//! [`readers`]), and where they were made ([`stack_tree`]). Afterwards: a [`profile`] in memory, which is read and
-//! written as [`pprof`], and what it says ([`analysis`]).
+//! While the program runs: which allocations are sampled ([`reservoir`]), which readers still have to see them
+//! ([`sums`], [`readers`]), and where they were made ([`stack_tree`]). Afterwards: a [`profile`] in memory, its file
+//! format ([`pprof`]), and what it shows ([`analysis`]).
 
 #![forbid(unsafe_code)]
 

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Maps names to ids. Names are dropped by [`prune`](Self::prune), which is told the ids still in use.
+/// Maps names to ids. [`prune`](Self::prune) drops the names whose ids are no longer in use.
 #[derive(Debug)]
 pub struct NameTable<T: ?Sized> {
     names: Vec<Option<Name<T>>>,
@@ -56,12 +56,12 @@ impl<T: ?Sized + Eq + Hash> NameTable<T> {
         self.names.get(id as usize)?.as_ref().map(|name| &name.text)
     }
 
-    /// One past the highest id ever given out.
+    /// One past the highest id ever used.
     pub fn id_bound(&self) -> usize {
         self.names.len()
     }
 
-    /// Drops those names with ids in a range that are not in use.
+    /// Drops the names of the ids in a range that are not in use.
     pub fn prune(&mut self, ids: Range<usize>, is_used: impl Fn(u32) -> bool) {
         let end = ids.end.min(self.names.len());
         for id in ids.start.min(end)..end {
@@ -75,17 +75,17 @@ impl<T: ?Sized + Eq + Hash> NameTable<T> {
         }
     }
 
-    /// How many names there are.
+    /// The number of names.
     pub fn len(&self) -> usize {
         self.names.len() - self.free.len()
     }
 
-    /// Whether there is none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes held; `content` gives those of one name.
+    /// Bytes held; `content` returns those of one name.
     pub fn bytes(&self, content: impl Fn(&T) -> usize) -> usize {
         self.names.capacity() * size_of::<Option<Name<T>>>()
             + self.free.capacity() * size_of::<u32>()

@@ -1,43 +1,43 @@
-//! Who is told of allocations. Each reader of a profiler learns of an allocation once, whenever the others do.
+//! Readers of a profiler. Each of them learns of every allocation once, independently of the others.
 
 /// A set of readers, which are numbers below [`Readers::MOST`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Readers(u8);
 
 impl Readers {
-    /// How many there can be.
+    /// The maximum number of readers.
     pub const MOST: usize = u8::BITS as usize;
     /// Nobody.
     pub const NONE: Self = Self(0);
 
-    /// The set of one reader; of none if there is no such number.
+    /// The set of one reader; empty if there is no such number.
     pub fn only(number: usize) -> Self {
         Self(if number < Self::MOST { 1 << number } else { 0 })
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether all of `others` are in the set.
+    /// Whether the set contains all of `others`.
     pub fn contain(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
 
-    /// These and `others`.
+    /// The union with `others`.
     #[must_use]
     pub fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// These but for `others`.
+    /// The readers that are not in `others`.
     #[must_use]
     pub fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }
 
-    /// Those of these that are among `others`.
+    /// The intersection with `others`.
     #[must_use]
     pub fn common(self, others: Self) -> Self {
         Self(self.0 & others.0)

@@ -1,8 +1,8 @@
-//! What is noted beside ids.
+//! Values stored by id.
 //!
 //! A `Vec` would be moved whenever it grows, and freed all at once, while the GVL is held.
 
-/// An array with gaps, by ids, which are small numbers. It grows by one chunk at a time and moves nothing.
+/// A sparse array indexed by id, a small number. It grows by one chunk at a time and never moves its values.
 #[derive(Debug)]
 pub struct SparseArray<T> {
     chunks: Vec<Option<Box<[Option<T>]>>>,
@@ -11,13 +11,13 @@ pub struct SparseArray<T> {
 const CHUNK: usize = 1024;
 
 impl<T> SparseArray<T> {
-    /// What is noted beside `id`.
+    /// The value for `id`.
     #[inline]
     pub fn get(&self, id: usize) -> Option<&T> {
         self.chunks.get(id / CHUNK)?.as_ref()?[id % CHUNK].as_ref()
     }
 
-    /// Notes `value` beside `id`.
+    /// Sets the value for `id`.
     pub fn insert(&mut self, id: usize, value: T) {
         let (chunk, index) = (id / CHUNK, id % CHUNK);
         if chunk >= self.chunks.len() {

@@ -1,26 +1,26 @@
 //! Call stacks, stored once: a tree whose nodes are (parent, function, position).
 //!
-//! Unlike the trees of profiles, which only grow, it forgets what nothing refers to any more.
+//! Unlike the trees of profiles, which only grow, it drops whatever is no longer referenced.
 
 use crate::id_index::IdIndex;
 use crate::interner::Interner;
 use std::ops::Range;
 
-/// A function as the program runs it: what code, found through what entry. Both are opaque identities that the caller
-/// keeps alive for as long as the tree refers to them.
+/// The identity of a function at run time: its code, and the entry through which it was found. Both are opaque; the
+/// caller keeps them alive as long as the tree refers to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FunctionKey {
     /// The code, or 0.
     pub code: u64,
-    /// The method entry or other owner through which the code was entered, or 0.
+    /// The method entry or other owner through which the code was called, or 0.
     pub owner: u64,
 }
 
-/// A function in the tree. Valid while some stack refers to it.
+/// A function in the tree. Valid while a stack refers to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FunctionId(pub u32);
 
-/// A stack in the tree, named by its innermost frame. Valid while its holder has not released it.
+/// A stack in the tree, identified by its innermost frame. Valid until its holder releases it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(u32);
 
@@ -31,10 +31,10 @@ impl Default for StackId {
 }
 
 impl StackId {
-    /// The stack without frames. It is never released.
+    /// The empty stack. It is never released.
     pub const EMPTY: Self = Self(u32::MAX);
 
-    /// A number for tables indexed by stack, below [`StackTree::id_bound`]; the empty stack has none.
+    /// An index for tables of stacks, below [`StackTree::id_bound`]; None for the empty stack.
     pub fn index(self) -> Option<usize> {
         (self != Self::EMPTY).then_some(self.0 as usize)
     }
@@ -47,24 +47,24 @@ pub struct Node {
     pub parent: StackId,
     /// The function running in this frame.
     pub function: FunctionId,
-    /// Where in the function, in units of the caller's choice.
+    /// Where in the function, in units that the caller chooses.
     pub position: u32,
 }
 
-/// A tree of interned stacks. Every node holds a reference to its parent and its function; what nothing refers to any
-/// more is dropped at once.
+/// A tree of interned stacks. Every node holds a reference to its parent and its function; what is no longer referenced
+/// is dropped immediately.
 #[derive(Debug, Default)]
 pub struct StackTree {
-    /// Each with the child that was asked for last: a program that has gone one way goes it again.
+    /// Each with the child that was requested last: programs tend to repeat their paths.
     nodes: Interner<Node, StackId>,
     functions: Interner<FunctionKey>,
 }
 
 impl StackTree {
-    /// About how many bytes a node takes: its slot and its entry in the index, each with the spare room that they grow
-    /// by, and the same for a function of its own.
+    /// The approximate size of a node: its slot and its entry in the index, each with spare room for growth, and the
+    /// same for a function of its own.
     pub const BYTES_PER_NODE: usize = 120;
-    /// Into how many parts [`shrink`](Self::shrink) is cut.
+    /// The number of parts in which [`shrink`](Self::shrink) works.
     pub const PARTS: usize = IdIndex::PARTS;
 
     /// An empty tree.
@@ -72,14 +72,14 @@ impl StackTree {
         Self { nodes: Interner::new(), functions: Interner::new() }
     }
 
-    /// Makes sure of room for `more` frames; false if there is no memory for them.
+    /// Reserves room for `more` frames; false if there is no memory for them.
     #[inline]
     pub fn try_reserve(&mut self, more: usize) -> bool {
         self.nodes.try_reserve(more) && self.functions.try_reserve(more)
     }
 
-    /// The stack that extends `parent` by one frame, with one reference for the caller, and whether the function is
-    /// new to the tree.
+    /// The stack that extends `parent` by one frame, with one reference for the caller, and whether the function is new
+    /// to the tree.
     #[inline]
     pub fn extend(&mut self, parent: StackId, key: FunctionKey, position: u32) -> (StackId, bool) {
         if parent != StackId::EMPTY {
@@ -118,13 +118,13 @@ impl StackTree {
         }
     }
 
-    /// The same stack with one reference more.
+    /// The same stack with one more reference.
     pub fn retained(&mut self, stack: StackId) -> StackId {
         self.retain(stack);
         stack
     }
 
-    /// Gives back a reference, and with the last one the frames that no other stack shares.
+    /// Releases a reference. The last one takes the frames with it that no other stack shares.
     pub fn release(&mut self, mut stack: StackId) {
         while stack != StackId::EMPTY {
             let Some(node) = self.nodes.release(stack.0) else { return };
@@ -138,52 +138,52 @@ impl StackTree {
         (stack != StackId::EMPTY).then(|| self.nodes.key(stack.0))
     }
 
-    /// What `function` was interned as.
+    /// The key with which `function` was interned.
     pub fn function_key(&self, function: FunctionId) -> FunctionKey {
         self.functions.key(function.0)
     }
 
-    /// Whether some stack refers to the function with this key.
+    /// Whether any stack refers to the function with this key.
     pub fn has_function(&self, key: FunctionKey) -> bool {
         self.functions.contains(key)
     }
 
-    /// The functions in use whose ids are in a range.
+    /// The keys of the functions in use whose ids are in a range.
     pub fn function_keys_of(&self, ids: Range<usize>) -> impl Iterator<Item = FunctionKey> {
         self.functions.keys_of(ids)
     }
 
-    /// Replaces the keys of functions by those that `moved` has for them. Returns whether any is another.
+    /// Replaces the keys of functions by what `moved` returns for them. Returns whether any key changed.
     pub fn relocate_functions(&mut self, moved: impl FnMut(FunctionKey) -> FunctionKey) -> bool {
         self.functions.relocate(moved)
     }
 
-    /// One past the highest id of a function ever given out.
+    /// One past the highest function id ever used.
     pub fn function_bound(&self) -> usize {
         self.functions.id_bound() as usize
     }
 
-    /// One past the highest [`StackId::index`] ever given out.
+    /// One past the highest [`StackId::index`] ever used.
     pub fn id_bound(&self) -> usize {
         self.nodes.id_bound() as usize
     }
 
-    /// How many nodes the tree has.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether the tree has no nodes.
+    /// Whether the tree is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// How many functions the tree has.
+    /// The number of functions.
     pub fn function_count(&self) -> usize {
         self.functions.len()
     }
 
-    /// Gives memory back after many stacks were dropped, from one of [`PARTS`](Self::PARTS) parts.
+    /// Frees memory after many stacks were dropped, in one of [`PARTS`](Self::PARTS) parts.
     pub fn shrink(&mut self, part: usize) {
         self.nodes.shrink(part);
         self.functions.shrink(part);

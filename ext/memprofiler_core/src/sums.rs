@@ -1,7 +1,7 @@
 //! Sums of values by key.
 //!
-//! A map of the standard library or of indexmap would not do: it grows all at once, and is freed all at once, while a
-//! hook or the GVL waits.
+//! A map of the standard library or of indexmap would not do: it grows and is freed all at once, while a hook or the
+//! GVL waits.
 
 use crate::hash::FixedState;
 use crate::id_index::IdIndex;
@@ -11,21 +11,21 @@ use crate::stack_tree::StackId;
 use std::hash::{BuildHasher, Hash};
 use std::ops::AddAssign;
 
-/// Values added up by key, in the order in which the keys came. Made for keys that come in runs, and for use where
+/// Values summed by key, in the order of the keys' first appearance. Made for runs of equal keys, and for places where
 /// nothing may take long: it grows by one chunk at a time, and is emptied entry by entry.
 #[derive(Debug)]
 pub struct Sums<K, V> {
     chunks: Vec<Vec<(K, V)>>,
     index: IdIndex,
     hasher: FixedState,
-    /// The position and key of a run, and what is still to be added for it.
+    /// The position and key of the current run, and what still has to be added for it.
     latest: Option<(usize, K, V)>,
 }
 
 const CHUNK: usize = 1024;
 
 impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
-    /// Nothing.
+    /// An empty sum.
     pub fn new() -> Self {
         Self { chunks: Vec::new(), index: IdIndex::new(), hasher: FixedState::default(), latest: None }
     }
@@ -67,7 +67,7 @@ impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
         }
     }
 
-    /// The entry at `position`: where it was added, unless one was taken out before it.
+    /// The entry at `position`. Entries stay in place unless one before them is taken out.
     pub fn entry(&self, position: usize) -> Option<(K, V)> {
         let &(key, mut value) = self.chunks.get(position / CHUNK)?.get(position % CHUNK)?;
         if let Some((latest, _, more)) = self.latest {
@@ -78,7 +78,7 @@ impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
         Some((key, value))
     }
 
-    /// Takes out the entry at `position`; the last one comes in its place.
+    /// Removes and returns the entry at `position`; the last entry takes its place.
     pub fn take(&mut self, position: usize) -> Option<(K, V)> {
         self.settle();
         let taken = self.entry(position)?;
@@ -97,13 +97,13 @@ impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
                 hasher.hash_one(chunks[id as usize / CHUNK][id as usize % CHUNK].0)
             });
         } else if end == 0 {
-            // Gives its memory back.
+            // Frees its memory.
             self.index = IdIndex::new();
         }
         Some(taken)
     }
 
-    /// The entries, taken out one after the other, the last first.
+    /// The entries, removed one by one, last first.
     pub fn into_entries(mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
         self.settle();
         let mut chunks = self.chunks;
@@ -115,12 +115,12 @@ impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
         })
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
@@ -140,9 +140,9 @@ impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Default for Sums<K, V> {
 /// Objects of one stack and class, as estimates for the whole program.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Allocated {
-    /// How many.
+    /// The number of objects.
     pub objects: f64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: f64,
 }
 
@@ -153,12 +153,11 @@ impl AddAssign for Allocated {
     }
 }
 
-/// What a sum is of: the objects of one stack and class of which these readers do not know yet.
+/// The key of a sum: objects of one stack and class that these readers do not know of yet.
 pub type Kind = (StackId, ClassId, Readers);
 
-/// What was allocated and has died again before a flush could see it: sums per stack, class and readers, so that its
-/// size depends on the number of places that allocate, not of objects. Each entry holds a reference to its stack and
-/// class.
+/// What was allocated and died before a flush could see it, summed by stack, class and readers. So its size depends on
+/// the number of allocation sites, not of objects. Each entry holds a reference to its stack and class.
 pub type Tally = Sums<Kind, Allocated>;
 
 #[cfg(test)]
@@ -193,7 +192,7 @@ mod tests {
         while position > 0 {
             position -= 1;
             left.extend(sums.take(position));
-            // What is added meanwhile is not met again.
+            // Entries added meanwhile are not visited again.
             sums.add(10_000 + position, 1);
         }
         assert_eq!((left.len(), left[&5], left[&2998], left.get(&2999)), (2999, 7, 2, None));

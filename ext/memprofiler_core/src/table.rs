@@ -1,7 +1,7 @@
-//! Values that are stored once and numbered.
+//! Values stored once and numbered.
 //!
-//! indexmap's `IndexSet` does the same with twice the memory for small values, since it keeps their hashes and
-//! positions of 64 bits, and gives them out by copying; a profile keeps the `Vec` as it is.
+//! indexmap's `IndexSet` does the same with twice the memory for small values, since it stores hashes and 64-bit
+//! positions, and it returns its values only as a copy; a profile keeps the `Vec` as it is.
 
 use crate::hash::SecretState;
 use hashbrown::HashTable;
@@ -9,7 +9,7 @@ use hashbrown::hash_table::Entry;
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
-/// Values numbered in order of their first appearance. There must be fewer than 2^32.
+/// Values numbered in order of first appearance. There must be fewer than 2^32.
 #[derive(Debug)]
 pub struct Table<T> {
     values: Vec<T>,
@@ -18,12 +18,12 @@ pub struct Table<T> {
 }
 
 impl<T: Clone + Eq + Hash> Table<T> {
-    /// The number of `value`, which is new if the table did not have it.
+    /// The number of `value`, which is added if it is new.
     pub fn id(&mut self, value: &T) -> u32 {
         self.id_or(value, || value.clone())
     }
 
-    /// The number of the value that equals `key`; if there is none `make` makes it.
+    /// The number of the value that equals `key`; if there is none, `make` creates it.
     pub fn id_or<Q: ?Sized + Eq + Hash>(&mut self, key: &Q, make: impl FnOnce() -> T) -> u32
     where
         T: Borrow<Q>,
@@ -46,7 +46,7 @@ impl<T: Clone + Eq + Hash> Table<T> {
         &self.values
     }
 
-    /// The values in order, without the means to find their numbers.
+    /// The values in order, without the index.
     pub fn into_values(self) -> Vec<T> {
         self.values
     }

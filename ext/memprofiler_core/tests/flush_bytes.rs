@@ -1,4 +1,4 @@
-//! What a flush writes: the same samples give the same bytes, in this version as in those before.
+//! The bytes of a flush: equal samples give equal bytes, the same as in earlier versions.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is a failure")]
 
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Samples of 40 stacks that share their outer frames, of several classes, ages and labels, in no particular order, as
-/// a flush builds them. Some have all in common, some are 0.
+/// Samples of 40 stacks that share their outer frames, with several classes, ages and labels, in no particular order,
+/// as a flush builds them. Some are equal, some are 0.
 fn profile(header: &Header) -> Profile {
     let mut builder = Builder::new();
     let mut stacks = vec![EMPTY_STACK];

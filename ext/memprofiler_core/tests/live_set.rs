@@ -1,4 +1,4 @@
-//! The live set against a map.
+//! Compares the live set with a map.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is a failure")]
 
@@ -18,7 +18,7 @@ fn agrees_with_a_map_under_random_operations() {
     let mut random = SmallRng::seed_from_u64(3);
     let (mut set, mut model) = (LiveSet::by_address(), HashMap::new());
     for step in 0..200_000u32 {
-        // Few enough addresses that inserts, hits and misses all happen often.
+        // Few enough addresses for inserts, hits and misses all to be frequent.
         let address = 0x7f00_0000_0000 + random.random_range(0..6_000u64) * 40;
         if random.random::<bool>() {
             assert_eq!(set.remove(address).map(|s| s.born), model.remove(&address));
@@ -61,7 +61,7 @@ fn walking_downwards_visits_every_sample_in_spite_of_removals() {
             sample.unreported = Readers::NONE;
             seen[sample.born as usize] += 1;
         }
-        // Every third step something dies, on either side of the walk.
+        // At every third step something dies, on either side of the walk.
         if position % 3 == 0 {
             set.remove((position as u64 * 7919 % 1000) * 40);
         }

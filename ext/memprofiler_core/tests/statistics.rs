@@ -5,15 +5,15 @@ use memprofiler_core::reservoir::{ClassId, Countdown, Fate, LiveSample, Reservoi
 use memprofiler_core::stack_tree::StackId;
 use std::sync::Arc;
 
-/// What one site allocates: how many objects, of what size each.
+/// How many objects each site allocates, and of what size.
 const SITES: [(u32, f64); 6] = [(3_000, 40.0), (1_000, 40.0), (200, 4_000.0), (5_000, 80.0), (50, 1e6), (700, 168.0)];
 
-/// A program under a profiler: it counts down as the extension's hook does.
+/// A profiled program: it counts down as the extension's hook does.
 struct Program {
     reservoir: Reservoir,
     countdown: Arc<Countdown>,
     allocated: u32,
-    /// Whether, as for want of memory, each twentieth sample halves the others before it is one.
+    /// Whether each twentieth sample halves the others before it is taken, as when memory is short.
     short_of_memory: bool,
     taken: u32,
 }
@@ -46,7 +46,7 @@ impl Program {
         (0..count).for_each(|_| self.allocate(0));
     }
 
-    /// All but the `count` objects allocated last die. Returns how many that were, by estimate.
+    /// All but the last `count` objects die. Returns the estimated number of those that died.
     fn keep_last(&mut self, count: u32) -> f64 {
         let dead = u64::from(self.allocated - count);
         let fate = |sample: &LiveSample, _| if sample.address <= dead { Fate::Dead } else { Fate::Young };
@@ -55,13 +55,13 @@ impl Program {
         buried
     }
 
-    /// How many objects are alive, by estimate.
+    /// The estimated number of live objects.
     fn live(&self) -> f64 {
         self.reservoir.live().samples().iter().map(|sample| self.reservoir.weight(sample)).sum()
     }
 }
 
-/// Takes the sites in turn, and returns per site the estimates of count and bytes and the estimates of their variances:
+/// Cycles through the sites and returns for each the estimates of count and bytes and the estimates of their variances:
 /// sum of (1 - p) / p^2 times the square of the attribute (Horvitz and Thompson).
 fn run(mut program: Program, at_step: impl Fn(u32, &mut Program)) -> Vec<[f64; 4]> {
     let mut remaining = SITES.map(|(count, _)| count);
@@ -86,7 +86,7 @@ fn run(mut program: Program, at_step: impl Fn(u32, &mut Program)) -> Vec<[f64; 4
 
 const SEEDS: u64 = 400;
 
-/// Checks count and bytes of every site over many seeds, of whose objects about a `share` are sampled in the end.
+/// Checks count and bytes of every site over many seeds; about a `share` of the objects is sampled in the end.
 fn check(rate: f64, bound: usize, share: f64, at_step: impl Fn(u32, &mut Program) + Copy) {
     let (mut covered, mut intervals) = (0, 0);
     let all: Vec<_> = (0..SEEDS).map(|seed| run(Program::new(rate, bound, seed), at_step)).collect();
@@ -99,7 +99,7 @@ fn check(rate: f64, bound: usize, share: f64, at_step: impl Fn(u32, &mut Program
                 (mean - truth).abs() < 6.0 * (spread / SEEDS as f64).sqrt(),
                 "site {site}: {mean} instead of {truth}"
             );
-            // Sites with too few samples have no normal distribution.
+            // With too few samples a site's estimate is not normally distributed.
             if f64::from(count) * share < 30.0 {
                 continue;
             }
@@ -146,10 +146,10 @@ fn intervals_are_true_at_a_bound() {
     check(1.0, 1_000, 0.06, |_, _| {});
 }
 
-/// Few samples each, so that what is wrong with a single one shows.
+/// Few samples each, so that an error in a single one shows.
 const BOUNDS: [usize; 3] = [4, 10, 50];
 
-/// Checks that the mean of estimates over many seeds is the truth, to four standard errors.
+/// Checks that the mean of estimates over many seeds equals the truth, within four standard errors.
 fn check_mean(truth: f64, bound: usize, estimate: impl Fn(u64) -> f64) {
     const SEEDS: u64 = 3_000;
     let estimates: Vec<f64> = (0..SEEDS).map(estimate).collect();

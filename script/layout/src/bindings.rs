@@ -1,9 +1,9 @@
-//! What rbspy-ruby-structs knows, for each release of Ruby.
+//! What rbspy-ruby-structs knows about each release of Ruby.
 
 use crate::entry::{Entry, Figure};
 use std::mem::{offset_of, zeroed};
 
-/// What the bindings of one release of Ruby say.
+/// What the bindings of one release of Ruby contain.
 #[derive(Debug)]
 pub struct Release {
     /// Major, minor and patch version.
@@ -17,7 +17,7 @@ macro_rules! field {
         Entry {
             group: concat!("struct ", stringify!($struct)),
             name: stringify!($name),
-            // Rust's keywords have got a `_`.
+            // bindgen adds a `_` to names that are Rust keywords.
             c: concat!(stringify!($struct), ".", stringify!($field)).trim_end_matches('_'),
             doc: $doc,
             figure: Figure::Field {
@@ -40,7 +40,7 @@ macro_rules! size {
     };
 }
 
-/// Values of `$enum`, before whose values bindgen puts its name.
+/// Values of `$enum`; bindgen prefixes them with its name.
 macro_rules! values {
     ($enum:ident: $($name:ident = $value:ident $(, $doc:literal)?;)*) => {
         [$(Entry {
@@ -53,7 +53,7 @@ macro_rules! values {
     };
 }
 
-/// Up to 3.1 CRuby declares the enum of iseq types inside of a struct, so that bindgen names the values otherwise.
+/// Up to 3.1 CRuby declares the enum of iseq types inside a struct, so bindgen names the values differently.
 macro_rules! rename_iseq_types {
     (3 1 $ruby:ident) => {
         use rbspy_ruby_structs::$ruby::{
@@ -71,7 +71,8 @@ macro_rules! rename_iseq_types {
     ($major:tt $minor:tt $ruby:ident) => {};
 }
 
-/// What shows that there is compiled code. Up to 3.2 jit_func would not do: it is null if only compiled code calls it.
+/// The field that shows whether there is compiled code. jit_func would not do up to 3.2: it is null if only compiled
+/// code calls it.
 macro_rules! compiled {
     (3 1 $ruby:ident) => { compiled!(yjit_blocks $ruby) };
     (3 2 $ruby:ident) => { compiled!(yjit_payload $ruby) };
@@ -166,7 +167,7 @@ macro_rules! release {
     }};
 }
 
-/// Every release of the supported minors that the crate has, oldest first.
+/// Every release of the supported minors in the crate, oldest first.
 pub fn releases() -> Vec<Release> {
     include!(concat!(env!("OUT_DIR"), "/releases.rs"))
 }

@@ -1,10 +1,10 @@
-//! What rbspy-ruby-structs lacks, read in the sources of CRuby: the same in 3.1.0 to 4.0.5.
+//! What rbspy-ruby-structs lacks, taken from the sources of CRuby. It is the same from 3.1.0 to 4.0.5.
 //!
-//! That was checked by compiling [`assertions`] against the headers of every release in that range.
+//! Checked by compiling [`assertions`] against the headers of every release in that range.
 
 use crate::entry::{Entry, Figure};
 
-/// Everything that is not in the bindings. `c` is an expression in C.
+/// Everything that the bindings lack. `c` is an expression in C.
 pub fn entries() -> Vec<Entry> {
     let frame = |name, bits, doc| Entry {
         group: "enum vm_frame_env_flags (vm_core.h), in `ep[0]`",
@@ -83,7 +83,7 @@ pub fn entries() -> Vec<Entry> {
     ]
 }
 
-/// A C program that compiles, in the source tree of a Ruby, only if the entries hold there.
+/// A C program that compiles, in the source tree of a Ruby, only if the entries are right for it.
 pub fn assertions() -> String {
     let assertion =
         |entry: &Entry| format!("_Static_assert({} == {}, \"{}\");\n", entry.c, c_literal(entry), entry.name);
@@ -91,7 +91,7 @@ pub fn assertions() -> String {
     format!("#include \"vm_core.h\"\n#include \"internal/imemo.h\"\n{assertions}")
 }
 
-/// The entry's figure without the digit separators, which C has not.
+/// The entry's figure without digit separators, which C lacks.
 fn c_literal(entry: &Entry) -> String {
     entry.figure.to_string().replace('_', "")
 }

@@ -2,27 +2,27 @@
 
 use std::fmt;
 
-/// A figure that the frame walker needs, as one release of Ruby has it.
+/// A figure that the frame walker needs, for one release of Ruby.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The struct or enum of CRuby that it belongs to.
+    /// The CRuby struct or enum that it belongs to.
     pub group: &'static str,
-    /// The name it gets in layout.rs.
+    /// Its name in layout.rs.
     pub name: &'static str,
-    /// What CRuby calls it.
+    /// Its name in CRuby.
     pub c: &'static str,
-    /// What it means, if `c` leaves that open.
+    /// What it means, unless `c` makes that clear.
     pub doc: &'static str,
     /// The figure.
     pub figure: Figure,
 }
 
-/// A figure and the way to write it.
+/// A figure and how to write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
-    /// Where in its struct a field lies, and how wide it is, in bytes.
+    /// The offset of a field in its struct and its width, in bytes.
     Field { offset: usize, width: usize },
-    /// The size of a struct, or an enum's value.
+    /// The size of a struct, or the value of an enum constant.
     Number(usize),
     /// Flags or a mask.
     Bits(usize),

@@ -1,15 +1,15 @@
 //! Generates `ext/ruby_memprofiler_pprof/src/vm/layout.rs`: where CRuby keeps what the frame walker reads.
 //!
-//! The structs are private to CRuby, so no header that is installed with it tells. The crate rbspy-ruby-structs has
+//! The structs are private to CRuby, so its installed headers do not declare them. The crate rbspy-ruby-structs has
 //! them for every patch release, translated by bindgen; bindings.rs takes offsets, sizes and enum values from there.
-//! The few figures that the crate lacks (macros, flags of frames) are written down in by_hand.rs.
+//! by_hand.rs has the few figures that the crate lacks (macros, flags of frames).
 //!
 //!     cargo run -- generate     write layout.rs
 //!     cargo run -- check        fail unless layout.rs is what `generate` would write
 //!     cargo run -- assertions   print a C program that compiles only if by_hand.rs is right
 //!
 //! Both `generate` and `check` fail when two patch releases of one minor disagree. The first build takes about 40 s:
-//! the crate cannot be told to leave out the older Rubies.
+//! the crate has no option to leave out the older Rubies.
 //!
 //! # A new patch release
 //! `cargo update`, or a newer version of the crate in Cargo.toml, and `generate`: build.rs finds the new modules.
@@ -18,8 +18,8 @@
 //! 1. Update the crate to a version that has it, and add it to `MINORS` in build.rs.
 //! 2. Compile the assertions against its source, in a tree where `make` has run so that id.h and config.h exist:
 //!    `cargo run -- assertions | cc -fsyntax-only -w -xc -I$ruby -I$ruby/include -I$ruby/.ext/include/$arch -`
-//! 3. Read what changed in vm_core.h, method.h and `rb_profile_frames` (vm_backtrace.c): an offset that stays may
-//!    still get another meaning.
+//! 3. Read what changed in vm_core.h, method.h and `rb_profile_frames` (vm_backtrace.c): an offset can stay the same
+//!    and change its meaning.
 //! 4. `generate`, and run the specs under that Ruby: the walker tests itself against `rb_profile_frames` at start.
 
 mod bindings;
@@ -31,7 +31,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::{env, fs};
 
-/// What is generated.
+/// The generated file.
 const LAYOUT: &str = "ext/ruby_memprofiler_pprof/src/vm/layout.rs";
 
 fn main() -> ExitCode {
@@ -78,7 +78,7 @@ fn check() -> Result<(), String> {
     ))
 }
 
-/// The directory that the repository is in.
+/// The root of the repository.
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }

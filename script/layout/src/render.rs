@@ -1,4 +1,4 @@
-//! Writes layout.rs: figures that all minors share as constants, the others as fields of a struct.
+//! Renders layout.rs: figures that all minors share are constants, the others are fields of a struct.
 
 use crate::bindings::Release;
 use crate::entry::{Entry, Figure};
@@ -9,14 +9,14 @@ const WORD: usize = size_of::<u64>();
 /// All releases of one minor, oldest first.
 type Minor<'a> = &'a [Release];
 
-/// The text of layout.rs, or why it cannot be: a line for each figure on which releases disagree.
+/// The text of layout.rs, or the reason why there is none: a line for each figure on which releases disagree.
 pub fn layout(releases: &[Release], by_hand: &[Entry]) -> Result<String, String> {
     let minors: Vec<Minor> = releases.chunk_by(|a, b| minor(a) == minor(b)).collect();
     let oldest = releases.first().ok_or("there are no bindings for any supported Ruby")?;
     let within = minors.iter().flat_map(|minor| minor.iter().map(|release| (&minor[0], release)));
     let faults: Vec<String> = within
         .flat_map(|(first, release)| disagreements(first, release, |a, b| a == b))
-        // The walker chooses an offset by the minor, but not the type to read there.
+        // The walker chooses an offset by minor version, but not the type to read there.
         .chain(minors.iter().flat_map(|minor| disagreements(oldest, &minor[0], |a, b| a.width() == b.width())))
         .collect();
     if !faults.is_empty() {
@@ -33,7 +33,7 @@ fn minor(release: &Release) -> (u32, u32) {
     (release.version.0, release.version.1)
 }
 
-/// The figures of two releases that do not `agree`.
+/// The figures of two releases for which `agree` is false.
 fn disagreements(a: &Release, b: &Release, agree: impl Fn(Figure, Figure) -> bool) -> Vec<String> {
     let pairs = a.entries.iter().zip(&b.entries).filter(|(of_a, of_b)| !agree(of_a.figure, of_b.figure));
     let told = pairs.map(|(of_a, of_b)| {
@@ -68,7 +68,7 @@ fn header(minors: &[Minor]) -> String {
 //! fields 8 bytes wide unless their comment says otherwise. The bindings of these Rubies agree on it:
 //! {}.
 
-// The table is whole, whether or not the walker needs all of it.
+// The table is complete, whether or not the walker needs all of it.
 #![allow(dead_code)]
 
 const _: () = assert!(usize::BITS == 64, \"the frame walker knows only 64-bit Rubies\");
@@ -104,7 +104,7 @@ pub struct Layout {{
 /// The layout of a minor version, or None if it is unknown.
 pub const fn for_version(major: u32, minor: u32) -> Option<&'static Layout> {{
     match (major, minor) {{
-        // There the bit field that `METHOD_TYPE_MASK` is for lies elsewhere.
+        // There, the bit field that `METHOD_TYPE_MASK` masks is elsewhere.
         _ if cfg!(target_endian = \"big\") => None,
 {arms}        _ => None,
     }}

@@ -1,5 +1,5 @@
-//! Any bytes: reading them is an error, or gives a profile with which everything can be done, at a cost that is in
-//! proportion.
+//! Arbitrary bytes: reading them fails, or gives a profile on which every operation works, at a cost in proportion to
+//! its size.
 
 #![no_main]
 
@@ -14,10 +14,10 @@ use memprofiler_core::profile::{self, Profile};
 use std::io::{self, Read};
 use work::{bounded, most};
 
-/// The most bytes that the input may decompress to.
+/// The maximum size of the decompressed input, in bytes.
 const LIMIT: u64 = 1 << 16;
 
-/// How many bytes there are when they are decompressed.
+/// The decompressed size of `bytes`.
 fn plain_size(bytes: &[u8]) -> u64 {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return bytes.len() as u64;
@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (once, double) = (most(plain, 1), most(plain, 2));
     let written = bounded("write", once, || pprof::write(&profile, 1, never)).expect("a profile can be written");
     match pprof::decode(&written, 1 << 26, never) {
-        // What is left out may have been what made the profile as long as it had to be.
+        // What was left out may have made the profile long enough for its frames or names.
         Err(DecodeError::Expands(_)) => {}
         again => {
             let again = again.expect("what was written can be read");
@@ -55,7 +55,7 @@ fuzz_target!(|bytes: &[u8]| {
 fn show(profile: &Profile, most: u64) {
     let never = &Interrupt::default();
     let columns = profile.header().sample_types.len();
-    // Both tell of each column by itself.
+    // Both handle each column separately.
     let each = most * columns.max(1) as u64;
     let _ = bounded("speedscope", each, || analysis::speedscope(profile, "fuzz", "fuzz", never));
     let _ = bounded("flamegraph", each, || analysis::flamegraph(&[profile], By::Line, 0.0, never));

@@ -1,4 +1,4 @@
-//! The live set against a map, found by address and by position.
+//! Compares the live set with a map, for sets by address and by position.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Arbitrary)]
 enum Step {
     Insert(u16),
-    /// Many at once, so that tables grow.
+    /// Many at once, to make tables grow.
     InsertRange(u16, u8),
     Remove(u16),
     RemoveAt(u16),
@@ -68,7 +68,7 @@ fn run(steps: &[Step], mut set: LiveSet, by_address: bool) {
             Step::Collect { major, dead, old } if !by_address => collect(&mut set, &mut model, major, dead, old),
             Step::Collect { .. } => {}
             Step::Relocate => {
-                // Two spaces: what lies in one may move to the same place in the other, if that is free.
+                // Two spaces: an object in one may move to the same place in the other if that is free.
                 let taken: Vec<u64> = model.keys().copied().collect();
                 let moved = |address: u64| {
                     let target = address ^ (1 << 40);
@@ -90,7 +90,7 @@ fn run(steps: &[Step], mut set: LiveSet, by_address: bool) {
 
 fn insert(set: &mut LiveSet, model: &mut Model, address: u16, born: u32, by_address: bool) {
     let address = u64::from(address) * 40;
-    // A set by position is never given an address twice.
+    // A set by position never gets the same address twice.
     if !by_address && model.contains_key(&address) {
         return;
     }

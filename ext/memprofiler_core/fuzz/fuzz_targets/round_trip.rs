@@ -1,4 +1,4 @@
-//! Valid profiles: what is written reads back, and sums are those that a plain loop gives.
+//! Valid profiles: what is written reads back the same, and sums equal those of a plain loop.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use work::{bounded, most};
 
-/// Numbers are taken modulo the size of what they refer to.
+/// Numbers are reduced modulo the size of what they index.
 #[derive(Debug, Arbitrary)]
 struct Input {
     gzipped: bool,
@@ -86,7 +86,7 @@ fn message(input: &Input) -> Outermost {
         message.string_table.push(format!("greatest_weight={weight}"));
     }
     for (position, &(name, file)) in input.functions.iter().enumerate() {
-        // A function that knows its line is told from others by name and file.
+        // Functions with a first line are identified by name and file.
         let (name, filename) = (string(name), string(file));
         message.function.push(wire::Function { id: id(position), name, filename, start_line: 1, ..Default::default() });
     }
@@ -114,7 +114,7 @@ fn message(input: &Input) -> Outermost {
     message
 }
 
-/// Flat and cumulative sums of the first column by name and file; addresses stand for themselves.
+/// Flat and cumulative sums of the first column by name and file; an address is a name of its own.
 fn plain_sums(message: &Outermost) -> BTreeMap<(String, String), (i64, i64)> {
     let locations: BTreeMap<u64, &wire::Location> = message.location.iter().map(|each| (each.id, each)).collect();
     let functions: BTreeMap<u64, &wire::Function> = message.function.iter().map(|each| (each.id, each)).collect();
@@ -161,8 +161,8 @@ fuzz_target!(|input: Input| {
     let (once, double) = (most(bytes.len() as u64, 1), most(bytes.len() as u64, 2));
     if input.gzipped {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        gzip.write_all(&bytes).expect("a Vec takes everything");
-        bytes = gzip.finish().expect("a Vec takes everything");
+        gzip.write_all(&bytes).expect("writing to a Vec cannot fail");
+        bytes = gzip.finish().expect("writing to a Vec cannot fail");
     }
     let profile = match bounded("decode", once, || pprof::decode(&bytes, 1 << 26, never)) {
         Err(DecodeError::Expands(_)) => return,
@@ -170,7 +170,7 @@ fuzz_target!(|input: Input| {
     };
     let written = bounded("write", once, || pprof::write(&profile, 1, never)).expect("a profile can be written");
     match pprof::decode(&written, 1 << 26, never) {
-        // What is left out may have been what made the profile as long as it had to be.
+        // What was left out may have made the profile long enough for its frames or names.
         Err(DecodeError::Expands(_)) => {}
         result => assert_eq!(result.expect("what was written can be read"), profile),
     }

@@ -1,4 +1,4 @@
-//! The tree of stacks against plain lists of frames.
+//! Compares the stack tree with plain lists of frames.
 
 #![no_main]
 
@@ -11,11 +11,11 @@ type Frames = Vec<(u8, u8)>;
 
 #[derive(Debug, Arbitrary)]
 enum Step {
-    /// Extends the held stack with that number, and holds the result.
+    /// Extends the held stack with this number, and holds the result.
     Extend(u8, u8, u8),
-    /// Holds a stack once more.
+    /// Holds a stack again.
     Retain(u8),
-    /// Gives up a held stack.
+    /// Releases a held stack.
     Release(u8),
     Shrink,
 }

@@ -1,16 +1,16 @@
-//! How sure figures are that rest on samples.
+//! The precision of figures that are based on samples.
 
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::profile::{Profile, Row, ValueType, Weighting};
 
-/// A sum of values with what is known of its error.
+/// A sum of values, and what is known of its error.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sum {
     /// The sum.
     pub value: i64,
-    /// The estimated variance of the sum, in its unit squared.
+    /// The estimated variance of the sum, in its squared unit.
     pub variance: f64,
-    /// How many sampled objects it rests on, about.
+    /// Approximately how many sampled objects it is based on.
     pub samples: f64,
 }
 
@@ -27,7 +27,7 @@ impl std::ops::AddAssign for Sum {
 pub struct Estimator<'a> {
     profile: &'a Profile,
     column: usize,
-    /// Objects and their bytes belong together: the columns of both, the latter if there is one.
+    /// The columns of the object counts and of their bytes, if the profile has them.
     counts: Option<usize>,
     bytes: Option<usize>,
 }
@@ -47,7 +47,7 @@ impl<'a> Estimator<'a> {
         Self { profile, column, counts, bytes }
     }
 
-    /// Whether variances and numbers of samples mean anything for this profile and column.
+    /// Whether variances and numbers of samples are meaningful for this profile and column.
     pub fn knows_error(&self) -> bool {
         self.profile.tables().schemes.iter().all(|scheme| match scheme.weighting {
             Weighting::Unknown => false,
@@ -58,17 +58,16 @@ impl<'a> Estimator<'a> {
 
     /// The value of a row.
     ///
-    /// A row has n = sum(w) objects of b = sum(w y) bytes, w being a sample's weight and y its size. The variance of a
-    /// sum of w y is estimated by sum((1 - 1/w) w² y²). With all weights w that is n (w - 1) for objects, and for bytes
-    /// (w - 1) b²/n if the sizes are all b/n. Where they vary among the objects of one stack and class the true one is
-    /// greater.
+    /// A row has n = sum(w) objects of b = sum(w y) bytes, where w is a sample's weight and y its size. The variance of
+    /// a sum of w y is estimated by sum((1 - 1/w) w² y²). If all weights are w, that is n (w - 1) for objects, and (w -
+    /// 1) b²/n for bytes if all sizes are b/n. If sizes vary within a stack and class, the true variance is greater.
     pub fn row(&self, number: usize, row: Row) -> Sum {
         let values = self.profile.values(number);
         let value = values[self.column];
         let Some(counts) = self.counts else { return Sum { value, ..Sum::default() } };
         let size = |column: usize| values[column].unsigned_abs() as f64;
         let bytes = self.bytes.map_or(0.0, size);
-        // Bytes without an object are left of one that was rounded away.
+        // Bytes without an object remain when rounding removed the object.
         let objects = if bytes > 0.0 { size(counts).max(1.0) } else { size(counts) };
         if objects == 0.0 {
             return Sum { value, ..Sum::default() };

@@ -5,8 +5,8 @@ use crate::interrupt::{Interrupt, Interrupted};
 use crate::profile::{Location, Profile};
 
 impl Profile {
-    /// The samples with at least one frame for which `matches` is true, or with `invert` those without. Frames are
-    /// asked about by number of function, and by number of location where no function is known.
+    /// The samples with at least one frame that `matches`, or with `invert` those without one. Frames are passed as
+    /// function numbers, or as location numbers where the function is unknown.
     pub fn filter_frames(
         &self,
         invert: bool,
@@ -32,14 +32,14 @@ impl Profile {
         self.select(|row| stacks[row.stack as usize] != invert, interrupt)
     }
 
-    /// The samples whose set of labels, an index into the profile's, satisfies `matches`.
+    /// The samples whose set of labels, an index into the profile's sets, `matches`.
     pub fn filter_labels(&self, matches: impl Fn(u32) -> bool, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let sets: Vec<bool> = (0..self.tables().label_sets.len() as u32).map(matches).collect();
         self.select(|row| sets[row.labels as usize], interrupt)
     }
 
-    /// All samples without the frames of gems and of Ruby, so that what these allocate counts for the program's own
-    /// line that called them. A stack without a frame of the program's stays as it is.
+    /// All samples without the frames of gems and Ruby, so that their allocations count for the line of the program
+    /// that called them. A stack without any frame of the program stays as it is.
     pub fn without_libraries(&self, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let tables = self.tables();
         let is_own = |location: &Location| {
@@ -55,11 +55,11 @@ impl Profile {
     }
 }
 
-/// What a frame is known by.
+/// What identifies a frame.
 #[derive(Debug, Clone, Copy)]
 pub enum FrameName {
     /// An index into the profile's functions.
     Function(u32),
-    /// An index into its locations.
+    /// An index into the profile's locations.
     Location(u32),
 }

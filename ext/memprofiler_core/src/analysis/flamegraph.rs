@@ -1,4 +1,4 @@
-//! What a flame graph shows: one tree for any number of profiles, as JSON.
+//! The data of a flame graph: one tree for any number of profiles, as JSON.
 //!
 //! ```text
 //! {"strings": [text, …],
@@ -7,9 +7,8 @@
 //!  "values":  one per profile: [one per column: {"node": [node, …], "value": […], "variance": […], "samples": […]}]}
 //! ```
 //!
-//! String 0 is empty, which is what is unknown. Node 0 is the root; a parent comes before its children. Values are
-//! those of a node itself, without its children; nodes not named have none. Variance and samples are empty if not
-//! known.
+//! String 0 is empty and stands for unknown. Node 0 is the root; parents come before their children. Values are a
+//! node's own, without its children; nodes that are not listed have none. Variance and samples are empty if unknown.
 
 use super::estimate::{Estimator, Sum};
 use super::gem;
@@ -53,29 +52,29 @@ struct Values {
     samples: Vec<f64>,
 }
 
-/// What a node is: `kind` in the JSON.
+/// The kind of a node: `kind` in the JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Frame = 0,
     /// The class of the objects, below the innermost frame.
     Class = 1,
-    /// Frames too small to be shown.
+    /// Frames too small to show.
     OtherFrames = 2,
-    /// Classes too small to be shown.
+    /// Classes too small to show.
     OtherClasses = 3,
 }
 
-/// The frame and kind of a node, which tell it from others of its parent.
+/// The frame and kind of a node, which identify it among its siblings.
 type Item = (u32, Kind);
 
-/// A node: its parent and the rest.
+/// A node: its parent and its item.
 type Node = (u32, Item);
 
-/// The root stands for no frame, and so do the nodes for what was too small: they have the first one, without a name.
+/// The first frame, which has no name. The root has it, and so do the nodes that stand for what was too small.
 const NO_FRAME: u32 = 0;
 
-/// The tree of calls of all profiles with the values of all columns, which are those of the first. Only nodes are shown
-/// that have `min_fraction` of the total in any profile and column; the values of others are in nodes of their own.
+/// The call tree of all profiles, with the values of all columns of the first one. Shows only nodes with at least
+/// `min_fraction` of the total in any profile and column; the rest is summed in nodes of its own.
 pub fn flamegraph(
     profiles: &[&Profile],
     by: By,
@@ -115,13 +114,13 @@ pub fn flamegraph(
     Ok(json::to_string(&Graph { strings, frames, nodes, values }, interrupt)?)
 }
 
-/// The sums of one column of a profile by node, for the nodes that have samples of their own. Sorted by node.
+/// The sums of one column of a profile by node, for nodes with samples of their own. Sorted by node.
 type Flat = Vec<(u32, Sum)>;
 
 /// The nodes of all profiles.
 struct Forest {
     frames: Table<Group>,
-    /// Of each frame.
+    /// For each frame.
     lines: Vec<Option<i64>>,
     nodes: PrefixTree<Item>,
 }
@@ -172,8 +171,8 @@ impl Forest {
         order.iter().map(|&column| flat(profile, column, &of_row, interrupt)).collect()
     }
 
-    /// The same line may have been found with different functions in it in different profiles, and of a method with
-    /// several blocks, all of which have its name, a different one first: it is one frame.
+    /// Different profiles can find different functions in the same line first, as can a method with several blocks, all
+    /// of which have its name. It is one frame nevertheless.
     fn frame(&mut self, group: &Group, by: By) -> u32 {
         let line = group.line.filter(|_| by != By::Method);
         let frame = self.frames.id(&Group { line, function: None, ..group.clone() });
@@ -211,7 +210,7 @@ fn add_up(flat: &mut Flat, interrupt: &Interrupt) -> Result<(), Interrupted> {
     Ok(())
 }
 
-/// For each node with values that by which it is shown, and the nodes that are shown.
+/// For each node with values the node that shows them, and which nodes are shown.
 fn fold_small(
     nodes: &[Node],
     sums: &[Vec<Flat>],
@@ -239,7 +238,7 @@ fn fold_small(
         let other = if kind == Kind::Class { Kind::OtherClasses } else { Kind::OtherFrames };
         targets[number] = match shown.nodes()[parent as usize].1.1 {
             Kind::OtherFrames => parent,
-            // As stacks of samples that were filtered out.
+            // Such as stacks of samples that were filtered out.
             _ if !present[number] => parent,
             _ if great[number] => shown.child(parent, (frame, kind)),
             _ => shown.child(parent, (NO_FRAME, other)),
@@ -263,7 +262,7 @@ fn frames(forest: &Forest, shown: &[u32], strings: &mut Table<Arc<str>>) -> Fram
 fn of_column(flat: &Flat, targets: &[u32], known: bool, interrupt: &Interrupt) -> Result<Values, Interrupted> {
     let mut shown: Flat = flat.iter().map(|&(node, sum)| (targets[node as usize], sum)).collect();
     add_up(&mut shown, interrupt)?;
-    // Four digits tell more than an estimated error means.
+    // An estimated error does not deserve more than four digits.
     let rounded = |value: f64| format!("{value:.3e}").parse().unwrap_or(value);
     let errors = |of: fn(&Sum) -> f64| shown.iter().filter(|_| known).map(|(_, sum)| rounded(of(sum))).collect();
     Ok(Values {

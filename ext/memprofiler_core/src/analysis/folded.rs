@@ -1,4 +1,4 @@
-//! Folded stacks, as Brendan Gregg's flame graph scripts read them.
+//! Folded stacks, the input of Brendan Gregg's flame graph scripts.
 
 use super::grouping::{address_name, function_name};
 use crate::hash::SecretState;
@@ -7,8 +7,8 @@ use crate::profile::Profile;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// One column as a line per stack: the names of its functions from the outermost to the innermost, separated by `;`,
-/// and the value. A `;` in a name becomes `:`, a line break a space. Stacks whose value is 0 are left out.
+/// One column, with a line per stack: the names of its functions, outermost first, separated by `;`, then the value. A
+/// `;` in a name becomes `:`, a line break becomes a space. Leaves out stacks with a value of 0.
 pub fn folded(profile: &Profile, column: usize, interrupt: &Interrupt) -> Result<String, Interrupted> {
     let tables = profile.tables();
     let mut names = Vec::with_capacity(tables.locations.len());
@@ -51,7 +51,7 @@ pub fn folded(profile: &Profile, column: usize, interrupt: &Interrupt) -> Result
             }
             text.push_str(&names[location as usize]);
         }
-        // Writing into a String does not fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, " {value}");
     }
     Ok(text)

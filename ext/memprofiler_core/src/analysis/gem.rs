@@ -1,15 +1,15 @@
 //! Which gem a file belongs to.
 
-/// The gem that a file is part of, by its path; `app` for the program's own files, `ruby` for the VM's own and the
-/// standard library's.
+/// The gem that a file belongs to, judged by its path: `app` for the program's own files, `ruby` for the VM and the
+/// standard library.
 ///
-/// - `…/gems/NAME-VERSION/…`: RubyGems, Bundler's git checkouts (`bundler/gems/NAME-REVISION/`), and what Debian has in
+/// - `…/gems/NAME-VERSION/…`: RubyGems, Bundler's git checkouts (`bundler/gems/NAME-REVISION/`), and Debian's
 ///   `/usr/share/rubygems-integration/*/gems/`
-/// - `…/vendor_ruby/NAME/…` and `…/vendor_ruby/NAME.rb`: other gems of Debian's. A directory named as a Ruby version is
-///   none: `vendor_ruby/3.1.0/`
+/// - `…/vendor_ruby/NAME/…` and `…/vendor_ruby/NAME.rb`: other Debian gems. Directories named after a Ruby version do
+///   not count: `vendor_ruby/3.1.0/`
 /// - `…/lib/ruby/3.1.0/…`, `…/site_ruby/…` and `<internal:…>`: `ruby`
 pub fn of(path: &str) -> &str {
-    // Ruby 3.3 and newer name code by where eval was called.
+    // From Ruby 3.3 on, the path of evaluated code names the place of the eval.
     let path = path.strip_prefix("(eval at ").unwrap_or(path);
     if path.is_empty() {
         return "(unknown)";
@@ -22,7 +22,8 @@ pub fn of(path: &str) -> &str {
 
 fn in_gems(path: &str) -> Option<&str> {
     const DIRECTORY: &str = "/gems/";
-    // A gem's own tests may have such directories, too: the outermost one decides. `gems/3.1.0/gems/` is none.
+    // A gem's own tests may contain such directories, too, so the outermost one decides. `gems/3.1.0/gems/` does not
+    // count.
     path.match_indices(DIRECTORY).find_map(|(at, _)| {
         let (directory, _) = path[at + DIRECTORY.len()..].split_once('/')?;
         let git = path[..at].ends_with("/bundler");

@@ -1,4 +1,4 @@
-//! What figures are added up by.
+//! Groups for which figures are added up.
 
 use super::gem;
 use crate::hash::SecretState;
@@ -7,31 +7,31 @@ use crate::profile::{LabelValue, Location, Profile};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// By what to add up.
+/// How to group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// Functions, by name and file. Those that do not know on which line they begin, as those written in C, by name.
+    /// By function: name and file. Functions without a first line, such as those written in C, by name alone.
     Method,
-    /// Lines of files. What a C function allocates belongs to the line that calls it.
+    /// By line of a file. What a C function allocates counts for the line that calls it.
     Line,
-    /// Files.
+    /// By file.
     File,
-    /// Gems, see [`gem::of`].
+    /// By gem, see [`gem::of`].
     Gem,
-    /// The label `class`.
+    /// By the label `class`.
     Class,
 }
 
-/// What figures were added up for. What is unknown, or not the same for all that was added up, is None.
+/// A group. Fields are None if they are unknown, or if they differ among what was added up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Group {
-    /// What it is called.
+    /// Its name.
     pub name: Arc<str>,
     /// Its file.
     pub file: Option<Arc<str>>,
-    /// Its line; of a method that on which it begins.
+    /// Its line; the first one of a method.
     pub line: Option<i64>,
-    /// The name of the function that has the line.
+    /// The name of the function that contains the line.
     pub function: Option<Arc<str>>,
 }
 
@@ -55,11 +55,11 @@ pub struct Grouping<'a> {
     by: By,
     groups: Vec<Group>,
     index: HashMap<Key, u32, SecretState>,
-    /// Whether any function knows on which line it begins.
+    /// Whether any function has a first line.
     tells_starts: bool,
-    /// For each location a range in `members`.
+    /// For each location, a range in `members`.
     locations: Vec<std::ops::Range<usize>>,
-    /// Groups, for each location those of its lines, the innermost first.
+    /// Groups: for each location those of its lines, innermost first.
     members: Vec<u32>,
 }
 
@@ -92,8 +92,8 @@ impl<'a> Grouping<'a> {
             let name = function_name(self.profile, line.function);
             let file = string(function.file);
             let known_file = (!file.is_empty()).then(|| Arc::clone(file));
-            // Functions written in C do not know where they begin, and their file is that of their caller. Nor does
-            // `<main>`, which is in its file nevertheless, nor anything in the profiles of some other programs.
+            // Functions written in C have no first line, and report their caller's file. `<main>` has no first line
+            // either, though its file is right; and in the profiles of some other programs nothing has one.
             let begins = function.start_line != 0 || name.starts_with('<') || !self.tells_starts;
             let group = match self.by {
                 By::Method => {
@@ -110,7 +110,7 @@ impl<'a> Grouping<'a> {
                         line: Some(line.line),
                         function: None,
                     });
-                    // C functions have the lines of their callers, but are not there.
+                    // A C function reports its caller's line without containing it.
                     let known = &mut self.groups[group as usize].function;
                     if known.is_none() && begins {
                         *known = Some(Arc::clone(name));
@@ -136,7 +136,7 @@ impl<'a> Grouping<'a> {
         self.group(Key::Text(Arc::clone(&name)), || Group::named(name))
     }
 
-    /// The groups of a location's lines, the innermost first.
+    /// The groups of a location's lines, innermost first.
     pub fn of_location(&self, location: u32) -> &[u32] {
         &self.members[self.locations[location as usize].clone()]
     }
@@ -146,7 +146,7 @@ impl<'a> Grouping<'a> {
         self.text("(no stack)".into())
     }
 
-    /// The class that a set of labels tells.
+    /// The class that a set of labels names.
     pub fn class(&self, labels: u32) -> Option<Arc<str>> {
         let tables = self.profile.tables();
         tables.label_sets[labels as usize].iter().find_map(|label| match label.value {
@@ -172,13 +172,13 @@ impl<'a> Grouping<'a> {
         self.groups
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub fn len(&self) -> usize {
         self.groups.len()
     }
 }
 
-/// What to call a function.
+/// The display name of a function.
 pub fn function_name(profile: &Profile, function: u32) -> &Arc<str> {
     let tables = profile.tables();
     let function = tables.functions[function as usize];
@@ -186,7 +186,7 @@ pub fn function_name(profile: &Profile, function: u32) -> &Arc<str> {
     if name.is_empty() { system_name } else { name }
 }
 
-/// What to call a place of which only the address is known.
+/// The display name of a place of which only the address is known.
 pub fn address_name(profile: &Profile, location: &Location) -> Arc<str> {
     let tables = profile.tables();
     let file = location.mapping.map_or("", |mapping| &*tables.strings[tables.mappings[mapping as usize].file as usize]);

@@ -1,19 +1,18 @@
-//! Writes JSON without making a `Value` of it, which would take ten times the memory, and so that it can be
-//! interrupted.
+//! Writes JSON without building a `Value`, which would take ten times the memory; can be interrupted.
 
 use crate::interrupt::{Interrupt, Interrupted};
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 
-/// `value` as JSON. Keys of maps in it must be strings.
+/// `value` as JSON. All keys of its maps must be strings.
 pub fn to_string(value: &impl Serialize, interrupt: &Interrupt) -> Result<String, Interrupted> {
     let mut output = Output { json: Vec::new(), steps: 0, interrupt };
-    // Nothing else can fail: it is written to memory, in UTF-8.
+    // Nothing else can fail: the output is in memory and valid UTF-8.
     serde_json::to_writer(&mut output, value).map_err(|_| Interrupted)?;
     String::from_utf8(output.json).map_err(|_| Interrupted)
 }
 
-/// Looks for interrupts while it is written to.
+/// Checks for interrupts as it is written to.
 struct Output<'a> {
     json: Vec<u8>,
     steps: usize,
@@ -38,7 +37,7 @@ impl Write for Output<'_> {
     }
 }
 
-/// A list of what the function's iterator gives, made as it is written.
+/// A list of the items of the function's iterator, created while it is written.
 pub struct List<F>(pub F);
 
 impl<F: Fn() -> I, I: IntoIterator<Item: Serialize>> Serialize for List<F> {

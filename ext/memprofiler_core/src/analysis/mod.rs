@@ -1,8 +1,7 @@
-//! What a profile says: sums, trees, graphs, parts of it, and other formats.
+//! What a profile shows: sums, trees, graphs, parts of it, and other formats.
 //!
-//! Nothing here recurses over what was read. Memory and time are proportional to its size, see `pprof/expansion.rs`.
-//! What may take long looks at an [`Interrupt`](crate::interrupt::Interrupt), and can be called again when it was
-//! struck.
+//! Nothing here recurses over input. Memory and time are proportional to its size, see `pprof/expansion.rs`. Long work
+//! checks an [`Interrupt`](crate::interrupt::Interrupt), and can be called again after an interruption.
 
 mod estimate;
 mod filter;

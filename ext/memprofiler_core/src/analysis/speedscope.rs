@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Why a profile cannot be written for speedscope.
 #[derive(Debug)]
 pub enum SpeedscopeError {
-    /// It has negative values, as differences have, which speedscope cannot show.
+    /// It has negative values, as differences do; speedscope cannot show them.
     NegativeValue,
     /// It was interrupted.
     Interrupted(Interrupted),
@@ -21,7 +21,7 @@ pub enum SpeedscopeError {
 impl Display for SpeedscopeError {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NegativeValue => f.write_str("speedscope cannot show negative values, as differences have them"),
+            Self::NegativeValue => f.write_str("speedscope cannot show negative values, which differences have"),
             Self::Interrupted(error) => error.fmt(f),
         }
     }
@@ -61,7 +61,7 @@ struct Frame<'a> {
     line: Option<i64>,
 }
 
-/// One column: the frames of each sample, the outermost first, and its value.
+/// One column: the frames of each sample, outermost first, and its value.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "sampled", rename_all = "camelCase")]
 struct Column<'a, S, W> {
@@ -73,7 +73,7 @@ struct Column<'a, S, W> {
     weights: W,
 }
 
-/// All columns as JSON, each as a profile of its own.
+/// All columns as JSON, each as a separate profile.
 pub fn speedscope(
     profile: &Profile,
     name: &str,
@@ -115,7 +115,7 @@ pub fn speedscope(
     Ok(json::to_string(&file, interrupt)?)
 }
 
-/// The names that speedscope has for units.
+/// speedscope's name for a unit.
 fn unit(unit: &str) -> &str {
     match unit {
         "bytes" | "nanoseconds" | "microseconds" | "milliseconds" | "seconds" => unit,
@@ -123,11 +123,11 @@ fn unit(unit: &str) -> &str {
     }
 }
 
-/// The frames of a profile, and which of them its stacks have.
+/// The frames of a profile, and which of them make up its stacks.
 struct Stacks<'a> {
     profile: &'a Profile,
     frames: Vec<Frame<'a>>,
-    /// For each location a range in `members`.
+    /// For each location, a range in `members`.
     locations: Vec<Range<usize>>,
     /// Frames, the innermost of a location first.
     members: Vec<u32>,
@@ -183,8 +183,7 @@ impl<'a> Stacks<'a> {
         self.frames.len() as u32 - 1
     }
 
-    /// The numbers of a stack's frames, the outermost first; not all of them once the interrupt is struck, which
-    /// whoever writes them notices, too.
+    /// The numbers of a stack's frames, outermost first; incomplete after an interrupt, which the writer notices, too.
     fn frames(&self, stack: u32, interrupt: &Interrupt) -> Vec<u32> {
         if stack == EMPTY_STACK {
             return vec![self.no_stack];

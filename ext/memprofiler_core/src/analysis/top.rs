@@ -10,9 +10,9 @@ use crate::profile::{EMPTY_STACK, Profile, add_to_parents};
 pub struct Site {
     /// The group.
     pub group: Group,
-    /// What was allocated in it itself.
+    /// Allocated directly in it.
     pub flat: Sum,
-    /// What was allocated in it and in what it calls; where it calls itself, once.
+    /// Allocated in it and in what it calls; recursion counts once.
     pub cumulative: Sum,
 }
 
@@ -42,7 +42,7 @@ pub fn top(profile: &Profile, column: usize, by: By, interrupt: &Interrupt) -> R
         .collect())
 }
 
-/// One of each per group.
+/// Each field has one entry per group.
 #[derive(Default)]
 struct Sums {
     flat: Vec<Sum>,
@@ -80,7 +80,7 @@ impl Sums {
         self.cumulative[no_stack as usize] += below[EMPTY_STACK as usize];
         let calls = Calls::new(frames.len(), |stack| frames[stack as usize].caller, interrupt)?;
         add_to_parents(&mut below, |stack| frames[stack].caller, interrupt)?;
-        // How often each group is on the stack that is being visited.
+        // How often each group is on the current stack.
         let mut active = vec![0_u32; grouping.len()];
         let visit = |stack: u32, entering: bool| {
             for &group in grouping.of_location(frames[stack as usize].location) {
@@ -99,7 +99,7 @@ impl Sums {
     }
 }
 
-/// Stacks in the direction of the calls.
+/// Stacks, linked from callers to callees.
 struct Calls {
     first: Vec<u32>,
     next: Vec<u32>,
@@ -116,7 +116,7 @@ impl Calls {
         Ok(calls)
     }
 
-    /// Calls `at` when it enters a stack, before those that extend it, and when it leaves it, after them.
+    /// Calls `at` on entering each stack, before those that extend it, and on leaving it, after them.
     fn visit(&self, mut at: impl FnMut(u32, bool), interrupt: &Interrupt) -> Result<(), Interrupted> {
         let mut path = vec![];
         let mut stack = self.first[EMPTY_STACK as usize];

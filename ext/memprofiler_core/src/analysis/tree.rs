@@ -1,37 +1,37 @@
-//! The tree of calls.
+//! The call tree.
 
 use super::estimate::{Estimator, Sum};
 use super::grouping::{By, Group, Grouping};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::profile::{PrefixTree, Profile, ROOT, add_to_parents};
 
-/// What the tree is to show.
+/// What the tree shows.
 #[derive(Debug, Clone, Copy)]
 pub struct TreeOptions {
     /// What a node stands for. With [`By::Class`] there are no frames.
     pub by: By,
-    /// Whether the class of the objects comes after the innermost frame.
+    /// Whether the class of the objects follows the innermost frame.
     pub classes: bool,
-    /// Nodes with less than that part of the whole are left out, with all that they call.
+    /// Leaves out nodes with a smaller part of the total than this, and everything that they call.
     pub min_fraction: f64,
-    /// Nodes below that depth are left out; the root has depth 0.
+    /// Leaves out nodes below this depth; the root has depth 0.
     pub max_depth: u32,
 }
 
 /// A node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeNode {
-    /// The index of its caller, which is smaller than its own. That of the root is 0.
+    /// The index of its caller, which is smaller than its own; 0 for the root.
     pub parent: u32,
     /// Index of the group; None for the root.
     pub group: Option<u32>,
-    /// What was allocated in it itself.
+    /// Allocated directly in it.
     pub flat: Sum,
-    /// What was allocated in it and in what it calls.
+    /// Allocated in it and in what it calls.
     pub cumulative: Sum,
 }
 
-/// The tree of calls for one column, the root first, and the groups that its nodes refer to.
+/// The call tree for one column, root first, and the groups that its nodes refer to.
 pub fn tree(
     profile: &Profile,
     column: usize,
@@ -65,7 +65,7 @@ pub fn tree(
     Ok((prune(&nodes, &flat, &cumulative, options, interrupt)?, grouping.into_groups()))
 }
 
-/// `nodes` are parents and groups.
+/// `nodes` are pairs of a parent and a group.
 fn prune(
     nodes: &[(u32, u32)],
     flat: &[Sum],

@@ -1,31 +1,31 @@
-//! How much a profile becomes when all that it says once is told wherever it is referred to.
+//! How large a profile becomes when everything that it stores once is written out at each reference.
 //!
-//! A location can stand for any number of inlined functions, and be in any number of stacks; a name of any length can
-//! be that of any number of frames. So a few kilobytes could become gigabytes of frames or of text, in trees, graphs
-//! and other formats. No operation makes more than is measured here: frames of the stacks of all samples, and bytes of
-//! what all that can be told is called. Sums and differences of profiles become no more than these together.
+//! A location can stand for any number of inlined functions and be in any number of stacks; a name of any length can
+//! belong to any number of frames. So a few kilobytes could expand to gigabytes of frames or text, in trees, graphs and
+//! other formats. Two measures bound every operation: the frames in the stacks of all samples, and the bytes of all
+//! names written out. Sums and differences of profiles expand to at most the sum of their parts.
 //!
-//! A call takes at least a byte of a profile, so that its size is what to compare with.
+//! Every call takes at least one byte of a profile, so the bounds are relative to its size.
 
 use super::DecodeError;
 use crate::interrupt::Interrupt;
 use crate::profile::{Label, LabelValue, Location, Profile};
 use std::fmt::{Display, Formatter};
 
-/// How many frames a profile may become for each of its bytes: more functions than are ever inlined into one another,
-/// on average. And how many in any case.
+/// How many frames a profile may expand to per byte: on average, more functions than are ever inlined into one another.
+/// And how many are always allowed.
 const FRAMES_PER_BYTE: u64 = 16;
 const FRAMES: u64 = 1 << 17;
 
-/// How many bytes of text a profile may become for each of its bytes: longer names than there ever are, on average. And
-/// how many in any case.
+/// How many bytes of text a profile may expand to per byte: on average, longer names than occur in practice. And how
+/// many are always allowed.
 const TEXT_PER_BYTE: u64 = 1024;
 const TEXT: u64 = 1 << 24;
 
-/// What a line number or address takes as text.
+/// The length of a line number or address as text.
 const NUMBER: u64 = 20;
 
-/// A profile becomes more than it may.
+/// A profile that expands to more than is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excess {
     what: &'static str,
@@ -41,14 +41,14 @@ impl Display for Excess {
     }
 }
 
-/// Fails if `profile`, which had `bytes` bytes, becomes more than it may.
+/// Fails if `profile`, which was read from `bytes` bytes, expands to more than is allowed.
 pub fn check(profile: &Profile, bytes: u64, interrupt: &Interrupt) -> Result<(), DecodeError> {
     let tables = profile.tables();
     let refuse = |what, size, most| {
         if size <= most { Ok(()) } else { Err(DecodeError::Expands(Excess { what, size, most, bytes })) }
     };
     let lines = |location: &Location| location.lines.len().max(1) as u64;
-    // As there are no more calls than bytes, most profiles need not be measured.
+    // There are no more calls than bytes, so most profiles need not be measured.
     if tables.locations.iter().any(|location| lines(location) > FRAMES_PER_BYTE) {
         let frames = of_stacks(profile, lines, interrupt)?;
         refuse("frames with inlined functions", frames, FRAMES.saturating_add(FRAMES_PER_BYTE.saturating_mul(bytes)))?;
@@ -81,7 +81,7 @@ fn of_stacks(profile: &Profile, size: impl Fn(&Location) -> u64, interrupt: &Int
     Ok(sum)
 }
 
-/// How many bytes of text there are wherever names are told.
+/// How much text there is when names are written out wherever they are used.
 struct Text<'a>(&'a Profile);
 
 impl Text<'_> {
@@ -89,7 +89,7 @@ impl Text<'_> {
         self.0.tables().strings[number as usize].len() as u64
     }
 
-    /// Of each entry of each table, and of what the header lists.
+    /// For each entry of each table, and for the lists in the header.
     fn entries(&self) -> impl Iterator<Item = u64> {
         let (tables, header) = (self.0.tables(), self.0.header());
         let functions = tables.functions.iter().map(|each| self.strings(&[each.name, each.system_name, each.file]));

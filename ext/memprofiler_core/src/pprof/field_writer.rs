@@ -6,10 +6,10 @@ use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use std::io::{self, Write};
 
-/// Streams one field after the other into the compressor, so that the uncompressed profile never exists.
+/// Streams one field after another into the compressor, so that the uncompressed profile never exists as a whole.
 pub struct FieldWriter {
     gzip: GzEncoder<Vec<u8>>,
-    /// What is not compressed yet. Each call of the compressor costs as much as some 10 KB do.
+    /// What is not compressed yet. Each call of the compressor has a fixed cost, about that of compressing 10 KB.
     pending: Vec<u8>,
 }
 
@@ -17,7 +17,7 @@ pub struct FieldWriter {
 const BATCH: usize = 64 << 10;
 
 impl FieldWriter {
-    /// Writes nothing yet. `level` is gzip's, 0 to 9.
+    /// A writer with no output yet. `level` is gzip's, 0 to 9.
     pub fn new(level: u32) -> Self {
         Self { gzip: GzEncoder::new(Vec::new(), Compression::new(level)), pending: Vec::new() }
     }
@@ -31,7 +31,7 @@ impl FieldWriter {
     /// One message.
     pub fn message(&mut self, number: u32, message: &impl Message) -> io::Result<()> {
         encode_key(number, WireType::LengthDelimited, &mut self.pending);
-        // A Vec has room for any message that fits into memory.
+        // A Vec can hold any message that fits into memory.
         message.encode_length_delimited(&mut self.pending).map_err(io::Error::other)?;
         self.compress_batch()
     }

@@ -1,4 +1,4 @@
-//! Gzip, with a bound on what comes out.
+//! Gzip decompression with a size limit.
 
 use super::DecodeError;
 use crate::interrupt::Interrupt;
@@ -6,26 +6,26 @@ use flate2::bufread::MultiGzDecoder;
 use std::borrow::Cow;
 use std::io::Read;
 
-/// The most that a profile may ever have, in bytes: its entries are numbered with 32 bits.
+/// The largest size a profile can ever have, in bytes: its entries are numbered with 32 bits.
 pub const GREATEST_LIMIT: u64 = u32::MAX as u64;
 
-/// The least by which the buffer grows, in bytes.
+/// The smallest step by which the buffer grows, in bytes.
 const LEAST_STEP: usize = 1 << 18;
 
 /// How many bytes are decompressed at once. Each call of the decompressor copies its window.
 const BATCH: usize = 4 << 20;
 
-/// How many bytes one of deflate's can become at most.
+/// The largest expansion that deflate can achieve, in bytes out per byte in.
 const GREATEST_RATIO: u64 = 1032;
 
-/// `bytes` as they are, or decompressed if they are gzipped; an error if that makes more than `limit`.
+/// `bytes` as they are, or decompressed if they are gzipped; an error if the result has more than `limit` bytes.
 pub fn plain<'a>(bytes: &'a [u8], limit: u64, interrupt: &Interrupt) -> Result<Cow<'a, [u8]>, DecodeError> {
     let limit = limit.min(GREATEST_LIMIT);
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return if bytes.len() as u64 > limit { Err(DecodeError::TooBig(limit)) } else { Ok(Cow::Borrowed(bytes)) };
     }
     let mut decoder = MultiGzDecoder::new(bytes);
-    // One more than that, because the end is noticed when there is room left.
+    // One byte more, because the end is noticed only when there is room left.
     let (mut plain, mut filled) = (vec![0; told_size(bytes).min(limit) as usize + 1], 0);
     loop {
         if filled == plain.len() {
@@ -49,8 +49,8 @@ pub fn plain<'a>(bytes: &'a [u8], limit: u64, interrupt: &Interrupt) -> Result<C
     }
 }
 
-/// How long the data says it is when decompressed, or the most that it can be. Memory that is not written to costs
-/// nothing, should that be a lie.
+/// The decompressed size as the data states it, up to the largest that is possible. If it lies, that costs nothing:
+/// memory that is never written to is not allocated.
 fn told_size(gzipped: &[u8]) -> u64 {
     let told = gzipped.last_chunk().map_or(0, |&last| u32::from_le_bytes(last));
     u64::from(told).min(GREATEST_RATIO * gzipped.len() as u64)

@@ -1,4 +1,4 @@
-//! The messages of proto/pprof.proto, but for the outermost one, whose fields are read and written one by one. Field
+//! The messages of proto/pprof.proto, except the outermost one, whose fields are read and written one by one. Field
 //! numbers are pprof's public interface.
 
 /// What one column of values means.
@@ -15,13 +15,13 @@ pub struct ValueType {
 /// One stack with its values.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Sample {
-    /// Locations, the innermost first.
+    /// Locations, innermost first.
     #[prost(uint64, repeated, tag = "1")]
     pub location_id: Vec<u64>,
     /// One value per sample type.
     #[prost(int64, repeated, tag = "2")]
     pub value: Vec<i64>,
-    /// What else is known of the sample.
+    /// Further facts about the sample.
     #[prost(message, repeated, tag = "3")]
     pub label: Vec<Label>,
 }
@@ -61,19 +61,19 @@ pub struct Mapping {
     /// Index of the program's name in the string table.
     #[prost(int64, tag = "5")]
     pub filename: i64,
-    /// Index of what tells versions of the file apart in the string table.
+    /// Index into the string table of what distinguishes versions of the file.
     #[prost(int64, tag = "6")]
     pub build_id: i64,
-    /// Locations have functions already.
+    /// Locations already have functions.
     #[prost(bool, tag = "7")]
     pub has_functions: bool,
-    /// Functions have file names already.
+    /// Functions already have file names.
     #[prost(bool, tag = "8")]
     pub has_filenames: bool,
-    /// Locations have lines already.
+    /// Locations already have lines.
     #[prost(bool, tag = "9")]
     pub has_line_numbers: bool,
-    /// Locations have the functions that were inlined already.
+    /// Locations already have their inlined functions.
     #[prost(bool, tag = "10")]
     pub has_inline_frames: bool,
 }
@@ -90,10 +90,10 @@ pub struct Location {
     /// The address of the code, or 0.
     #[prost(uint64, tag = "3")]
     pub address: u64,
-    /// The function and line. Where functions were inlined there are more, the last one the caller of all others.
+    /// The function and line. With inlined functions there are several; the last is the caller of the others.
     #[prost(message, repeated, tag = "4")]
     pub line: Vec<Line>,
-    /// Several places that could not be told apart.
+    /// Several places that could not be distinguished.
     #[prost(bool, tag = "5")]
     pub is_folded: bool,
 }
@@ -121,7 +121,8 @@ pub struct Function {
     /// Index of the name in the string table.
     #[prost(int64, tag = "2")]
     pub name: i64,
-    /// Index of the linker's name in the string table. This gem leaves it empty: pprof would take it for a mangled one.
+    /// Index of the linker's name in the string table. This gem leaves it empty: pprof would take it for a mangled
+    /// name.
     #[prost(int64, tag = "3")]
     pub system_name: i64,
     /// Index of the file in the string table.
@@ -132,7 +133,7 @@ pub struct Function {
     pub start_line: i64,
 }
 
-/// The numbers of the fields of the outermost message.
+/// Field numbers of the outermost message.
 pub mod field {
     #![allow(missing_docs, reason = "named as in proto/pprof.proto")]
     pub const SAMPLE_TYPE: u32 = 1;
@@ -152,7 +153,7 @@ pub mod field {
     pub const DOC_URL: u32 = 15;
 }
 
-/// The numbers of the fields of a [`Sample`].
+/// Field numbers of a [`Sample`].
 pub mod sample_field {
     #![allow(missing_docs, reason = "named as in proto/pprof.proto")]
     pub const LOCATION_ID: u32 = 1;

@@ -22,23 +22,23 @@ use tables::{RawTables, References};
 /// Why bytes could not be read as a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodeError {
-    /// They are, or decompress to, more than that.
+    /// They have more than this many bytes when decompressed.
     TooBig(u64),
-    /// What they say once would have to be told again and again.
+    /// They expand to too much.
     Expands(expansion::Excess),
     /// Reading was interrupted.
     Interrupted(Interrupted),
-    /// What is wrong, and at which place.
+    /// What is wrong, and where.
     Invalid(String),
 }
 
 impl DecodeError {
-    /// `reason` holds at `place`.
+    /// The error `reason` at `place`.
     pub fn new(place: impl Display, reason: impl Display) -> Self {
         Self::Invalid(format!("{place}: {reason}"))
     }
 
-    /// The same, `place` being where the place lies that it names.
+    /// The same error, with the place it names located within `place`.
     pub fn within(self, place: impl Display) -> Self {
         match self {
             Self::Invalid(what) => Self::new(place, what),
@@ -66,8 +66,9 @@ impl From<Interrupted> for DecodeError {
     }
 }
 
-/// Reads a profile, gzipped or not, of at most `limit` bytes when decompressed (and [`gunzip::GREATEST_LIMIT`]). Takes
-/// a small multiple of that in memory, and time in proportion; so does whatever is done with the profile.
+/// Reads a profile, gzipped or not, of at most `limit` bytes when decompressed (and at most
+/// [`gunzip::GREATEST_LIMIT`]). Memory is a small multiple of that and time is proportional to it, also for everything
+/// done with the profile.
 pub fn decode(bytes: &[u8], limit: u64, interrupt: &Interrupt) -> Result<Profile, DecodeError> {
     if bytes.is_empty() {
         return Err(DecodeError::new("byte 0", "there is nothing to read"));

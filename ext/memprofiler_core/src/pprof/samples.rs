@@ -8,11 +8,11 @@ use crate::interrupt::Interrupt;
 use crate::profile::{Builder, EMPTY_STACK, Label, LabelValue, Row};
 use prost::encoding::encode_varint;
 
-/// Puts samples into rows, and what they refer to into a builder.
+/// Turns samples into rows, and adds what they refer to to a builder.
 pub struct SampleDecoder<'a> {
     builder: &'a mut Builder,
     references: &'a References<'a>,
-    /// How many values a sample has.
+    /// The number of values per sample.
     width: usize,
     scheme: u32,
     stack: LastStack,
@@ -22,7 +22,7 @@ pub struct SampleDecoder<'a> {
 }
 
 impl<'a> SampleDecoder<'a> {
-    /// Reads none yet. The builder has what the tables hold already.
+    /// A decoder that has read nothing yet. The builder already has what the tables hold.
     pub fn new(builder: &'a mut Builder, references: &'a References<'a>, width: usize, scheme: u32) -> Self {
         let (stack, labels, rows, values) = (LastStack::default(), Vec::new(), Vec::new(), Vec::new());
         Self { builder, references, width, scheme, stack, labels, rows, values }
@@ -41,7 +41,7 @@ impl<'a> SampleDecoder<'a> {
         Ok(())
     }
 
-    /// One row per sample, though some may be equal, and the values of all.
+    /// One row per sample, even for equal ones, and the values of all.
     pub fn into_rows(self) -> (Vec<Row>, Vec<i64>) {
         (self.rows, self.values)
     }
@@ -86,27 +86,27 @@ impl<'a> SampleDecoder<'a> {
     }
 }
 
-/// Reads stacks, and remembers the last one: in most profiles neighbours have their outer frames in common, which then
+/// Reads stacks and remembers the last one: in most profiles neighbouring stacks share their outer frames, which then
 /// need not be decoded again.
 #[derive(Default)]
 struct LastStack {
-    /// The ids of a stack's locations as they are written, the innermost first.
+    /// The location ids of a stack as they are encoded, innermost first.
     packed: Vec<u8>,
-    /// The same of the stack before.
+    /// The same of the previous stack.
     last: Vec<u8>,
-    /// The stacks that the last one extends and itself, the outermost first.
+    /// The stacks that the last one extends, outermost first, and the last one itself.
     stacks: Vec<u32>,
-    /// Ids that the last stack does not have.
+    /// Location ids that the last stack does not share.
     ids: Vec<u64>,
 }
 
 impl LastStack {
-    /// Begins with another stack.
+    /// Starts another stack.
     fn clear(&mut self) {
         self.packed.clear();
     }
 
-    /// Adds what a field says, one id or many.
+    /// Adds the one or more ids in a field.
     fn push(&mut self, field: &Field<'_>) -> Result<(), DecodeError> {
         match field.payload {
             Payload::Bytes(bytes) if bytes.last().is_some_and(|&byte| !is_last(byte)) => {
@@ -118,7 +118,7 @@ impl LastStack {
         Ok(())
     }
 
-    /// The stack that was read; `extend` makes one by a frame longer.
+    /// The stack that was read. `extend` extends a stack by one frame.
     fn find(
         &mut self,
         mut extend: impl FnMut(u32, u64) -> Result<u32, DecodeError>,
@@ -150,13 +150,13 @@ impl LastStack {
     }
 }
 
-/// Whether a byte of a number is its last one.
+/// Whether a byte is the last one of a number.
 #[inline]
 fn is_last(byte: u8) -> bool {
     byte < 0x80
 }
 
-/// How many bytes at the end of both are the same numbers.
+/// How many bytes at the end of both encode the same numbers.
 fn shared(a: &[u8], b: &[u8]) -> usize {
     let chunks = 8 * a.rchunks_exact(8).zip(b.rchunks_exact(8)).take_while(|(a, b)| a == b).count();
     let bytes = a.iter().rev().zip(b.iter().rev()).skip(chunks).take_while(|(a, b)| a == b).count();
@@ -165,7 +165,7 @@ fn shared(a: &[u8], b: &[u8]) -> usize {
     if starts_number(a) && starts_number(b) {
         return equal;
     }
-    // The first number is equal in part.
+    // The first number is only partly equal.
     let end = a[a.len() - equal..].iter().position(|&byte| is_last(byte));
     end.map_or(0, |end| equal - end - 1)
 }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn shared_numbers_are_whole() {
-        // 300 and 200 are [0xac, 2] and [0xc8, 1]; 258 is [0x82, 2] and ends as 300 does.
+        // 300 and 200 are [0xac, 2] and [0xc8, 1]; 258 is [0x82, 2], which ends like 300.
         let stack = packed(&[1, 300, 200, 7]);
         for (other, expected) in [
             (vec![1, 300, 200, 7], 6),

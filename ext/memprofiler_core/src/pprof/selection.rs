@@ -1,4 +1,4 @@
-//! What of a profile is written.
+//! Which parts of a profile are written.
 
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::profile::{LabelValue, Profile, Used};
@@ -19,7 +19,7 @@ impl Selection {
         Self { locations, functions, strings }
     }
 
-    /// Those that samples refer to, and what mappings do.
+    /// Those that samples refer to, and those that mappings refer to.
     pub fn used(profile: &Profile, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let (tables, used) = (profile.tables(), Used::of(profile, interrupt)?);
         let [mut locations, mut functions, mut strings] =

@@ -1,4 +1,4 @@
-//! Reads the tables of a profile: all but its samples, which can stand before what they refer to.
+//! Reads the tables of a profile: everything but its samples, which can precede what they refer to.
 
 use super::DecodeError;
 use super::message::{self, field};
@@ -9,10 +9,10 @@ use crate::profile::{Builder, Function, Header, Line, Location, Mapping, ValueTy
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Some formats tell of each sample once per type.
+/// Limited because some output formats list each sample once per type.
 const MOST_SAMPLE_TYPES: usize = 64;
 
-/// The tables as they are written.
+/// The tables as they are encoded.
 #[derive(Default)]
 pub struct RawTables<'a> {
     sample_types: Vec<message::ValueType>,
@@ -32,7 +32,7 @@ pub struct RawTables<'a> {
 }
 
 impl<'a> RawTables<'a> {
-    /// Reads them, and finds ids that are 0 or taken.
+    /// Reads them. Rejects ids that are 0 or used twice.
     pub fn read(plain: &'a [u8], interrupt: &Interrupt) -> Result<Self, DecodeError> {
         let mut tables = Self::default();
         for (step, field) in fields(plain).enumerate() {
@@ -69,10 +69,10 @@ impl<'a> RawTables<'a> {
     }
 }
 
-/// The entries of a table, and where those are that ids stand for. Most writers count 1, 2, 3 …, which takes no memory.
+/// The entries of a table, and the position of each id. Most writers number them 1, 2, 3 …, which takes no memory.
 struct Entries<M> {
     messages: Vec<M>,
-    /// How many of the first ids are in order.
+    /// How many of the first ids are in sequence.
     in_order: usize,
     others: HashMap<u64, usize, SecretState>,
 }
@@ -107,7 +107,7 @@ impl<M: prost::Message + Default> Entries<M> {
     }
 }
 
-/// What samples refer to, by the numbers that a builder has for it.
+/// Maps what samples refer to to the builder's numbers.
 pub struct References<'a> {
     tables: &'a RawTables<'a>,
     strings: Vec<u32>,
@@ -115,7 +115,7 @@ pub struct References<'a> {
 }
 
 impl<'a> References<'a> {
-    /// Puts what the tables hold into a builder.
+    /// Adds what the tables hold to a builder.
     pub fn new(tables: &'a RawTables<'a>, builder: &mut Builder, interrupt: &Interrupt) -> Result<Self, DecodeError> {
         let strings = strings(&tables.strings, builder, interrupt)?;
         let mut references = Self { tables, strings, locations: Vec::new() };
@@ -123,7 +123,7 @@ impl<'a> References<'a> {
         Ok(references)
     }
 
-    /// The number of string `index`, to which `place` refers.
+    /// The builder's number of string `index`, to which `place` refers.
     #[inline]
     pub fn string(&self, index: i64, place: impl FnOnce() -> String) -> Result<u32, DecodeError> {
         let number = usize::try_from(index).ok().and_then(|index| self.strings.get(index)).copied();
@@ -133,7 +133,7 @@ impl<'a> References<'a> {
         })
     }
 
-    /// The number of the location with that id.
+    /// The builder's number of the location with that id.
     #[inline]
     pub fn location(&self, id: u64) -> Result<u32, DecodeError> {
         let missing = || DecodeError::Invalid(format!("refers to location {id}, which is not in the profile"));
@@ -234,7 +234,7 @@ impl<'a> References<'a> {
     }
 }
 
-/// The number of each string.
+/// The builder's number of each string.
 fn strings(table: &[&[u8]], builder: &mut Builder, interrupt: &Interrupt) -> Result<Vec<u32>, DecodeError> {
     if table.first().is_none_or(|first| !first.is_empty()) {
         return Err(DecodeError::new("string table", "the first entry must be there and empty"));

@@ -6,7 +6,7 @@ use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_varint, skip_field};
 use std::fmt::Display;
 
-/// How many bytes the entry of a table may have: each is read at once, and none is as long as that.
+/// The maximum length of a table entry, in bytes. Each is read at once; none is as long as that in practice.
 const LONGEST_MESSAGE: usize = 1 << 20;
 
 /// A field.
@@ -27,12 +27,12 @@ pub enum Payload<'a> {
     Varint(u64),
     /// A message, a string, or numbers.
     Bytes(&'a [u8]),
-    /// What pprof has no use for, yet.
+    /// A type that pprof does not use, so far.
     Other,
 }
 
 impl<'a> Field<'a> {
-    /// `reason` holds for `what`, which the field is.
+    /// The error `reason` in this field, which is called `what`.
     pub fn error(&self, what: &str, reason: impl Display) -> DecodeError {
         DecodeError::new(format_args!("{what} at byte {}", self.offset), reason)
     }
@@ -53,7 +53,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Numbers, one by one or many at once.
+    /// Numbers, either a single one or a packed list.
     pub fn numbers(&self, what: &str, into: &mut Vec<i64>, interrupt: &Interrupt) -> Result<(), DecodeError> {
         let Payload::Bytes(mut packed) = self.payload else {
             into.push(self.number(what)?);
@@ -78,7 +78,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The fields of `bytes`; an error ends them.
+/// The fields of `bytes`; ends at the first error.
 #[inline]
 pub fn fields(bytes: &[u8]) -> Fields<'_> {
     Fields { rest: bytes, len: bytes.len() }
@@ -87,14 +87,14 @@ pub fn fields(bytes: &[u8]) -> Fields<'_> {
 /// See [`fields`].
 pub struct Fields<'a> {
     rest: &'a [u8],
-    /// How many bytes there were in all.
+    /// The total number of bytes.
     len: usize,
 }
 
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<Field<'a>, DecodeError>;
 
-    // Out of line a field would be written in parts and read as a whole, for which the processor waits.
+    // Unless inlined, a field would be written in parts and read back whole, which stalls the processor.
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
@@ -110,7 +110,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Takes a field off the start; none if it is invalid.
+/// Takes a field off the front; None if it is invalid.
 #[inline(always)]
 fn next<'a>(rest: &mut &'a [u8], offset: usize) -> Option<Field<'a>> {
     let (number, wire_type) = key(rest)?;
@@ -137,7 +137,7 @@ fn key(rest: &mut &[u8]) -> Option<(u32, WireType)> {
     (key >> 3 > 0).then_some((key >> 3, wire_type))
 }
 
-/// What is wrong with the field at the start.
+/// What is wrong with the field at the front.
 #[cold]
 fn why_invalid(mut rest: &[u8]) -> String {
     match key(&mut rest) {
@@ -150,7 +150,7 @@ fn why_invalid(mut rest: &[u8]) -> String {
     }
 }
 
-/// Takes a number off the start, of which most have one byte or two; none if there is no valid one.
+/// Takes a number off the front; None if it is invalid. Most have one or two bytes.
 #[inline(always)]
 pub fn varint(bytes: &mut &[u8]) -> Option<u64> {
     match **bytes {

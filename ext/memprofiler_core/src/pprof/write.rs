@@ -9,19 +9,19 @@ use crate::table::Table;
 use std::io;
 use std::sync::Arc;
 
-/// The gzipped bytes of `profile`, `level` being gzip's, 0 to 9. Equal profiles made in the same way give equal bytes.
-/// Of the tables what no sample refers to is left out, but for mappings.
+/// `profile` as gzipped bytes; `level` is gzip's, 0 to 9. Equal profiles built in the same way give equal bytes. Table
+/// entries that no sample refers to are left out, except mappings.
 pub fn write(profile: &Profile, level: u32, interrupt: &Interrupt) -> io::Result<Vec<u8>> {
     let selection = Selection::used(profile, interrupt).map_err(io::Error::other)?;
     Writer::new(profile, &selection, level, interrupt).write()
 }
 
-/// The same with the whole tables: for a profile that was just built, in whose tables there is nothing else.
+/// The same with complete tables: for a profile that was just built, whose tables contain nothing else.
 pub fn write_whole(profile: &Profile, level: u32) -> io::Result<Vec<u8>> {
     Writer::new(profile, &Selection::all(profile), level, &Interrupt::default()).write()
 }
 
-/// The ids of the entries that are written, 1, 2, 3 …; 0 for the others.
+/// New ids 1, 2, 3 … for the entries that are written, 0 for the others.
 fn ids(entries: &[bool]) -> Vec<u64> {
     let mut last = 0;
     entries
@@ -39,7 +39,7 @@ struct Writer<'a> {
     fields: FieldWriter,
     locations: Vec<u64>,
     functions: Vec<u64>,
-    /// For each string its index in the table of those that are written.
+    /// The index of each string in the table that is written.
     strings: Vec<i64>,
     written_strings: Table<Arc<str>>,
 }
@@ -55,9 +55,9 @@ impl<'a> Writer<'a> {
         Self { profile, interrupt, fields: FieldWriter::new(level), locations, functions, strings, written_strings }
     }
 
-    /// At step `step` of a loop.
+    /// Checks for an interrupt at step `step` of a loop.
     fn look(&self, step: usize) -> io::Result<()> {
-        // An error of the kind Interrupted would mean to try again.
+        // An error of kind Interrupted would mean: try again.
         self.interrupt.at(step).map_err(io::Error::other)
     }
 
@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Comes last: by now all strings are known but for the header's.
+    /// Comes last: only the header's strings are still missing by now.
     fn strings_and_header(&mut self, header: &Header) -> io::Result<()> {
         let period_type = header.period_type.as_ref().map(|period_type| self.value_type(period_type));
         let comments: Vec<i64> = header.comments.iter().map(|comment| self.text(comment)).collect();

@@ -19,7 +19,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Nothing but the empty string, stack and set of labels.
+    /// A builder with only the empty string, stack and set of labels.
     pub fn new() -> Self {
         let mut builder = Self {
             strings: Table::default(),
@@ -40,12 +40,12 @@ impl Builder {
         self.strings.id(text)
     }
 
-    /// The number of `text`; `make` makes it if it is new.
+    /// The number of `text`; `make` creates it if it is new.
     pub fn string_or(&mut self, text: &str, make: impl FnOnce() -> Arc<str>) -> u32 {
         self.strings.id_or(text, make)
     }
 
-    /// The string with a number that it gave out.
+    /// The string with a number that this builder returned.
     pub fn text(&self, number: u32) -> Arc<str> {
         Arc::clone(&self.strings.values()[number as usize])
     }
@@ -65,24 +65,24 @@ impl Builder {
         self.locations.id(location)
     }
 
-    /// The number of the stack `caller` extended by `location`.
+    /// The number of the stack that extends `caller` by `location`.
     #[inline]
     pub fn extend(&mut self, caller: u32, location: u32) -> u32 {
         self.stacks.child(caller, location)
     }
 
-    /// The same, see [`PrefixTree::child_near`].
+    /// Like [`extend`](Self::extend), with a guess; see [`PrefixTree::child_near`].
     #[inline]
     pub fn extend_near(&mut self, guess: &mut u32, caller: u32, location: u32) -> u32 {
         self.stacks.child_near(guess, caller, location)
     }
 
-    /// The number of a set of labels. In another order they are another one.
+    /// The number of a set of labels. The same labels in another order are another set.
     pub fn label_set(&mut self, labels: &[Label]) -> u32 {
         self.label_sets.id_or(labels, || Arc::from(labels))
     }
 
-    /// The number of a way to take samples.
+    /// The number of a sampling scheme.
     pub fn scheme(&mut self, scheme: Scheme) -> u32 {
         let known = self.schemes.iter().position(|&known| known == scheme);
         known.unwrap_or_else(|| {
@@ -91,8 +91,8 @@ impl Builder {
         }) as u32
     }
 
-    /// The profile with these rows, of which some may be equal, and the values of each. The builder is empty then, or
-    /// if interrupted as it was.
+    /// A profile with these rows, which may repeat, and their values. Leaves the builder empty, or unchanged if
+    /// interrupted.
     pub fn finish(
         &mut self,
         header: &Header,

@@ -10,7 +10,7 @@ use std::fmt::Display;
 /// Why there is no sum or difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CombineError {
-    /// The profiles do not fit together.
+    /// The profiles do not match.
     Incompatible(Incompatible),
     /// It was interrupted.
     Interrupted(Interrupted),
@@ -39,18 +39,18 @@ impl From<Interrupted> for CombineError {
     }
 }
 
-/// The sum of profiles: of several processes, or of one at several times. Values of equal samples are added, and so are
-/// durations; the time is the earliest, and comments are those of all.
+/// Adds up profiles: those of several processes, or of one process at several times. Adds the values of equal samples,
+/// and the durations; keeps the earliest time and everybody's comments.
 pub struct Merger {
     sum: Combination,
     header: Header,
     comments: Comments,
-    /// How many there are beside the first.
+    /// How many profiles there are besides the first.
     others: usize,
 }
 
 impl Merger {
-    /// The first one alone.
+    /// Starts with the first profile.
     pub fn new(first: &Profile, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let mut sum = Combination::new();
         sum.add(first, &identity(first), 1, interrupt)?;
@@ -58,7 +58,7 @@ impl Merger {
         Ok(Self { sum, header: first.header().clone(), comments, others: 0 })
     }
 
-    /// Adds another one. If it was interrupted, the same one must be added again: that goes on where it was.
+    /// Adds another profile. After an interruption, add the same one again: it resumes where it was.
     pub fn add(&mut self, other: &Profile, interrupt: &Interrupt) -> Result<(), CombineError> {
         let columns = columns(&self.header, other.header(), self.others)?;
         self.comments.add_to(&mut self.header, other.header(), interrupt)?;
@@ -68,7 +68,7 @@ impl Merger {
         Ok(())
     }
 
-    /// The sum. If it was interrupted nothing is lost, else nothing is left.
+    /// The sum. After an interruption everything is still there; otherwise nothing is left.
     pub fn finish(&mut self, interrupt: &Interrupt) -> Result<Profile, Interrupted> {
         self.sum.finish(&self.header, interrupt)
     }
@@ -81,8 +81,8 @@ pub fn merge(first: &Profile, others: &[&Profile], interrupt: &Interrupt) -> Res
     Ok(merger.finish(interrupt)?)
 }
 
-/// What `profile` has more, or less, than `base`. Time and duration are those of `profile`. That both may rest on the
-/// same samples is not known, so that errors are taken as independent: what is given is their upper bound.
+/// What `profile` has in addition to `base`, or lacks. Time and duration are those of `profile`. Whether the two share
+/// samples is unknown, so errors are treated as independent: the result is an upper bound.
 pub fn diff(profile: &Profile, base: &Profile, interrupt: &Interrupt) -> Result<Profile, CombineError> {
     let columns = columns(profile.header(), base.header(), 0)?;
     let mut difference = Combination::new();
@@ -93,13 +93,13 @@ pub fn diff(profile: &Profile, base: &Profile, interrupt: &Interrupt) -> Result<
     Ok(difference.finish(&header, interrupt)?)
 }
 
-/// Whether both say the same of themselves and have the same samples, whatever the order.
+/// Whether both have the same header and the same samples, in whatever order.
 pub fn equal(profile: &Profile, other: &Profile, interrupt: &Interrupt) -> Result<bool, Interrupted> {
     if profile.header() != other.header() || profile.sample_count() != other.sample_count() {
         return Ok(false);
     }
     let mut builder = Builder::new();
-    // Samples as (stack, labels, number); none of a profile's have the first two in common.
+    // Samples as (stack, labels, number). Within a profile no two have the same stack and labels.
     let mut normalized = |profile: &Profile| {
         let mut numbers = Numbers::default();
         numbers.translate(&mut builder, profile, interrupt)?;
@@ -126,7 +126,7 @@ pub fn equal(profile: &Profile, other: &Profile, interrupt: &Interrupt) -> Resul
 
 impl PartialEq for Profile {
     fn eq(&self, other: &Self) -> bool {
-        // An interrupt that nobody strikes.
+        // An interrupt that never happens.
         equal(self, other, &Interrupt::default()) == Ok(true)
     }
 }
@@ -139,7 +139,7 @@ fn identity(profile: &Profile) -> Vec<usize> {
 struct Combination {
     builder: Builder,
     rows: RowSums,
-    /// How many rows were added of a profile whose addition was interrupted.
+    /// How many rows were already added of a profile whose addition was interrupted.
     added: usize,
 }
 
@@ -148,7 +148,7 @@ impl Combination {
         Self { builder: Builder::new(), rows: RowSums::default(), added: 0 }
     }
 
-    /// Adds all rows of a profile, `sign` times. `columns` tells where to find each of the sum's columns.
+    /// Adds all rows of a profile, multiplied by `sign`. `columns` says where to find each column of the sum.
     fn add(
         &mut self,
         profile: &Profile,
@@ -163,7 +163,7 @@ impl Combination {
             schemes.map(|&scheme| self.builder.scheme(Scheme { base: scheme.base ^ (sign < 0), ..scheme })).collect();
         let mut signed = Vec::with_capacity(columns.len());
         for (number, row) in profile.rows().iter().enumerate().skip(self.added) {
-            // What comes next is added when this is called again.
+            // The next call resumes here.
             self.added = number;
             interrupt.at(number)?;
             let row = Row {
@@ -188,8 +188,8 @@ impl Combination {
 }
 
 impl Profile {
-    /// The profile without the frames at other locations than those for which `keep` is true. Stacks that have no such
-    /// frame stay whole.
+    /// The profile without the frames at locations for which `keep` is false. Stacks that would lose all frames stay
+    /// whole.
     pub(crate) fn only_locations(&self, keep: &[bool], interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let mut builder = Builder::new();
         let mut numbers = Numbers::default();

@@ -1,4 +1,4 @@
-//! The headers of profiles that are put together.
+//! Combining the headers of profiles.
 
 use super::{Header, ValueType};
 use crate::hash::SecretState;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Why two profiles cannot be combined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incompatible {
-    /// Which of the others it is, from 0.
+    /// The index of the offending profile among the others, from 0.
     pub index: usize,
     reason: String,
 }
@@ -23,8 +23,8 @@ impl Display for Incompatible {
 
 impl std::error::Error for Incompatible {}
 
-/// For each column of `wanted` that of `header` with the same type; where several have one type, the first is that of the
-/// first, and so on.
+/// For each column of `wanted`, the column of `header` with the same type. Where several have the same type, the first
+/// matches the first, and so on.
 pub fn columns(wanted: &Header, header: &Header, index: usize) -> Result<Vec<usize>, Incompatible> {
     let refuse = |reason| Err(Incompatible { index, reason });
     let list = |types: &[ValueType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -46,7 +46,7 @@ pub fn columns(wanted: &Header, header: &Header, index: usize) -> Result<Vec<usi
     }
 }
 
-/// Adds another header to one.
+/// Merges another header into `header`.
 pub fn merge_header(header: &mut Header, other: &Header) {
     header.time_nanos = match (header.time_nanos, other.time_nanos) {
         (0, time) | (time, 0) => time,
@@ -80,7 +80,7 @@ impl Comments {
         Ok(Self(known))
     }
 
-    /// Adds those of another header that it does not have.
+    /// Adds those comments of another header that are not there yet.
     pub fn add_to(&mut self, header: &mut Header, other: &Header, interrupt: &Interrupt) -> Result<(), Interrupted> {
         for (step, comment) in other.comments.iter().enumerate() {
             interrupt.at(step)?;

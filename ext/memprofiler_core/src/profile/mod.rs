@@ -1,4 +1,4 @@
-//! A profile in memory: what a flush builds, what is read, and what is made of others.
+//! A profile in memory: built by a flush, read from a file, or derived from others.
 
 mod builder;
 mod combine;
@@ -28,37 +28,37 @@ use rows::{SortedRows, sum};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A profile. It never changes; what is made from it shares its tables.
+/// A profile. It is immutable; profiles derived from it share its tables.
 #[derive(Debug, Clone)]
 pub struct Profile {
     header: Arc<Header>,
     tables: Arc<Tables>,
-    /// Sorted; each is there once, and has a value that is not 0.
+    /// Sorted and distinct; each has a value other than 0.
     rows: Vec<Row>,
     /// One per row and sample type.
     values: Vec<i64>,
-    /// The rows of each sample. Samples whose values are all 0, as those of a difference may be, are left out.
+    /// The rows of each sample. Leaves out samples whose values are all 0, as a difference can have.
     samples: Vec<Range<u32>>,
 }
 
 impl Profile {
-    /// Puts a profile together.
+    /// Assembles a profile.
     fn new(header: Arc<Header>, tables: Arc<Tables>, content: SortedRows) -> Self {
         let SortedRows { rows, values, samples } = content;
         Self { header, tables, rows, values, samples }
     }
 
-    /// What it says about itself.
+    /// What the profile says about itself.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What its samples refer to, and maybe more.
+    /// What its samples refer to, possibly more.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// Whether it is a difference of two, whose values can be negative.
+    /// Whether this is a difference of two profiles, whose values can be negative.
     pub fn is_difference(&self) -> bool {
         self.tables.schemes.iter().any(|scheme| scheme.base)
     }
@@ -96,7 +96,7 @@ impl Profile {
         (0..self.samples.len()).filter_map(|number| self.sample(number))
     }
 
-    /// The locations of a stack, the innermost first.
+    /// The locations of a stack, innermost first.
     pub fn locations(&self, stack: u32) -> impl Iterator<Item = u32> {
         let mut next = stack;
         std::iter::from_fn(move || {
@@ -109,7 +109,7 @@ impl Profile {
         })
     }
 
-    /// The profile with only the rows for which `keep` is true.
+    /// The profile with only the rows that `keep` accepts.
     pub fn select(&self, keep: impl Fn(Row) -> bool, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         for (number, &row) in self.rows.iter().enumerate() {
@@ -123,7 +123,7 @@ impl Profile {
         Ok(Self::new(Arc::clone(&self.header), Arc::clone(&self.tables), content))
     }
 
-    /// Bytes held, about. Tables that are shared count for each profile.
+    /// Bytes held, approximately. Shared tables count for each profile.
     pub fn bytes(&self) -> usize {
         let Tables { strings, mappings, functions, locations, stacks, label_sets, .. } = &*self.tables;
         let strings: usize = strings.iter().map(|text| text.len() + 2 * size_of::<Arc<str>>()).sum();

@@ -1,4 +1,4 @@
-//! Stacks that share what they have in common: a tree in which each is stored once.
+//! Stacks with shared prefixes: a tree that stores each prefix once.
 
 use crate::hash::SecretState;
 use crate::interrupt::{Interrupt, Interrupted};
@@ -6,18 +6,18 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::AddAssign;
 
-/// A node is a number and the item by which it extends its parent, whose number is smaller; it is stored as an `N`.
-/// Most nodes have one child only, which is found without hashing.
+/// A node is a number and the item by which it extends its parent, which has a smaller number; it is stored as an `N`.
+/// Most nodes have a single child, which is found without hashing.
 #[derive(Debug)]
 pub struct PrefixTree<T, N = (u32, T)> {
     nodes: Vec<N>,
-    /// For each node its first child.
+    /// The first child of each node.
     first: Vec<Child<T>>,
     /// The other children.
     others: HashMap<(u32, T), u32, SecretState>,
 }
 
-/// An item, and the node that it leads to; [`ROOT`] if to none.
+/// An item, and the node that it leads to, or [`ROOT`] if none.
 #[derive(Debug, Clone, Copy)]
 struct Child<T> {
     item: T,
@@ -28,7 +28,7 @@ struct Child<T> {
 pub const ROOT: u32 = 0;
 
 impl<T: Copy + Eq + Hash, N: Copy + PartialEq + From<(u32, T)>> PrefixTree<T, N> {
-    /// Only the root, whose item means nothing.
+    /// A tree with only the root, whose item has no meaning.
     pub fn new(item: T) -> Self {
         let first = vec![Child { item, node: ROOT }];
         Self { nodes: vec![N::from((ROOT, item))], first, others: HashMap::default() }
@@ -46,8 +46,8 @@ impl<T: Copy + Eq + Hash, N: Copy + PartialEq + From<(u32, T)>> PrefixTree<T, N>
         if first.item == item { first.node } else { self.other_child(parent, item) }
     }
 
-    /// The same, `guess` being where it is likely to be found and becoming where the next one is: profiles mostly have
-    /// the stacks that they have in common in the same order.
+    /// Like [`child`](Self::child). `guess` is where the node is likely to be, and is updated to the likely place of
+    /// the next one: profiles mostly list the stacks that they share in the same order.
     pub fn child_near(&mut self, guess: &mut u32, parent: u32, item: T) -> u32 {
         if self.nodes.get(*guess as usize) == Some(&N::from((parent, item))) {
             *guess += 1;
@@ -61,7 +61,7 @@ impl<T: Copy + Eq + Hash, N: Copy + PartialEq + From<(u32, T)>> PrefixTree<T, N>
         node
     }
 
-    /// A child that is not the first one.
+    /// A child other than the first.
     #[inline(never)]
     fn other_child(&mut self, parent: u32, item: T) -> u32 {
         let new = self.nodes.len() as u32;
@@ -76,7 +76,7 @@ impl<T: Copy + Eq + Hash, N: Copy + PartialEq + From<(u32, T)>> PrefixTree<T, N>
         self.nodes.len() as u32 - 1
     }
 
-    /// How many nodes there are, with the root.
+    /// The number of nodes, including the root.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -92,7 +92,7 @@ impl<T: Copy + Eq + Hash, N: Copy + PartialEq + From<(u32, T)>> PrefixTree<T, N>
     }
 }
 
-/// Adds to the sum of each node those of all that are below it; `parent` tells that of a node.
+/// Adds the values of each node's descendants to its own; `parent` returns the parent of a node.
 pub fn add_to_parents<V: Copy + AddAssign>(
     sums: &mut [V],
     parent: impl Fn(usize) -> u32,

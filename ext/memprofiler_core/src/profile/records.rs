@@ -1,4 +1,4 @@
-//! What a profile is made of. Names and other entries of tables are referred to by their index.
+//! The records of a profile. They refer to names and other table entries by index.
 
 use super::Scheme;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub struct ValueType {
 }
 
 impl ValueType {
-    /// That name in that unit.
+    /// The value type with this name and unit.
     pub fn new(name: &str, unit: &str) -> Self {
         Self { name: name.into(), unit: unit.into() }
     }
@@ -28,19 +28,19 @@ impl std::fmt::Display for ValueType {
 /// What a profile says about itself as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
-    /// What the values of each sample are, in the same order.
+    /// The types of each sample's values, in the same order.
     pub sample_types: Vec<ValueType>,
     /// The name of the type to show first; empty if the profile does not say.
     pub default_sample_type: Arc<str>,
     /// When it was taken, in nanoseconds since 1970; 0 if unknown.
     pub time_nanos: i64,
-    /// How long was counted, in nanoseconds.
+    /// The length of the recorded interval, in nanoseconds.
     pub duration_nanos: i64,
-    /// The kind of event between two samples.
+    /// The kind of event that the period counts.
     pub period_type: Option<ValueType>,
-    /// How many of them there are from one sample to the next.
+    /// The number of events per sample.
     pub period: i64,
-    /// Remarks for people.
+    /// Free text for people.
     pub comments: Vec<Arc<str>>,
     /// A regular expression for frames to hide.
     pub drop_frames: Arc<str>,
@@ -51,7 +51,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The column to show first: the one that the profile names, else the last one, as pprof does.
+    /// The column to show first: the one that the profile names, or else the last one, as in pprof.
     pub fn default_column(&self) -> Option<usize> {
         let named = self.sample_types.iter().position(|each| each.name == self.default_sample_type);
         named.or_else(|| self.sample_types.len().checked_sub(1))
@@ -69,9 +69,9 @@ pub struct Mapping {
     pub offset: u64,
     /// The file.
     pub file: u32,
-    /// What tells versions of the file apart.
+    /// What distinguishes versions of the file.
     pub build_id: u32,
-    /// What is known of its locations: functions, file names, line numbers, inlined functions.
+    /// What is known about its locations: functions, file names, line numbers, inlined functions.
     pub has: [bool; 4],
 }
 
@@ -106,16 +106,16 @@ pub struct Location {
     pub mapping: Option<u32>,
     /// The address of the code, or 0.
     pub address: u64,
-    /// Several places that could not be told apart.
+    /// Several places that could not be distinguished.
     pub folded: bool,
-    /// The innermost of several inlined functions first; none if only the address is known.
+    /// The innermost of several inlined functions comes first; empty if only the address is known.
     pub lines: Arc<[Line]>,
 }
 
-/// The last frame of a stack.
+/// The innermost frame of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The stack that called it, an index below its own.
+    /// The stack that called it; has a smaller index.
     pub caller: u32,
     /// Index into [`Tables::locations`].
     pub location: u32,
@@ -127,15 +127,15 @@ impl From<(u32, u32)> for Frame {
     }
 }
 
-/// The stack without frames, which comes first among all.
+/// The empty stack, which is always the first.
 pub const EMPTY_STACK: u32 = 0;
 
-/// A key with what it says.
+/// A key and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
     /// Index into [`Tables::strings`].
     pub key: u32,
-    /// What it says.
+    /// The value.
     pub value: LabelValue,
 }
 
@@ -148,7 +148,7 @@ pub enum LabelValue {
     Number(i64, u32),
 }
 
-/// What samples refer to, each value once.
+/// What samples refer to, without duplicates.
 #[derive(Debug, Default)]
 pub struct Tables {
     /// All strings. The first one is empty.
@@ -159,15 +159,15 @@ pub struct Tables {
     pub functions: Vec<Function>,
     /// All locations.
     pub locations: Vec<Location>,
-    /// All stacks. The first one is empty, and its frame means nothing.
+    /// All stacks. The first one is empty, and its frame has no meaning.
     pub stacks: Vec<Frame>,
     /// All sets of labels. The first one is empty.
     pub label_sets: Vec<Arc<[Label]>>,
-    /// All ways in which samples were taken.
+    /// All sampling schemes.
     pub schemes: Vec<Scheme>,
 }
 
-/// What tells a row of values from others.
+/// The key of a row of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Row {
     /// Index into [`Tables::stacks`].

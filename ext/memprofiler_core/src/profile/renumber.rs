@@ -1,9 +1,9 @@
-//! Puts what one profile refers to into the tables of another.
+//! Copies what one profile refers to into the tables of another.
 
 use super::{Builder, EMPTY_STACK, Function, Label, LabelValue, Line, Location, Mapping, Profile};
 use crate::interrupt::{Interrupt, Interrupted};
 
-/// The numbers that the values in a profile's tables have in a builder.
+/// The builder's numbers of the entries in a profile's tables.
 #[derive(Default)]
 pub struct Numbers {
     /// One per mapping.
@@ -17,8 +17,8 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Gives numbers to all mappings, and of the rest to what the samples refer to.
-    /// The same profile may be translated again: what the builder has already it finds.
+    /// Assigns numbers to all mappings, and to those other entries that samples refer to. Translating the same profile
+    /// again finds the numbers that the builder already has.
     pub fn translate(
         &mut self,
         builder: &mut Builder,
@@ -85,7 +85,7 @@ impl Numbers {
 
 /// Which stacks and sets of labels a profile's rows refer to.
 pub struct Used {
-    /// One per stack. With a stack its callers are used, too.
+    /// One per stack. A used stack's callers are used, too.
     pub stacks: Vec<bool>,
     /// One per set of labels.
     pub label_sets: Vec<bool>,
@@ -113,16 +113,16 @@ impl Used {
     }
 }
 
-/// Numbers that are looked up once.
+/// Numbers that are looked up only once.
 pub struct Lazy(Vec<u32>);
 
 impl Lazy {
-    /// None is known of so many.
+    /// A list of `len` numbers, all unknown.
     pub fn new(len: usize) -> Self {
         Self(vec![u32::MAX; len])
     }
 
-    /// That of `id`, which `number` finds.
+    /// The number of `id`; `number` computes it the first time.
     pub fn get(&mut self, id: u32, number: impl FnOnce() -> u32) -> u32 {
         let known = &mut self.0[id as usize];
         if *known == u32::MAX {

@@ -1,4 +1,4 @@
-//! The rows of a profile: added up while they come, and sorted in the end.
+//! The rows of a profile: summed as they arrive, sorted at the end.
 
 use super::Row;
 use super::sort::sort_by_number;
@@ -6,21 +6,21 @@ use crate::interrupt::{Interrupt, Interrupted};
 use crate::table::Table;
 use std::ops::Range;
 
-/// How far from where it is expected a row is looked for before it is looked up: rows of one stack lie together, in the
-/// order in which a profile names their labels first.
+/// How far from its expected place to search for a row before looking it up. The rows of a stack are adjacent, in the
+/// order in which a profile first names their labels.
 const WINDOW: usize = 4;
 
-/// Rows, each there once, with their sums.
+/// Distinct rows with their sums.
 #[derive(Default)]
 pub struct RowSums {
     rows: Table<Row>,
     sums: Vec<i64>,
-    /// The row after that which was found last: see [`PrefixTree::child_near`](super::prefix_tree::PrefixTree).
+    /// The row after the one found last: see [`PrefixTree::child_near`](super::prefix_tree::PrefixTree).
     guess: usize,
 }
 
 impl RowSums {
-    /// Adds the values of a row, of which all rows have as many.
+    /// Adds the values of a row. All rows have the same number of values.
     pub fn add(&mut self, row: Row, values: &[i64]) {
         let start = self.number(row) * values.len();
         match self.sums.get_mut(start..start + values.len()) {
@@ -52,7 +52,7 @@ impl RowSums {
     }
 }
 
-/// The rows of a profile with their values, and which of them are one sample.
+/// The rows of a profile with their values, and which of them make up one sample.
 pub struct SortedRows {
     pub rows: Vec<Row>,
     pub values: Vec<i64>,
@@ -60,7 +60,7 @@ pub struct SortedRows {
 }
 
 impl SortedRows {
-    /// Sorts rows, which refer to so many stacks and have `width` values each. The values of equal ones are added.
+    /// Sorts rows that refer to `stacks` stacks and have `width` values each. Adds up the values of equal rows.
     pub fn new(
         rows: &[Row],
         values: &[i64],
@@ -99,7 +99,7 @@ impl SortedRows {
             interrupt.at(step)?;
             let range = start..start + same.len() as u32;
             start = range.end;
-            // A row alone has a value.
+            // A single row has a value other than 0.
             if same.len() == 1 || !is_zero(&sum(&values, width, &range)) {
                 samples.push(range);
             }
@@ -117,7 +117,7 @@ pub fn sum(values: &[i64], width: usize, rows: &Range<u32>) -> Vec<i64> {
     sum
 }
 
-/// The numbers of the rows, sorted by row and then by number. There are so many stacks that few rows have the same.
+/// The numbers of the rows, sorted by row and then by number. There are so many stacks that few rows share one.
 fn in_order(rows: &[Row], stacks: usize, interrupt: &Interrupt) -> Result<Vec<u32>, Interrupted> {
     // A counting sort.
     let mut ends = vec![0_u32; stacks];
@@ -147,7 +147,7 @@ fn in_order(rows: &[Row], stacks: usize, interrupt: &Interrupt) -> Result<Vec<u3
     Ok(order)
 }
 
-/// Adds values to as many sums. What overflows stays at the greatest number.
+/// Adds values to the same number of sums, saturating.
 fn add(sums: &mut [i64], values: &[i64]) {
     for (sum, &value) in sums.iter_mut().zip(values) {
         *sum = sum.saturating_add(value);

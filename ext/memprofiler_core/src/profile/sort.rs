@@ -1,11 +1,11 @@
-//! Sorting that can be interrupted, which the standard library's cannot.
+//! Interruptible sorting, which the standard library does not have.
 
 use crate::interrupt::{Interrupt, Interrupted};
 
-/// How many items are sorted at once.
+/// The largest number of items sorted without a check.
 const FEW: usize = 1 << 16;
 
-/// Sorts by a number; equal items stay in order. Takes time in proportion to their number.
+/// Sorts by a number, in linear time; equal items keep their order.
 pub fn sort_by_number<T: Copy>(
     items: &mut [T],
     number: impl Fn(&T) -> u32,
@@ -15,7 +15,7 @@ pub fn sort_by_number<T: Copy>(
         items.sort_by_key(number);
         return Ok(());
     }
-    // A radix sort, by the lower half of the number first.
+    // A radix sort, starting with the lower half of the number.
     for shift in [0, 16] {
         let digit = |item: &T| (number(item) >> shift) as usize & 0xffff;
         let mut starts = vec![0; FEW + 1];
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn many_items_are_sorted_as_few_are() {
         for count in [1000_u32, 200_000] {
-            // Each number twice, and numbers that differ in either half only.
+            // Each number twice; some differ in one half only.
             let numbers = (0..count).map(|step| (step / 2).wrapping_mul(0x9e37_79b9) & 0x00ff_f0ff);
             let mut items: Vec<(u32, u32)> = numbers.zip(0..).collect();
             let mut expected = items.clone();

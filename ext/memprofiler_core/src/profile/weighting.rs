@@ -5,16 +5,16 @@ use super::Header;
 /// What one sampled object stands for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Weighting {
-    /// The profile does not tell.
+    /// The profile does not say.
     Unknown,
-    /// At most that many objects: the comment `greatest_weight` of this gem's profiles.
+    /// At most this many objects: the comment `greatest_weight` in this gem's profiles.
     Each(f64),
     /// An object of y bytes is sampled with probability 1 - exp(-y / interval), as in Go's and V8's heap profiles.
     Bytes(f64),
 }
 
 impl Weighting {
-    /// What a profile with that header says.
+    /// What the header of a profile says.
     pub fn of(header: &Header) -> Self {
         let told = header.comments.iter().filter_map(|comment| comment.strip_prefix("greatest_weight="));
         let greatest = told.filter_map(|weight| weight.parse().ok()).filter(|weight: &f64| weight.is_finite());
@@ -33,14 +33,14 @@ impl Weighting {
 /// How the samples of a row were taken, and whether they were subtracted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scheme {
-    /// What each stands for.
+    /// What each of them stands for.
     pub weighting: Weighting,
     /// Whether it is part of the base of a difference.
     pub base: bool,
 }
 
 impl Scheme {
-    /// That of a profile with that header.
+    /// The scheme of a profile with that header.
     pub fn of(header: &Header) -> Self {
         Self { weighting: Weighting::of(header), base: false }
     }

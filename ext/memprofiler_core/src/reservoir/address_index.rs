@@ -1,10 +1,10 @@
 //! Finds samples by address.
 
-/// An index that is its own filter: most frees are of objects that were never sampled, and most of those end at an
-/// empty slot or a tag that differs, without touching a sample. Open addressing with linear probing.
+/// An index that is its own filter: most frees are of objects that were never sampled, and most of those searches end
+/// at an empty slot or a different tag, without touching a sample. Open addressing with linear probing.
 ///
-/// Not a `hashbrown::HashTable`: one free in eight meets an equal tag of its seven bits among the sixteen slots of a group
-/// and has to look at a sample. By `script/bench --instructions` a freed object takes 15 instructions more with it.
+/// Not a `hashbrown::HashTable`: there, one free in eight finds an equal 7-bit tag among the sixteen slots of a group
+/// and has to look at a sample. By `script/bench --instructions`, that costs 15 more instructions per freed object.
 #[derive(Debug, Default)]
 pub(super) struct AddressIndex {
     /// 0 if empty, else `tag << 24 | position + 1`.
@@ -16,7 +16,7 @@ pub(super) struct AddressIndex {
 const POSITION_BITS: u32 = 24;
 const POSITION_MASK: u32 = (1 << POSITION_BITS) - 1;
 
-/// The most samples that can be told apart.
+/// The maximum number of samples that slots can address.
 pub(super) const MAX_SAMPLES: usize = POSITION_MASK as usize - 1;
 
 /// Where a search ended.
@@ -28,7 +28,8 @@ pub(super) enum Probe {
 }
 
 impl AddressIndex {
-    /// Searches for `address`, where `address_at` tells that of the sample at a position; None if the index has no slots.
+    /// Searches for `address`, where `address_at` returns the address of the sample at a position; None if the index
+    /// has no slots.
     #[inline]
     pub fn probe(&self, address: u64, address_at: impl Fn(usize) -> u64) -> Option<Probe> {
         if self.slots.is_empty() {
@@ -52,13 +53,14 @@ impl AddressIndex {
         }
     }
 
-    /// Whether there may be a sample at `address`: no if an empty slot or another tag says so, without a look at a sample.
+    /// Whether there may be a sample at `address`. An empty slot or a different tag rules it out without touching a
+    /// sample.
     #[inline]
     pub fn may_have(&self, address: u64) -> bool {
         let hash = hash(address);
         let mask = self.slots.len().wrapping_sub(1);
         let mut slot = (hash >> (self.shift & 63)) as usize;
-        // Without slots there is none to find; the mask keeps the index in bounds otherwise.
+        // Without slots there is nothing to find; otherwise the mask keeps the index in bounds.
         while let Some(&entry) = self.slots.get(slot & mask) {
             if entry == 0 {
                 return false;
@@ -71,7 +73,7 @@ impl AddressIndex {
         false
     }
 
-    /// Whether one more sample than `count` wants more slots than there are.
+    /// Whether adding a sample to `count` others requires more slots.
     #[inline]
     pub fn is_full(&self, count: usize) -> bool {
         (count + 1) * 2 > self.slots.len()
@@ -83,12 +85,12 @@ impl AddressIndex {
         self.slots[slot] = tag(hash(address)) | (position as u32 + 1);
     }
 
-    /// Makes a slot lead to another position.
+    /// Points a slot to another position.
     pub fn redirect(&mut self, slot: usize, position: usize) {
         self.slots[slot] = (self.slots[slot] & !POSITION_MASK) | (position as u32 + 1);
     }
 
-    /// Empties a slot and moves later ones of the same run back, so that no search ends too early.
+    /// Empties a slot and moves later entries of the same run back, so that no search ends too early.
     pub fn empty(&mut self, mut hole: usize, address_at: impl Fn(usize) -> u64) {
         let mask = self.slots.len() - 1;
         let mut next = hole;
@@ -108,8 +110,8 @@ impl AddressIndex {
         self.slots[hole] = 0;
     }
 
-    /// Indexes `count` samples anew, with room for some more; false if there is no memory for that. They are indexed even then
-    /// as long as the table there is has room for them all, as it has unless samples were added.
+    /// Rebuilds the index for `count` samples, with some spare room; false if there is no memory for that. Even then
+    /// they are indexed if the present table has room for all, which it has unless samples were added.
     pub fn rebuild(&mut self, count: usize, address_at: impl Fn(usize) -> u64) -> bool {
         let slots = ((count + 1) * 2).next_power_of_two().max(64);
         let mut table = Vec::new();
@@ -131,7 +133,7 @@ impl AddressIndex {
         !self.is_full(count)
     }
 
-    /// Gives all memory back.
+    /// Frees all memory.
     pub fn clear(&mut self) {
         self.slots = Vec::new();
     }
@@ -148,7 +150,7 @@ fn hash(address: u64) -> u64 {
     address.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Eight bits below those that choose the slot in any table of up to 2^32 slots.
+/// The eight bits below those that choose the slot, in any table of up to 2^32 slots.
 #[inline]
 fn tag(hash: u64) -> u32 {
     hash as u32 & !POSITION_MASK

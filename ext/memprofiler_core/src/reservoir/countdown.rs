@@ -1,11 +1,11 @@
-//! How far it is to the next sample.
+//! The number of allocations until the next sample.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Counts the allocations to pass by before the next sample. It is shared by the sampler, which draws that number, and by
-/// the hook, which counts without claiming anything else. Whoever counts loads and stores, which is quicker than one
-/// atomic step: where several threads count at once they now and then count two allocations as one, and a gap that was
-/// drawn at that moment may get lost.
+/// Counts the allocations to skip before the next sample. The sampler, which draws that number, shares it with the
+/// hook, which counts without locking anything. Counting is a load and a store, which is faster than one atomic
+/// operation. Where several threads count at once, two allocations occasionally count as one, and a gap that is drawn
+/// at that moment can get lost.
 #[derive(Debug, Default)]
 pub struct Countdown {
     left: AtomicU64,
@@ -13,26 +13,26 @@ pub struct Countdown {
 }
 
 impl Countdown {
-    /// How many allocations to pass by; if it is 0 the next one is a sample.
+    /// How many allocations to skip; at 0 the next one is a sample.
     #[inline]
     pub fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Passes by one allocation, with `left` of them left before, which must not be 0.
+    /// Skips one allocation. `left` is the count before it and must not be 0.
     #[inline]
     pub fn pass(&self, left: u64) {
         self.left.store(left - 1, Ordering::Relaxed);
     }
 
-    /// Ends sampling for good: no gap that is drawn after that counts.
+    /// Ends sampling for good: gaps drawn later have no effect.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.left.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Whether sampling has ended. To be asked before a sample is taken, since another thread that counts may have undone
-    /// what [`stop`](Self::stop) did to the number.
+    /// Whether sampling has ended. Check this before taking a sample: another thread that counts may have overwritten
+    /// the number that [`stop`](Self::stop) set.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }

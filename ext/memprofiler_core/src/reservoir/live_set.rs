@@ -3,48 +3,48 @@
 use super::address_index::{self, AddressIndex, Probe};
 use super::sample::LiveSample;
 
-/// What a garbage collection says of a sampled object.
+/// A garbage collection's verdict on a sampled object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is not reachable.
     Dead,
-    /// It is alive, and may be found dead by the next collection.
+    /// It is alive; any later collection may find it dead.
     Young,
-    /// It is alive, and only a major collection can find it dead.
+    /// It is alive; only a major collection can find it dead.
     Old,
 }
 
-/// Samples in a dense list, in no particular order but that the old ones come first.
+/// A dense list of samples. Old ones come first, otherwise they are in no particular order.
 #[derive(Debug)]
 pub struct LiveSet {
     samples: Vec<LiveSample>,
     /// How many of the samples are known to be old.
     old: usize,
     index: Option<AddressIndex>,
-    /// Counts what moves samples upwards in the list.
+    /// Counts the changes that move samples up the list.
     reorderings: u32,
 }
 
 impl LiveSet {
-    /// The most samples that a set can hold.
+    /// The maximum size of a set.
     pub const MAX_SAMPLES: usize = address_index::MAX_SAMPLES;
 
-    /// An empty set whose samples are found by address.
+    /// An empty set whose samples can be found by address.
     pub fn by_address() -> Self {
         Self { samples: Vec::new(), old: 0, index: Some(AddressIndex::default()), reorderings: 0 }
     }
 
-    /// An empty set whose samples are only ever looked at one after the other.
+    /// An empty set whose samples are only ever visited in turn.
     pub fn by_position() -> Self {
         Self { samples: Vec::new(), old: 0, index: None, reorderings: 0 }
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         self.samples.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
@@ -64,13 +64,13 @@ impl LiveSet {
         self.samples.iter_mut()
     }
 
-    /// A number that changes when samples move upwards in the list, which otherwise happens to none: whoever walks
-    /// downwards meets each sample that was there at the beginning.
+    /// A number that changes whenever samples move up the list. While it stays the same none do, so a walk down the
+    /// list meets every sample that was there at its start.
     pub fn reorderings(&self) -> u32 {
         self.reorderings
     }
 
-    /// Makes sure of room for one more sample; false if there is no memory for it.
+    /// Reserves room for one more sample; false if there is no memory for it.
     #[inline]
     pub fn try_reserve(&mut self) -> bool {
         if self.samples.len() == self.samples.capacity()
@@ -90,7 +90,7 @@ impl LiveSet {
     /// Adds a sample. Returns the one that was at the same address, if the set finds samples by address and has one.
     #[inline]
     pub fn insert(&mut self, sample: LiveSample) -> Option<LiveSample> {
-        // A caller that has to know has made room before.
+        // A caller that must know whether this works has reserved room before.
         self.try_reserve();
         if let Some(index) = &mut self.index {
             match index.probe(sample.address, addresses(&self.samples)) {
@@ -105,13 +105,13 @@ impl LiveSet {
         None
     }
 
-    /// Whether there may be a sample at `address`: a quick answer that is yes for a few others, too.
+    /// Whether there may be a sample at `address`: a quick test with a few false positives.
     #[inline]
     pub fn may_have(&self, address: u64) -> bool {
         self.index.as_ref().is_some_and(|index| index.may_have(address))
     }
 
-    /// Removes and returns the sample at `address`, if the set finds samples by address and has it.
+    /// Removes and returns the sample at `address`, if there is one and the set finds samples by address.
     #[inline]
     pub fn remove(&mut self, address: u64) -> Option<LiveSample> {
         let index = self.index.as_mut()?;
@@ -142,9 +142,9 @@ impl LiveSet {
         Some(self.samples.swap_remove(position))
     }
 
-    /// Asks for the fate of each sample after a garbage collection, of the old ones only after a `major` one, removes
-    /// the dead and passes them to `bury`. `fate` is told whether a sample is known to be old, which need not be found
-    /// out again. For a set by position.
+    /// Asks for the fate of each sample after a garbage collection, but of the old ones only after a `major` one.
+    /// Removes the dead and passes them to `bury`. `fate` learns whether a sample is known to be old, to avoid finding
+    /// that out again. For sets by position.
     pub fn collect(
         &mut self,
         major: bool,
@@ -162,7 +162,7 @@ impl LiveSet {
                     } else if let Some(dead) = self.remove_at(position) {
                         bury(dead);
                     }
-                    // Another sample that was not asked about lies here now.
+                    // Another sample, which was not checked yet, is now at this position.
                     continue;
                 }
                 Fate::Old if position >= self.old => {
@@ -176,7 +176,7 @@ impl LiveSet {
         }
     }
 
-    /// Gives every sample the address that `moved` returns for its old one.
+    /// Updates the address of each sample to what `moved` returns for it.
     pub fn relocate(&mut self, mut moved: impl FnMut(u64) -> u64) {
         let mut changed = false;
         for sample in &mut self.samples {
@@ -200,7 +200,7 @@ impl LiveSet {
         std::mem::take(&mut self.samples)
     }
 
-    /// Gives memory back that a set of this size does not need.
+    /// Frees memory that a set of this size does not need.
     pub fn shrink(&mut self) {
         if self.samples.capacity() > 2 * self.samples.len() + 1024 {
             self.samples.shrink_to(self.samples.len() * 5 / 4);
@@ -216,7 +216,7 @@ impl LiveSet {
     }
 }
 
-/// Tells the address of the sample at a position.
+/// Returns the address of the sample at a position.
 fn addresses(samples: &[LiveSample]) -> impl Fn(usize) -> u64 + Copy {
     |position| samples[position].address
 }

@@ -1,7 +1,7 @@
-//! A bounded set of samples from a stream of events, here allocations, that stays unbiased whatever its rate does.
+//! A bounded set of samples from a stream of events, here allocations. It stays unbiased whatever its rate does.
 //!
-//! It decides when a sample is due, and for how many others each one stands. Stacks and classes are the caller's, who
-//! gets them back with each sample that leaves.
+//! It decides when a sample is due, and how many events each one stands for. Stacks and classes belong to the caller,
+//! who gets them back with each sample that leaves.
 
 mod address_index;
 mod countdown;
@@ -20,16 +20,16 @@ use rates::{RateId, RateTable};
 use sampler::Sampler;
 use std::sync::Arc;
 
-/// Samples each event with a probability, the rate, and keeps the samples of what lives on.
+/// Samples each event with a probability, the rate, and keeps the samples of objects that are alive.
 #[derive(Debug)]
 pub struct Reservoir {
     sampler: Sampler,
     rates: RateTable,
-    /// The probability of the samples taken now: the sampler's.
+    /// The probability of new samples: the sampler's rate.
     rate: RateId,
-    /// What the sampler's rate is to be, and is unless there were too many samples.
+    /// The rate that was asked for. The sampler has it unless there were too many samples.
     asked: f64,
-    /// The most samples to keep.
+    /// The maximum number of samples to keep.
     bound: usize,
     live: LiveSet,
     /// The number of the latest round, from 1 on; see [`LiveSample::seen`].
@@ -38,29 +38,29 @@ pub struct Reservoir {
     thinned: u64,
 }
 
-/// An event that was selected, and is to become a sample. Until then it takes part in what happens to the samples.
+/// An event that was selected but is not a sample yet. What happens to the samples meanwhile applies to it, too.
 #[derive(Debug)]
 #[must_use]
 pub struct Candidate {
-    /// The halvings there had been when it was selected.
+    /// The number of halvings when it was selected.
     halvings: u64,
 }
 
-/// A sample whose object has died, or is no longer followed.
+/// A sample whose object is dead, or is no longer tracked.
 #[derive(Debug, Clone, Copy)]
 pub struct Departed {
-    /// What was kept of it.
+    /// The sample itself.
     pub sample: LiveSample,
     /// How many objects of the program it stands for.
     pub weight: f64,
 }
 
 impl Reservoir {
-    /// The most samples that can be kept.
+    /// The maximum number of samples that can be kept.
     pub const MAX_SAMPLES: usize = LiveSet::MAX_SAMPLES;
 
-    /// An empty reservoir of up to `bound` samples, which samples with probability `rate`, in `0.0..=1.0`. The same seed
-    /// selects the same events.
+    /// An empty reservoir of up to `bound` samples, which samples with probability `rate`, in `0.0..=1.0`. The same
+    /// seed selects the same events.
     pub fn new(rate: f64, bound: usize, seed: u64) -> Self {
         let mut rates = RateTable::default();
         Self {
@@ -76,26 +76,27 @@ impl Reservoir {
         }
     }
 
-    /// How far it is to the next sample, for whoever counts events; it is the same one for the reservoir's whole life.
+    /// The events until the next sample, for those who count them. It remains the same object for the reservoir's whole
+    /// life.
     pub fn countdown(&self) -> &Arc<Countdown> {
         self.sampler.countdown()
     }
 
-    /// Selects the event under way, for which the countdown has run out, and begins the next gap.
+    /// Selects the current event, for which the countdown has run out, and begins the next gap.
     #[inline]
     pub fn select(&mut self) -> Candidate {
         self.sampler.begin_gap();
         Candidate { halvings: self.halvings }
     }
 
-    /// Makes sure of room for one more sample; false if there is no memory for it.
+    /// Reserves room for one more sample; false if there is no memory for it.
     #[inline]
     pub fn try_reserve(&mut self) -> bool {
         self.live.try_reserve()
     }
 
-    /// Makes a sample of a candidate. Returns the one that was at the same address, if samples are found by address. What
-    /// has to leave for want of room, which may be the new one, is passed to `release`.
+    /// Turns a candidate into a sample. Returns the sample that was at the same address, if samples are found by
+    /// address. What has to leave for lack of room, possibly the new one, is passed to `release`.
     #[inline]
     pub fn insert(
         &mut self,
@@ -103,7 +104,7 @@ impl Reservoir {
         mut sample: LiveSample,
         mut release: impl FnMut(LiveSample),
     ) -> Option<Departed> {
-        // It was selected at the rate before these halvings, which would have thinned it.
+        // It was selected before these halvings, which would have thinned it.
         for _ in candidate.halvings..self.halvings {
             if !self.sampler.coin() {
                 self.thinned += 1;
@@ -119,13 +120,13 @@ impl Reservoir {
         replaced
     }
 
-    /// Removes the sample at `address`, if samples are found by address and there is one.
+    /// Removes the sample at `address`, if there is one and samples are found by address.
     #[inline]
     pub fn remove(&mut self, address: u64) -> Option<Departed> {
         self.live.remove(address).map(|sample| self.departed(sample))
     }
 
-    /// Removes those that a garbage collection has found dead; see [`LiveSet::collect`].
+    /// Removes the samples that a garbage collection has found dead; see [`LiveSet::collect`].
     pub fn collect(
         &mut self,
         major: bool,
@@ -143,7 +144,7 @@ impl Reservoir {
         }
     }
 
-    /// Forgets all samples, and chooses how to find those to come: by address, or only ever one after the other.
+    /// Removes all samples, and chooses how to find new ones: by address, or only in turn.
     pub fn clear(&mut self, by_address: bool) {
         self.live = if by_address { LiveSet::by_address() } else { LiveSet::by_position() };
     }
@@ -152,7 +153,7 @@ impl Reservoir {
         Departed { sample, weight: self.weight(&sample) }
     }
 
-    /// The samples that are kept.
+    /// The samples of live objects.
     pub fn live(&self) -> &LiveSet {
         &self.live
     }
@@ -167,12 +168,12 @@ impl Reservoir {
         self.live.samples_mut()
     }
 
-    /// Gives every sample the address that `moved` returns for its old one.
+    /// Updates the address of each sample to what `moved` returns for it.
     pub fn relocate(&mut self, moved: impl FnMut(u64) -> u64) {
         self.live.relocate(moved);
     }
 
-    /// Gives memory back that is not needed.
+    /// Frees memory that is not needed.
     pub fn shrink(&mut self) {
         self.live.shrink();
     }

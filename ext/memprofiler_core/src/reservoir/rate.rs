@@ -1,11 +1,11 @@
-//! What changes the rate.
+//! Changes of the rate.
 
 use super::rates::RateTable;
 use super::{LiveSample, Reservoir};
 
 impl Reservoir {
-    /// Keeps each sample with probability 1/2 and lets it stand for twice as many objects; samples with half the rate
-    /// from now on. Unbiased, unlike refusing new samples. Those that leave are passed to `release`.
+    /// Keeps each sample with probability 1/2 and lets it stand for twice as many objects; halves the rate for new
+    /// samples. Unbiased, unlike refusing new samples. Those that leave are passed to `release`.
     pub fn halve(&mut self, mut release: impl FnMut(LiveSample)) {
         for position in (0..self.live.len()).rev() {
             if self.sampler.coin() {
@@ -21,14 +21,14 @@ impl Reservoir {
         self.sampler.set_rate(self.sampler.rate() / 2.0);
     }
 
-    /// Samples with probability `rate` from now on; samples already taken keep theirs. `unreported` says whether there is
-    /// still something to report of samples that have departed.
+    /// Changes the rate for new samples; existing ones keep theirs. `unreported` says whether samples that have
+    /// departed still have something to report.
     pub fn set_rate(&mut self, rate: f64, unreported: bool) {
         self.asked = rate;
         self.change_rate(rate, unreported);
     }
 
-    /// Doubles the rate again after halvings, towards the one asked for, once few samples are left. `unreported` as in
+    /// After halvings, doubles the rate again, up to the one asked for, once few samples are left. `unreported` as in
     /// [`set_rate`](Self::set_rate).
     pub fn recover_rate(&mut self, unreported: bool) {
         let mut rate = self.rate();
@@ -44,32 +44,33 @@ impl Reservoir {
 
     fn change_rate(&mut self, rate: f64, unreported: bool) {
         if self.live.is_empty() && !unreported {
-            // Nothing that is still to be reported was sampled at another rate.
+            // Nothing unreported was sampled at another rate.
             self.rates = RateTable::default();
         } else if self.rates.id(rate).is_none() {
             self.begin_census();
             self.live.samples().iter().for_each(|sample| self.rates.count(sample.rate));
             self.rates.end_census();
         }
-        // Without room for one more the rate stays as it is. That takes as many live samples that all differ in rate.
+        // If the table has no room for one more rate, the rate stays as it is. That takes 65,536 live samples with
+        // different rates.
         if let Some(id) = self.rates.id(rate) {
             self.rate = id;
             self.sampler.set_rate(rate);
         }
     }
 
-    /// Begins to find out which probabilities samples have; see [`RateTable::begin_census`].
+    /// Begins to find out which probabilities are in use; see [`RateTable::begin_census`].
     pub(super) fn begin_census(&mut self) {
         self.rates.begin_census();
         self.rates.count(self.rate);
     }
 
-    /// Selects other events from now on.
+    /// Restarts the selection with another seed.
     pub fn reseed(&mut self, seed: u64) {
         self.sampler.reseed(seed);
     }
 
-    /// Keeps at most `bound` samples, from the next one on.
+    /// Limits the number of samples to `bound`, from the next one on.
     pub fn set_bound(&mut self, bound: usize) {
         self.bound = bound;
     }
@@ -85,12 +86,12 @@ impl Reservoir {
         self.rates.weight(sample.rate)
     }
 
-    /// The most objects that a sample stands for; see [`RateTable::greatest_weight`].
+    /// The largest number of objects that a sample stands for; see [`RateTable::greatest_weight`].
     pub fn greatest_weight(&self) -> f64 {
         self.rates.greatest_weight()
     }
 
-    /// Events per sample, rounded; at rate 0, where none is taken any more, what the samples stand for.
+    /// Events per sample, rounded. At rate 0, which takes none, what the existing samples stand for.
     pub fn period(&self) -> i64 {
         let rate = self.rate();
         (if rate > 0.0 { rate.recip() } else { self.greatest_weight() }).round() as i64
@@ -101,12 +102,12 @@ impl Reservoir {
         self.halvings
     }
 
-    /// How many samples left when they were halved.
+    /// How many samples were dropped by halving.
     pub fn thinned(&self) -> u64 {
         self.thinned
     }
 
-    /// Counts from 0 again. Not while there is a candidate.
+    /// Resets these counts. Must not be called while there is a candidate.
     pub fn reset_counts(&mut self) {
         (self.halvings, self.thinned) = (0, 0);
     }

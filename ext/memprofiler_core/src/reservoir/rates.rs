@@ -5,7 +5,7 @@
 pub struct RateId(pub(super) u16);
 
 /// The distinct inclusion probabilities of the live samples. A sample keeps its own for life, whatever the sampling
-/// rate does later; only thinning the whole set changes them, all at once.
+/// rate does later; only thinning changes them, for the whole set at once.
 #[derive(Debug, Default)]
 pub struct RateTable {
     entries: Vec<Entry>,
@@ -15,12 +15,12 @@ pub struct RateTable {
 struct Entry {
     /// None if the entry is free.
     probability: Option<f64>,
-    /// Met since the census began.
+    /// Seen since the census began.
     counted: bool,
 }
 
 impl RateTable {
-    /// The id for a probability in `0.0..=1.0`, or None when 65,536 others are in use.
+    /// The id of a probability in `0.0..=1.0`, or None when 65,536 others are in use.
     pub fn id(&mut self, probability: f64) -> Option<RateId> {
         let find = |wanted| self.entries.iter().position(|entry| entry.probability == wanted);
         let index = find(Some(probability)).or_else(|| find(None)).unwrap_or(self.entries.len());
@@ -39,8 +39,9 @@ impl RateTable {
         self.probability(id).recip()
     }
 
-    /// The most objects that a sample stands for; 1 if there is none. An estimate n of a number of objects has a variance
-    /// of at most n times one less, hence an interval of `1.96 * sqrt(n * (greatest_weight - 1))` to either side.
+    /// The largest number of objects that a sample stands for; 1 if there is none. An estimate n of a number of objects
+    /// has a variance of at most `n * (greatest_weight - 1)`, hence an interval of `1.96 * sqrt(n * (greatest_weight -
+    /// 1))` to either side.
     pub fn greatest_weight(&self) -> f64 {
         let probabilities = self.entries.iter().filter_map(|entry| entry.probability).filter(|&p| p > 0.0);
         probabilities.map(f64::recip).fold(1.0, f64::max)
@@ -52,24 +53,24 @@ impl RateTable {
         self.entries[id.0 as usize].probability.unwrap_or(1.0)
     }
 
-    /// Accounts for a thinning in which each sample stayed with probability 1/2.
+    /// Accounts for a thinning that kept each sample with probability 1/2.
     pub fn halve(&mut self) {
         self.entries.iter_mut().filter_map(|entry| entry.probability.as_mut()).for_each(|p| *p *= 0.5);
     }
 
-    /// Begins to find out which probabilities are in use. Between this and [`end_census`](Self::end_census) each sample
-    /// that is there has to be [counted](Self::count); ids asked for meanwhile count by themselves.
+    /// Begins to find out which probabilities are in use. Between this and [`end_census`](Self::end_census) every
+    /// existing sample must be [counted](Self::count); ids requested meanwhile count automatically.
     pub fn begin_census(&mut self) {
         self.entries.iter_mut().for_each(|entry| entry.counted = false);
     }
 
-    /// A sample has this probability.
+    /// Counts a sample with this probability.
     #[inline]
     pub fn count(&mut self, id: RateId) {
         self.entries[id.0 as usize].counted = true;
     }
 
-    /// Forgets the probabilities that nobody counted; their ids are for others from now on.
+    /// Forgets the probabilities that were not counted, so that their ids can be reused.
     pub fn end_census(&mut self) {
         self.entries.iter_mut().filter(|entry| !entry.counted).for_each(|entry| entry.probability = None);
     }

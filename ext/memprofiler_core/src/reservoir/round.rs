@@ -1,25 +1,25 @@
-//! Rounds in which each sample is visited once, bit by bit, while samples come and go.
+//! Rounds that visit each sample once, in steps, while samples come and go.
 
 use super::{LiveSample, Reservoir};
 
 impl Reservoir {
-    /// Begins a round, after the last has ended or was given up. What is sampled from now on waits for the next one.
+    /// Begins a round, after the last one has ended or was abandoned. New samples wait for the next round.
     pub fn begin_round(&mut self) {
         self.round = self.round.checked_add(1).unwrap_or_else(|| {
-            // Those that were not visited for so long must not be taken for visited now.
+            // Samples not visited for that long must not pass for visited now.
             self.live.samples_mut().for_each(|sample| sample.seen = 0);
             1
         });
         self.begin_census();
     }
 
-    /// Whether a sample is still to be visited in this round.
+    /// Whether a sample still has to be visited in this round.
     #[inline]
     pub fn is_due(&self, sample: &LiveSample) -> bool {
         sample.seen != self.round
     }
 
-    /// Counts the sample at this position in the live set as visited, and returns it; its address must not be changed.
+    /// Marks the sample at this position in the live set as visited and returns it; its address must not be changed.
     #[inline]
     pub fn visited(&mut self, position: usize) -> Option<&mut LiveSample> {
         let sample = self.live.sample_mut(position)?;
@@ -28,7 +28,7 @@ impl Reservoir {
         Some(sample)
     }
 
-    /// Ends a round in which all samples that were due have been visited: probabilities that none has are forgotten.
+    /// Ends a round that has visited all samples that were due. Forgets probabilities that are no longer in use.
     pub fn end_round(&mut self) {
         self.rates.end_census();
     }

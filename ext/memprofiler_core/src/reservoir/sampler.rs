@@ -5,13 +5,13 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::Arc;
 
-/// Draws how many allocations lie between one sample and the next.
+/// Draws the number of allocations between one sample and the next.
 ///
 /// Each allocation is sampled with probability `rate`, independently of all others, so the gaps are geometric. A
 /// fixed stride would alias with periodic programs.
 #[derive(Debug)]
 pub struct Sampler {
-    /// Of the gap under way.
+    /// Counts down the current gap.
     countdown: Arc<Countdown>,
     rate: f64,
     /// `1 / ln(1 - rate)`, so that a gap costs one logarithm.
@@ -28,7 +28,7 @@ impl Sampler {
         sampler
     }
 
-    /// How far it is to the next sample.
+    /// The allocations until the next sample.
     pub fn countdown(&self) -> &Arc<Countdown> {
         &self.countdown
     }
@@ -38,7 +38,7 @@ impl Sampler {
         self.rate
     }
 
-    /// Changes the rate. A new gap begins: what is left of the one under way would end in a sample of the rate before.
+    /// Changes the rate and begins a new gap: the rest of the current one would end in a sample of the old rate.
     pub fn set_rate(&mut self, rate: f64) {
         debug_assert!((0.0..=1.0).contains(&rate));
         self.rate = rate;
@@ -52,7 +52,7 @@ impl Sampler {
         self.begin_gap();
     }
 
-    /// Begins a gap. That it ends one under way does not bias, since gaps have no memory.
+    /// Begins a gap. Cutting the current one short adds no bias, since geometric gaps have no memory.
     #[inline]
     pub fn begin_gap(&mut self) {
         let gap = self.next_gap();
@@ -75,7 +75,7 @@ impl Sampler {
         1u64.saturating_add((uniform.ln() * self.inverse_log) as u64)
     }
 
-    /// A fair coin, for thinning samples that were already taken.
+    /// A fair coin, for thinning existing samples.
     pub fn coin(&mut self) -> bool {
         self.rng.random()
     }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn gaps_are_geometric() {
         for rate in [1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 1.0 - 1e-4] {
-            // A discrete variable is made continuous by spreading each value over its own share of probability.
+            // To make a discrete variable continuous, each value is spread over its share of probability.
             let mut jitter = SmallRng::seed_from_u64(7);
             let mut uniform: Vec<f64> = gaps(rate, 20_000)
                 .iter()

@@ -1,4 +1,4 @@
-//! Profiles merged and compared.
+//! Merging and comparing profiles.
 
 use crate::maker::{Maker, RETAINED, maker, maker_of_one, names, recursive, refused};
 use crate::uninterrupted::{self as analysis, By, Profile, Sum};

@@ -1,4 +1,4 @@
-//! What is read, and what is refused.
+//! Which bytes are read as a profile, and which are refused.
 
 use crate::maker::{LIMIT, Maker, Pprof, maker, maker_of_one, recursive};
 use crate::uninterrupted::{self as analysis, By, Site};
@@ -34,7 +34,7 @@ fn numbers_may_be_packed_or_not_and_unknown_fields_there() {
     let mut message = maker_of_one().0;
     let expected = maker_of_one().profile();
     message.from_the_future = "x".into();
-    // `comment` unpacked: key 13 << 3, and the sample's location and value likewise.
+    // `comment` not packed: key 13 << 3; likewise the sample's locations and values.
     let comment = std::mem::take(&mut message.comment)[0];
     message.sample.clear();
     let mut bytes = message.encode_to_vec();
@@ -75,7 +75,7 @@ fn what_a_profile_has_wrong_is_told_with_its_place() {
 fn every_cut_of_a_profile_is_an_error() {
     let plain = recursive_bytes();
     for end in 0..plain.len() {
-        // A cut between two fields leaves a message that is whole, but lacks what it refers to.
+        // Cutting between two fields leaves a complete message that lacks what it refers to.
         let told = analysis::decode(&plain[..end], LIMIT);
         assert!(told.is_err(), "{end} of {} bytes were accepted", plain.len());
     }
@@ -85,14 +85,14 @@ fn every_cut_of_a_profile_is_an_error() {
     }
 }
 
-/// The string table comes last, so that it is missing after a cut.
+/// The string table comes last, so that a cut removes it.
 fn recursive_bytes() -> Vec<u8> {
     let mut message = maker_of_one().0;
     let strings = std::mem::take(&mut message.string_table);
     message.comment.clear();
     let rest = Pprof { string_table: strings, ..Pprof::default() };
     let mut bytes = message.encode_to_vec();
-    // The last string is one that something refers to.
+    // Something refers to the last string.
     bytes.extend(rest.encode_to_vec());
     bytes
 }
@@ -117,7 +117,7 @@ fn a_broken_checksum_is_noticed_with_its_place() {
     assert!(told.contains(": byte ") && told.contains("of the gzipped data"), "{told}");
 }
 
-/// The figures are those that `go tool pprof -top -sample_index=NUMBER -unit=bytes` says.
+/// The figures are those of `go tool pprof -top -sample_index=NUMBER -unit=bytes`.
 #[test]
 fn profiles_of_other_programs_are_read() {
     let go = analysis::decode(include_bytes!("../data/go-heap.pprof"), LIMIT).unwrap();

@@ -1,4 +1,4 @@
-//! Profiles that would become far more than they are.
+//! Profiles that would expand to far more than their size.
 
 use crate::maker::{LIMIT, Maker, RETAINED, maker, maker_of_one};
 use crate::uninterrupted::{self as analysis, By, TreeOptions};
@@ -32,7 +32,7 @@ fn inlined_functions_are_refused_where_they_would_be_millions_of_frames() {
 
 #[test]
 fn each_sample_counts_the_frames_of_its_stack() {
-    // Two frames per sample, one of which is the same 1,000 functions in all.
+    // Two frames per sample, one of which stands for the same 1,000 functions.
     let mut maker = inlined(1_000, 1).sample(&["b /b.rb:1 1"], None, &[1, 1]);
     maker.0.sample = (0..1_000)
         .map(|number| message::Sample {
@@ -53,7 +53,7 @@ fn as_many_frames_as_are_allowed_are_read_and_told() {
     let profile = deep(depth).profile();
     let options = TreeOptions { by: By::Method, classes: false, min_fraction: 0.0, max_depth: u32::MAX };
     assert_eq!(analysis::tree(&profile, 0, options).0.len(), 500 * depth + 1);
-    // A merged one may become what both may.
+    // A merged profile may expand to as much as both together.
     assert_eq!(analysis::merge(&profile, &[&profile]).unwrap().sample_count(), 1);
 }
 
@@ -112,7 +112,7 @@ fn an_entry_of_a_table_that_is_read_at_once_is_no_longer_than_any_is() {
     assert!(error(&maker).contains("location 0 at byte") && error(&maker).contains("the most allowed is 1048576"));
 }
 
-/// Deeper than programs are, with names longer than most have: such profiles are not measured, let alone refused.
+/// Deeper stacks and longer names than programs have: even such profiles need not be measured, let alone refused.
 #[test]
 fn deep_stacks_of_long_names_are_no_excess() {
     let mut maker = Maker::new(&RETAINED, &[]);

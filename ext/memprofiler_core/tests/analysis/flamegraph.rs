@@ -1,4 +1,4 @@
-//! What a flame graph is given to draw.
+//! The data that a flame graph draws.
 
 use crate::maker::{Maker, maker, refused};
 use crate::uninterrupted::{self as analysis, By, Profile};
@@ -8,7 +8,7 @@ fn flamegraph(profiles: &[&Profile], min_fraction: f64) -> serde_json::Value {
     serde_json::from_str(&analysis::flamegraph(profiles, By::Method, min_fraction).unwrap()).unwrap()
 }
 
-/// "NAME/NAME VALUE" of each node of a flame graph with a value of its own; classes are written `<NAME>`.
+/// "NAME/NAME VALUE" for each node with a value of its own; classes are written `<NAME>`.
 fn flames(graph: &serde_json::Value, profile: usize, column: usize) -> Vec<String> {
     let at = |list: &serde_json::Value, index: u64| list[index as usize].as_u64().unwrap();
     let (nodes, frames) = (&graph["nodes"], &graph["frames"]);

@@ -1,4 +1,4 @@
-//! Long work that is given up, and begun again.
+//! Long work that is interrupted and restarted.
 
 use crate::maker::{maker, recursive};
 use crate::uninterrupted;
@@ -13,7 +13,7 @@ const OPTIONS: TreeOptions = TreeOptions { by: By::Method, classes: true, min_fr
 
 type Operation = (&'static str, fn(&Profile, &Interrupt) -> bool);
 
-/// What takes long; each tells whether it came to its end.
+/// Long operations; each returns whether it finished.
 const OPERATIONS: [Operation; 16] = [
     ("decode", |_, interrupt| {
         let bytes = uninterrupted::write(&recursive(), 1).unwrap();
@@ -46,7 +46,7 @@ fn every_operation_ends_when_it_is_interrupted_and_else_does_not() {
     }
 }
 
-/// Of as many samples, each with a stack of its own.
+/// A profile with this many samples, each with its own stack.
 fn large(samples: i64) -> Profile {
     let mut maker = maker().sample(&["a /a.rb:1 1"], None, &[1, 1]).sample(&["b /a.rb:2 1"], None, &[1, 1]);
     let stack = |number: i64| (0..20).map(|bit| (number >> bit & 1) as u64 + 1).collect();
@@ -55,7 +55,7 @@ fn large(samples: i64) -> Profile {
     maker.profile()
 }
 
-/// Calls `work` with ever more patience until it comes to its end; tells how often it did not.
+/// Calls `work` with growing patience until it finishes; returns how often it did not.
 fn persist<T>(mut work: impl FnMut(&Interrupt) -> Result<T, Interrupted>) -> (T, usize) {
     let mut patience = Duration::from_micros(100);
     for attempts in 0.. {

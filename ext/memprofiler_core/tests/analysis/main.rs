@@ -1,4 +1,4 @@
-//! Profiles read, combined, added up and written: by way of the bytes, as users of the library see them.
+//! Reads, combines, sums and writes profiles through their bytes, as users of the library do.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is a failure")]
 

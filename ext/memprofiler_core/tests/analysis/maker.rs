@@ -1,4 +1,4 @@
-//! Makes profiles of names, and tells of profiles in names.
+//! Builds profiles from names, and shows profiles as names.
 
 use crate::uninterrupted::{self as analysis, By, CombineError, Incompatible, Profile, Site};
 use memprofiler_core::pprof::message;
@@ -56,7 +56,8 @@ impl Maker {
         }) as i64
     }
 
-    /// Frames are written `name file:line start`, several of an inlined location separated by `|`, the innermost first.
+    /// Frames are written `name file:line start`; the functions of an inlined location are separated by `|`, innermost
+    /// first.
     pub fn sample(mut self, stack: &[&str], class: Option<&str>, value: &[i64]) -> Self {
         let location_id = stack.iter().rev().map(|location| self.location(location)).collect();
         let label = class.map(|class| message::Label {
@@ -132,10 +133,10 @@ pub fn names(profile: &Profile) -> Vec<String> {
     analysis::folded(profile, 0).lines().map(str::to_owned).collect()
 }
 
-/// Why profiles do not fit together.
+/// Why profiles do not match.
 pub fn refused(error: CombineError) -> Incompatible {
     match error {
         CombineError::Incompatible(incompatible) => incompatible,
-        CombineError::Interrupted(_) => panic!("nobody has struck"),
+        CombineError::Interrupted(_) => panic!("nobody interrupts"),
     }
 }

@@ -1,4 +1,4 @@
-//! Stacks written for other tools: trees, folded stacks, speedscope.
+//! Stacks in other formats: trees, folded stacks, speedscope.
 
 use crate::maker::{maker, maker_of_one, named, names, recursive, sites};
 use crate::uninterrupted::{self as analysis, By, TreeOptions};

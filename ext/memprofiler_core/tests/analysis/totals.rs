@@ -1,4 +1,4 @@
-//! Samples chosen, and added up by what they have in common.
+//! Selecting samples, and adding them up by group.
 
 use crate::maker::{Maker, RETAINED, maker, named, names, recursive, sites};
 use crate::uninterrupted::{self as analysis, By, Profile, Sum};

@@ -1,4 +1,4 @@
-//! The core's operations as if there were no interrupts.
+//! The core's operations without interrupts.
 
 use memprofiler_core::interrupt::Interrupt;
 use std::io;

@@ -6,7 +6,7 @@
 //! fields 8 bytes wide unless their comment says otherwise. The bindings of these Rubies agree on it:
 //! 3.1.0 to 3.1.7, 3.2.0 to 3.2.11, 3.3.0 to 3.3.13, 3.4.0 to 3.4.12, 4.0.0 to 4.0.9.
 
-// The table is whole, whether or not the walker needs all of it.
+// The table is complete, whether or not the walker needs all of it.
 #![allow(dead_code)]
 
 const _: () = assert!(usize::BITS == 64, "the frame walker knows only 64-bit Rubies");
@@ -31,7 +31,7 @@ const RUBY_4_0: Layout = Layout { cfp_size: 56, iseq_body_compiled: 304, thread_
 /// The layout of a minor version, or None if it is unknown.
 pub const fn for_version(major: u32, minor: u32) -> Option<&'static Layout> {
     match (major, minor) {
-        // There the bit field that `METHOD_TYPE_MASK` is for lies elsewhere.
+        // There, the bit field that `METHOD_TYPE_MASK` masks is elsewhere.
         _ if cfg!(target_endian = "big") => None,
         (3, 1) => Some(&RUBY_3_1),
         (3, 2) => Some(&RUBY_3_2),
