@@ -1,4 +1,4 @@
-//! Passes the Ruby version on to the compiler (`cfg(ruby_gte_3_3)` and the like) and the linker arguments that a
+//! Passes on to the compiler the Ruby version (`cfg(ruby_gte_3_3)` and the like) and the linker arguments that a
 //! library loaded by Ruby needs.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

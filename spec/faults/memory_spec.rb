@@ -20,7 +20,7 @@ RSpec.describe "a collector without memory for its tables to grow", :faults do
     it "thins its samples, without bias, with #{liveness}" do
       failures, samples, objects, comment = printed_by(code(65_536, liveness, "100_000.times { kept << Object.new }"))
       expect([failures.to_i, samples.to_i, objects.to_i, comment])
-        .to match([be_positive, be < 10_000, be_within(10_000).of(100_000), /too little memory/])
+        .to match([be_positive, be < 10_000, be_within(10_000).of(100_000), /ran short of memory/])
     end
   end
 

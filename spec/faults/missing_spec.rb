@@ -27,7 +27,7 @@ RSpec.describe "a collector on a Ruby", :faults do
 
   it "of an unknown minor uses rb_profile_frames" do
     expect(outcome_without("layout"))
-      .to include(bt_method: "profile_frames", walker_failure: /Ruby \d\.\d is not known/, exact: "true",
+      .to include(bt_method: "profile_frames", walker_failure: /Ruby \d\.\d is unknown/, exact: "true",
                   comments: include("bt_method=profile_frames"))
   end
 

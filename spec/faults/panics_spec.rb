@@ -24,7 +24,7 @@ RSpec.describe "a panic", :faults do
       end
 
       it "switches the collector off, which says so, and nothing else" do
-        message = "the collector has switched itself off after a panic in its #{hook}; please report it"
+        message = "the collector switched itself off after a panic in its #{hook}; please report this bug"
         expect(lines(hook, liveness)).to eq(["false", hook, message, message, "1000", "0"])
       end
     end

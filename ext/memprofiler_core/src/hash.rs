@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_secret_state_makes_of_a_key_is_known_from_no_other() {
+    fn hashes_differ_between_secret_states() {
         let hashes = [(); 8].map(|()| SecretState::default().hash_one("key"));
         assert!(hashes[1..].iter().all(|hash| *hash != hashes[0]), "{hashes:?}");
         let secret = SecretState::default();

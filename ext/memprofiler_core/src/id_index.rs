@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn shrinking_gives_back_what_removals_have_freed() {
+    fn shrinking_returns_memory_freed_by_removals() {
         let mut index = IdIndex::new();
         (0..100_000).for_each(|id| index.insert(hash_of(id), id, hash_of));
         (100..100_000).for_each(|id| assert!(index.remove(hash_of(id), id)));

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_goes_with_its_key() {
+    fn a_note_is_dropped_with_its_key() {
         let mut interner = Interner::<u64, u32>::new();
         let (id, _) = interner.acquire(7);
         assert_eq!(interner.note(id), 0);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_moved_is_known_by_its_new_key_only() {
+    fn a_moved_value_is_found_only_by_its_new_key() {
         let mut interner = Interner::<u64>::new();
         let ids = [1, 2, 3].map(|key| interner.acquire(key).0);
         interner.release(ids[2]);

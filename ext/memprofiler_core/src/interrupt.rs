@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loop_ends_soon_after_it_was_struck() {
+    fn a_loop_ends_soon_after_an_interrupt() {
         let interrupt = Interrupt::default();
         let steps = (0..).try_for_each(|step| {
             if step == 10 {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_noticed_after_its_patience_only() {
+    fn it_takes_effect_only_after_its_patience() {
         let interrupt = Interrupt::after(Duration::from_secs(3600));
         interrupt.strike();
         assert_eq!((interrupt.check(), interrupt.was_noticed()), (Ok(()), false));

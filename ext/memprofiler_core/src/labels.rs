@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn order_does_not_tell_sets_apart() {
+    fn order_does_not_matter() {
         assert_eq!(labels(&[("a", "1"), ("b", "2")]), labels(&[("b", "2"), ("a", "1")]));
     }
 

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_tell_frames_apart() {
+    fn positions_distinguish_frames() {
         let mut tree = StackTree::new();
         let parent = build(&mut tree, &[2]);
         let (a, _) = tree.extend(parent, key(1), 10);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_is_gone_is_made_anew() {
+    fn a_dropped_child_is_created_again() {
         let mut tree = StackTree::new();
         let parent = build(&mut tree, &[1]);
         let (child, _) = tree.extend(parent, key(2), 0);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_not_taken_for_the_one_whose_id_it_has() {
+    fn a_child_with_a_reused_id_is_not_mistaken_for_the_old_one() {
         let mut tree = StackTree::new();
         let parent = build(&mut tree, &[1]);
         let (child, _) = tree.extend(parent, key(2), 0);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_child_asked_for_last_has_a_reference_for_each_holder() {
+    fn the_last_requested_child_has_a_reference_for_each_holder() {
         let mut tree = StackTree::new();
         let parent = build(&mut tree, &[1]);
         let holders = [(); 3].map(|()| tree.extend(parent, key(2), 7).0);

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_entry_comes_in_place_of_one_taken_out() {
+    fn the_last_entry_replaces_a_removed_one() {
         let mut sums = Sums::new();
         (0..3000).for_each(|key| assert!(sums.add(key, 1)));
         sums.add(5, 10);

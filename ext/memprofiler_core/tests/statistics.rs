@@ -119,12 +119,12 @@ fn check(rate: f64, bound: usize, share: f64, at_step: impl Fn(u32, &mut Program
 }
 
 #[test]
-fn estimates_at_a_constant_rate_are_unbiased_and_their_intervals_true() {
+fn estimates_at_a_constant_rate_are_unbiased_and_their_intervals_correct() {
     check(0.1, usize::MAX, 0.1, |_, _| {});
 }
 
 #[test]
-fn intervals_are_true_when_the_rate_changes_in_mid_run() {
+fn intervals_are_correct_when_the_rate_changes_in_mid_run() {
     check(0.2, usize::MAX, 0.2, |step, program| {
         if step == 3_000 {
             program.reservoir.set_rate(0.05, false);
@@ -133,7 +133,7 @@ fn intervals_are_true_when_the_rate_changes_in_mid_run() {
 }
 
 #[test]
-fn intervals_are_true_when_samples_are_halved_in_mid_run() {
+fn intervals_are_correct_when_samples_are_halved_in_mid_run() {
     check(0.2, usize::MAX, 0.05, |step, program| {
         if step == 3_000 || step == 6_000 {
             program.reservoir.halve(drop);
@@ -142,7 +142,7 @@ fn intervals_are_true_when_samples_are_halved_in_mid_run() {
 }
 
 #[test]
-fn intervals_are_true_at_a_bound() {
+fn intervals_are_correct_at_a_bound() {
     check(1.0, 1_000, 0.06, |_, _| {});
 }
 

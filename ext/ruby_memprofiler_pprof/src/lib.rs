@@ -11,8 +11,8 @@ use magnus::{Error, Ruby};
 
 #[magnus::init(name = "ruby_memprofiler_pprof")]
 fn init(ruby: &Ruby) -> Result<(), Error> {
-    // SAFETY: called while the extension is loaded. What is shared between collectors is ordered without the GVL, and
-    // only the main Ractor can start one.
+    // SAFETY: called while the extension is loaded. What collectors share is ordered without the GVL, and only the main
+    // Ractor can start one.
     unsafe { rb_sys::rb_ext_ractor_safe(true) };
     ruby_api::init(ruby)
 }

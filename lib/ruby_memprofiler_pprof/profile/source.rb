@@ -42,7 +42,7 @@ module MemprofilerPprof
       def read_from(io)
         size = io.is_a?(File) ? io.size : 0
         bytes = io.read((size.positive? ? [size, @max_bytes].min : @max_bytes) + 1) || ""
-        raise ProfileError, "has more than #{@max_bytes} bytes, the most allowed here" if bytes.bytesize > @max_bytes
+        raise ProfileError, "has more than #{@max_bytes} bytes, which is the limit" if bytes.bytesize > @max_bytes
 
         bytes
       end

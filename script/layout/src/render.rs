@@ -36,11 +36,11 @@ fn minor(release: &Release) -> (u32, u32) {
 /// The figures of two releases for which `agree` is false.
 fn disagreements(a: &Release, b: &Release, agree: impl Fn(Figure, Figure) -> bool) -> Vec<String> {
     let pairs = a.entries.iter().zip(&b.entries).filter(|(of_a, of_b)| !agree(of_a.figure, of_b.figure));
-    let told = pairs.map(|(of_a, of_b)| {
+    let lines = pairs.map(|(of_a, of_b)| {
         let (old, new) = (describe(of_a.figure), describe(of_b.figure));
         format!("{} ({}) is {old} in Ruby {} but {new} in {}", of_a.name, of_a.c, version(a), version(b))
     });
-    told.collect()
+    lines.collect()
 }
 
 fn describe(figure: Figure) -> String {

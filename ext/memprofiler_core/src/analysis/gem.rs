@@ -60,7 +60,7 @@ mod tests {
     use super::of;
 
     #[test]
-    fn a_file_belongs_to_the_gem_in_whose_directory_it_is() {
+    fn a_file_belongs_to_the_gem_of_its_directory() {
         for (path, gem) in [
             ("/usr/lib/ruby/gems/3.1.0/gems/rack-2.2.4/lib/rack.rb", "rack"),
             ("/usr/share/rubygems-integration/all/gems/active-support-6.1.7/lib/x.rb", "active-support"),

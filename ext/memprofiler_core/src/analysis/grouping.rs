@@ -56,7 +56,7 @@ pub struct Grouping<'a> {
     groups: Vec<Group>,
     index: HashMap<Key, u32, SecretState>,
     /// Whether any function has a first line.
-    tells_starts: bool,
+    has_first_lines: bool,
     /// For each location, a range in `members`.
     locations: Vec<std::ops::Range<usize>>,
     /// Groups: for each location those of its lines, innermost first.
@@ -67,9 +67,16 @@ impl<'a> Grouping<'a> {
     /// Finds the groups of all locations.
     pub fn new(profile: &'a Profile, by: By, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let index = HashMap::default();
-        let tells_starts = profile.tables().functions.iter().any(|function| function.start_line != 0);
-        let mut grouping =
-            Self { profile, by, groups: Vec::new(), index, tells_starts, locations: Vec::new(), members: Vec::new() };
+        let has_first_lines = profile.tables().functions.iter().any(|function| function.start_line != 0);
+        let mut grouping = Self {
+            profile,
+            by,
+            groups: Vec::new(),
+            index,
+            has_first_lines,
+            locations: Vec::new(),
+            members: Vec::new(),
+        };
         for (number, location) in profile.tables().locations.iter().enumerate() {
             interrupt.at(number)?;
             let start = grouping.members.len();
@@ -94,7 +101,7 @@ impl<'a> Grouping<'a> {
             let known_file = (!file.is_empty()).then(|| Arc::clone(file));
             // Functions written in C have no first line, and report their caller's file. `<main>` has no first line
             // either, though its file is right; and in the profiles of some other programs nothing has one.
-            let begins = function.start_line != 0 || name.starts_with('<') || !self.tells_starts;
+            let begins = function.start_line != 0 || name.starts_with('<') || !self.has_first_lines;
             let group = match self.by {
                 By::Method => {
                     let key = Key::Method { name: function.name, file: begins.then_some(function.file) };

@@ -37,7 +37,7 @@ pub struct Excess {
 impl Display for Excess {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         let Self { what, size, most, bytes } = self;
-        write!(f, "its {bytes} bytes stand for {size} {what}, the most allowed for a profile of that size is {most}")
+        write!(f, "its {bytes} bytes expand to {size} {what}, at most {most} are allowed for this size")
     }
 }
 

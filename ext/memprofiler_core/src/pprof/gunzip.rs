@@ -26,7 +26,7 @@ pub fn plain<'a>(bytes: &'a [u8], limit: u64, interrupt: &Interrupt) -> Result<C
     }
     let mut decoder = MultiGzDecoder::new(bytes);
     // One byte more, because the end is noticed only when there is room left.
-    let (mut plain, mut filled) = (vec![0; told_size(bytes).min(limit) as usize + 1], 0);
+    let (mut plain, mut filled) = (vec![0; stated_size(bytes).min(limit) as usize + 1], 0);
     loop {
         if filled == plain.len() {
             let more = plain.len().max(LEAST_STEP).min((limit + 1) as usize - filled);
@@ -51,7 +51,7 @@ pub fn plain<'a>(bytes: &'a [u8], limit: u64, interrupt: &Interrupt) -> Result<C
 
 /// The decompressed size as the data states it, up to the largest that is possible. If it lies, that costs nothing:
 /// memory that is never written to is not allocated.
-fn told_size(gzipped: &[u8]) -> u64 {
-    let told = gzipped.last_chunk().map_or(0, |&last| u32::from_le_bytes(last));
-    u64::from(told).min(GREATEST_RATIO * gzipped.len() as u64)
+fn stated_size(gzipped: &[u8]) -> u64 {
+    let stated = gzipped.last_chunk().map_or(0, |&last| u32::from_le_bytes(last));
+    u64::from(stated).min(GREATEST_RATIO * gzipped.len() as u64)
 }

@@ -50,7 +50,7 @@ impl DecodeError {
 impl Display for DecodeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::TooBig(limit) => write!(f, "has more than {limit} bytes when decompressed, the most allowed here"),
+            Self::TooBig(limit) => write!(f, "has more than {limit} bytes when decompressed, which is the limit"),
             Self::Expands(excess) => excess.fmt(f),
             Self::Interrupted(error) => error.fmt(f),
             Self::Invalid(what) => write!(f, "not a valid pprof profile: {what}"),

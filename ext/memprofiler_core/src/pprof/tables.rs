@@ -41,7 +41,7 @@ impl<'a> RawTables<'a> {
         }
         let types = tables.sample_types.len();
         if types > MOST_SAMPLE_TYPES {
-            let reason = format_args!("there are {types}, the most allowed is {MOST_SAMPLE_TYPES}");
+            let reason = format_args!("there are {types}, at most {MOST_SAMPLE_TYPES} are allowed");
             return Err(DecodeError::new("sample types", reason));
         }
         Ok(tables)
@@ -89,7 +89,7 @@ impl<M: prost::Message + Default> Entries<M> {
         let message: M = field.message(what, position)?;
         let id = id(&message);
         if id == 0 || self.position(id).is_some() {
-            let reason = if id == 0 { "has no id".into() } else { format!("id {id} is taken") };
+            let reason = if id == 0 { "has no id".into() } else { format!("id {id} is used twice") };
             return Err(field.error(&format!("{what} {position}"), reason));
         }
         if position == self.in_order && id == position as u64 + 1 {
@@ -237,7 +237,7 @@ impl<'a> References<'a> {
 /// The builder's number of each string.
 fn strings(table: &[&[u8]], builder: &mut Builder, interrupt: &Interrupt) -> Result<Vec<u32>, DecodeError> {
     if table.first().is_none_or(|first| !first.is_empty()) {
-        return Err(DecodeError::new("string table", "the first entry must be there and empty"));
+        return Err(DecodeError::new("string table", "the first entry must exist and be empty"));
     }
     let mut numbers = Vec::with_capacity(table.len());
     for (number, bytes) in table.iter().enumerate() {
@@ -254,7 +254,7 @@ mod tests {
     use prost::Message;
 
     #[test]
-    fn any_numbers_can_be_ids_but_for_0_and_those_taken() {
+    fn any_number_can_be_an_id_except_0_and_duplicates() {
         let mut entries = Entries::<message::Function>::default();
         let accepted = [1, 2, 0, 2, 9, 3, u64::MAX, 9, 7].map(|id| {
             let message = message::Function { id, ..Default::default() };

@@ -71,7 +71,7 @@ impl<'a> Field<'a> {
     pub fn message<M: Message + Default>(&self, what: &str, index: usize) -> Result<M, DecodeError> {
         let bytes = self.bytes(what)?;
         if bytes.len() > LONGEST_MESSAGE {
-            let reason = format_args!("has {} bytes, the most allowed is {LONGEST_MESSAGE}", bytes.len());
+            let reason = format_args!("has {} bytes, at most {LONGEST_MESSAGE} are allowed", bytes.len());
             return Err(self.error(&format!("{what} {index}"), reason));
         }
         M::decode(bytes).map_err(|error| self.error(&format!("{what} {index}"), error))

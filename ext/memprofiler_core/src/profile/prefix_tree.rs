@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guess_changes_nothing_but_the_next_guess() {
+    fn a_guess_only_affects_the_next_guess() {
         let mut tree: PrefixTree<u32> = PrefixTree::new(u32::MAX);
         let [mut a, mut b] = [ROOT; 2];
         for item in 0..9 {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_have_the_sums_of_all_below() {
+    fn parents_have_the_sums_of_their_descendants() {
         let mut tree: PrefixTree<u32> = PrefixTree::new(0);
         let a = tree.child(ROOT, 1);
         let [b, c] = [2, 3].map(|item| tree.child(a, item));

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_items_are_sorted_as_few_are() {
+    fn many_items_are_sorted_like_few() {
         for count in [1000_u32, 200_000] {
             // Each number twice; some differ in one half only.
             let numbers = (0..count).map(|step| (step / 2).wrapping_mul(0x9e37_79b9) & 0x00ff_f0ff);

@@ -16,8 +16,8 @@ pub enum Weighting {
 impl Weighting {
     /// What the header of a profile says.
     pub fn of(header: &Header) -> Self {
-        let told = header.comments.iter().filter_map(|comment| comment.strip_prefix("greatest_weight="));
-        let greatest = told.filter_map(|weight| weight.parse().ok()).filter(|weight: &f64| weight.is_finite());
+        let weights = header.comments.iter().filter_map(|comment| comment.strip_prefix("greatest_weight="));
+        let greatest = weights.filter_map(|weight| weight.parse().ok()).filter(|weight: &f64| weight.is_finite());
         if let Some(weight) = greatest.reduce(f64::max) {
             return Self::Each(weight.max(1.0));
         }

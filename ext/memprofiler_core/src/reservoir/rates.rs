@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_census_frees_the_probabilities_that_are_not_in_use() {
+    fn a_census_frees_unused_probabilities() {
         let mut rates = RateTable::default();
         (1..=1000).for_each(|n| assert!(rates.id(1.0 / f64::from(n)).is_some()));
         let used = [rates.id(0.5).unwrap(), rates.id(0.001).unwrap()];
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_weight_is_that_of_the_least_probability() {
+    fn the_greatest_weight_is_that_of_the_lowest_probability() {
         let mut rates = RateTable::default();
         assert_eq!(rates.greatest_weight(), 1.0);
         [0.5, 0.0, 0.25].into_iter().for_each(|p| assert!(rates.id(p).is_some()));

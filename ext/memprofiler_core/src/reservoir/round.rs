@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_stays_due_however_many_rounds_are_given_up() {
+    fn a_sample_stays_due_however_many_rounds_are_abandoned() {
         let mut reservoir = Reservoir::new(1.0, 10, 1);
         reservoir.begin_round();
         insert(&mut reservoir, 0);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_frees_the_probabilities_that_no_sample_has() {
+    fn a_round_frees_unused_probabilities() {
         let mut reservoir = Reservoir::new(0.0625, 10, 1);
         reservoir.set_rate(0.125, true);
         insert(&mut reservoir, 0);

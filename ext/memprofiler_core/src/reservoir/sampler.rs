@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_under_way_ends_when_the_rate_changes() {
+    fn a_rate_change_ends_the_current_gap() {
         let mut sampler = Sampler::new(0.0, 1);
         let countdown = Arc::clone(sampler.countdown());
         assert!(countdown.left() > 1 << 60);

@@ -27,7 +27,7 @@ fn merging_finds_columns_by_name() {
 }
 
 #[test]
-fn columns_of_one_type_are_told_apart_by_their_order() {
+fn columns_of_the_same_type_are_matched_by_order() {
     let twice = [RETAINED[0], RETAINED[1], RETAINED[0]];
     let profile = Maker::new(&twice, &[]).sample(&["a /a.rb:1 1"], None, &[1, 40, 2]).profile();
     let merged = analysis::merge(&profile, &[&profile]).unwrap();
@@ -48,8 +48,8 @@ fn merging_refuses_other_sample_types() {
     let other = Maker::new(&RETAINED[..1], &[]).profile();
     let refused = refused(analysis::merge(&maker().profile(), &[&maker().profile(), &other]).unwrap_err());
     assert_eq!(refused.index, 1);
-    let told = "its sample types are retained_objects/count, not retained_objects/count, retained_size/bytes";
-    assert_eq!(refused.to_string(), told);
+    let expected = "its sample types are retained_objects/count, not retained_objects/count, retained_size/bytes";
+    assert_eq!(refused.to_string(), expected);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_difference_with_itself_is_empty() {
 }
 
 #[test]
-fn values_that_overflow_stay_at_the_greatest() {
+fn overflowing_sums_saturate() {
     let profile = maker().sample(&["a /a.rb:1 1"], None, &[i64::MAX, i64::MIN]).profile();
     let merged = analysis::merge(&profile, &[&profile]).unwrap();
     assert_eq!(merged.samples().next().unwrap().values, [i64::MAX, i64::MIN]);

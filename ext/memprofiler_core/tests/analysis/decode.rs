@@ -30,7 +30,7 @@ fn profiles_that_differ_are_not_equal() {
 }
 
 #[test]
-fn numbers_may_be_packed_or_not_and_unknown_fields_there() {
+fn numbers_may_be_packed_and_unknown_fields_present() {
     let mut message = maker_of_one().0;
     let expected = maker_of_one().profile();
     message.from_the_future = "x".into();
@@ -44,7 +44,7 @@ fn numbers_may_be_packed_or_not_and_unknown_fields_there() {
 }
 
 #[test]
-fn what_a_profile_has_wrong_is_told_with_its_place() {
+fn errors_name_the_place() {
     let broken = |change: fn(&mut Pprof)| {
         let mut message = maker_of_one().0;
         change(&mut message);
@@ -57,7 +57,7 @@ fn what_a_profile_has_wrong_is_told_with_its_place() {
         (|m| m.location[0].id = 0, "location 0 at byte"),
         (|m| m.location[0].mapping_id = 3, "location 1: refers to mapping 3"),
         (|m| m.location[0].line[0].function_id = 9, "location 1: refers to function 9"),
-        (|m| m.location.push(m.location[0].clone()), "id 1 is taken"),
+        (|m| m.location.push(m.location[0].clone()), "id 1 is used twice"),
         (|m| m.function[0].name = 99, "function 1: refers to string 99, but there are only"),
         (|m| m.function[0].filename = -1, "function 1: refers to string -1"),
         (|m| m.string_table.clear(), "string table: the first entry"),
@@ -65,8 +65,8 @@ fn what_a_profile_has_wrong_is_told_with_its_place() {
         (|m| m.comment.push(1 << 40), "comment: refers to string 1099511627776"),
     ];
     for (change, expected) in cases {
-        let told = broken(change);
-        assert!(told.contains(expected), "{told:?} instead of {expected:?}");
+        let message = broken(change);
+        assert!(message.contains(expected), "{message:?} instead of {expected:?}");
     }
     assert!(broken(|m| m.sample[0].location_id[0] = 7).contains(": sample 0 at byte "));
 }
@@ -76,8 +76,8 @@ fn every_cut_of_a_profile_is_an_error() {
     let plain = recursive_bytes();
     for end in 0..plain.len() {
         // Cutting between two fields leaves a complete message that lacks what it refers to.
-        let told = analysis::decode(&plain[..end], LIMIT);
-        assert!(told.is_err(), "{end} of {} bytes were accepted", plain.len());
+        let result = analysis::decode(&plain[..end], LIMIT);
+        assert!(result.is_err(), "{end} of {} bytes were accepted", plain.len());
     }
     let gzipped = analysis::write(&recursive(), 1).unwrap();
     for end in 0..gzipped.len() {
@@ -102,19 +102,19 @@ fn what_decompresses_to_too_much_is_refused() {
     let plain = maker_of_one().0.encode_to_vec();
     let gzipped = analysis::write(&maker_of_one().profile(), 9).unwrap();
     for bytes in [&plain, &gzipped] {
-        let told = analysis::decode(bytes, 20).unwrap_err().to_string();
-        assert!(told.contains("has more than 20 bytes when decompressed"), "{told}");
+        let message = analysis::decode(bytes, 20).unwrap_err().to_string();
+        assert!(message.contains("has more than 20 bytes when decompressed"), "{message}");
     }
     assert!(analysis::decode(&plain, plain.len() as u64).is_ok());
 }
 
 #[test]
-fn a_broken_checksum_is_noticed_with_its_place() {
+fn a_broken_checksum_is_reported_with_its_position() {
     let mut gzipped = analysis::write(&recursive(), 1).unwrap();
     let length = gzipped.len();
     gzipped[length - 6] ^= 1;
-    let told = analysis::decode(&gzipped, LIMIT).unwrap_err().to_string();
-    assert!(told.contains(": byte ") && told.contains("of the gzipped data"), "{told}");
+    let message = analysis::decode(&gzipped, LIMIT).unwrap_err().to_string();
+    assert!(message.contains(": byte ") && message.contains("of the gzipped data"), "{message}");
 }
 
 /// The figures are those of `go tool pprof -top -sample_index=NUMBER -unit=bytes`.

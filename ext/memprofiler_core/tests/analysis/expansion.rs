@@ -23,11 +23,10 @@ fn inlined_functions_are_refused_where_they_would_be_millions_of_frames() {
     let bytes = maker.0.encoded_len();
     assert!(bytes < 20_000);
     let most = (1 << 17) + 16 * bytes;
-    let told = format!(
-        "its {bytes} bytes stand for 4000000 frames with inlined functions, the most allowed for a profile of that size \
-         is {most}"
+    let expected = format!(
+        "its {bytes} bytes expand to 4000000 frames with inlined functions, at most {most} are allowed for this size"
     );
-    assert_eq!(error(&maker), told);
+    assert_eq!(error(&maker), expected);
 }
 
 #[test]
@@ -41,11 +40,11 @@ fn each_sample_counts_the_frames_of_its_stack() {
             label: vec![message::Label { key: 1, num: number + 1, ..Default::default() }],
         })
         .collect();
-    assert!(error(&maker).contains("stand for 1001000 frames"));
+    assert!(error(&maker).contains("expand to 1001000 frames"));
 }
 
 #[test]
-fn as_many_frames_as_are_allowed_are_read_and_told() {
+fn the_allowed_number_of_frames_is_read_and_written() {
     let deep = |depth| inlined(500, depth);
     let most = |maker: &Maker| (1 << 17) + 16 * maker.0.encoded_len();
     let depth = (1..).take_while(|&depth| 500 * depth <= most(&deep(depth))).last().unwrap();
@@ -90,7 +89,7 @@ fn long_names_are_refused_where_they_would_be_gigabytes() {
         })
         .collect();
     for maker in [calls, comments, functions, mappings, labels] {
-        assert!(error(&maker).contains("bytes of names, the most allowed for a profile of that size"));
+        assert!(error(&maker).contains("bytes of names, at most "));
     }
 }
 
@@ -101,20 +100,20 @@ fn more_sample_types_than_are_ever_used_are_refused() {
         maker.0.sample_type = vec![message::ValueType { r#type: 1, unit: 2 }; count];
         maker
     };
-    assert!(error(&types(65)).contains("sample types: there are 65, the most allowed is 64"));
+    assert!(error(&types(65)).contains("sample types: there are 65, at most 64 are allowed"));
     assert_eq!(types(64).profile().header().sample_types.len(), 64);
 }
 
 #[test]
-fn an_entry_of_a_table_that_is_read_at_once_is_no_longer_than_any_is() {
+fn table_entries_of_unusual_length_are_refused() {
     let mut maker = maker_of_one();
     maker.0.location[0].line = vec![message::Line { function_id: 1, line: 1, column: 0 }; 200_000];
-    assert!(error(&maker).contains("location 0 at byte") && error(&maker).contains("the most allowed is 1048576"));
+    assert!(error(&maker).contains("location 0 at byte") && error(&maker).contains("at most 1048576 are allowed"));
 }
 
 /// Deeper stacks and longer names than programs have: even such profiles need not be measured, let alone refused.
 #[test]
-fn deep_stacks_of_long_names_are_no_excess() {
+fn deep_stacks_of_long_names_are_accepted() {
     let mut maker = Maker::new(&RETAINED, &[]);
     for function in 0..100 {
         let frame = format!("{}{function} /{}.rb:1 1", "Module::".repeat(30), "directory/".repeat(30));

@@ -47,7 +47,7 @@ fn a_flame_graph_has_one_tree_for_all_profiles() {
 }
 
 #[test]
-fn a_flame_graph_puts_together_what_is_small_in_all_profiles() {
+fn a_flame_graph_combines_what_is_small_in_all_profiles() {
     let one = maker()
         .sample(&["a /a.rb:1 1", "b /a.rb:2 2"], Some("String"), &[98, 98])
         .sample(&["a /a.rb:1 1", "b /a.rb:2 2"], Some("Hash"), &[1, 1])
@@ -63,7 +63,7 @@ fn a_flame_graph_puts_together_what_is_small_in_all_profiles() {
 }
 
 #[test]
-fn a_flame_graph_tells_errors_only_where_they_are_known() {
+fn a_flame_graph_has_errors_only_where_they_are_known() {
     let profile = |comments: &[&str]| {
         Maker::new(&[("n", "count"), ("s", "bytes")], comments)
             .sample(&["a /gems/rack-1.0/a.rb:1 1"], None, &[30, 1200])

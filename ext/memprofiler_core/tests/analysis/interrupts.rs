@@ -37,7 +37,7 @@ const OPERATIONS: [Operation; 16] = [
 ];
 
 #[test]
-fn every_operation_ends_when_it_is_interrupted_and_else_does_not() {
+fn every_operation_stops_if_and_only_if_it_is_interrupted() {
     for (name, operation) in OPERATIONS {
         let interrupt = Interrupt::default();
         assert!(operation(&recursive(), &interrupt) && !interrupt.was_noticed(), "{name}");
@@ -70,7 +70,7 @@ fn persist<T>(mut work: impl FnMut(&Interrupt) -> Result<T, Interrupted>) -> (T,
 }
 
 #[test]
-fn a_sum_goes_on_where_it_was_interrupted() {
+fn a_sum_resumes_where_it_was_interrupted() {
     let profile = large(20_000);
     let expected = uninterrupted::merge(&profile, &[&profile, &profile]).unwrap();
     let (mut merger, _) = persist(|interrupt| Merger::new(&profile, interrupt));

@@ -5,13 +5,13 @@ use crate::uninterrupted::{self as analysis, By, Profile, Sum};
 use memprofiler_core::interrupt::Interrupt;
 
 #[test]
-fn methods_count_once_however_often_they_call_themselves() {
+fn recursive_methods_count_once() {
     let expected = [("<main>", 0, 140), ("fib", 100, 130), ("Class#new", 40, 40), ("(no stack)", 10, 10)];
     assert_eq!(sites(&recursive(), By::Method), named(&expected));
 }
 
 #[test]
-fn lines_have_what_c_functions_allocate_there() {
+fn lines_count_what_c_functions_allocate_there() {
     let expected = [("/app/a.rb:9", 10, 140), ("/app/a.rb:3", 130, 130), ("(no stack)", 10, 10)];
     assert_eq!(sites(&recursive(), By::Line), named(&expected));
     let functions: Vec<_> = analysis::top(&recursive(), 0, By::Line)
@@ -50,7 +50,7 @@ fn estimates_have_the_variance_of_their_samples() {
 }
 
 #[test]
-fn errors_are_unknown_if_the_profile_does_not_tell_its_weights() {
+fn errors_are_unknown_if_the_profile_lacks_weights() {
     let profile = Maker::new(&RETAINED, &[]).profile();
     assert!(!analysis::Estimator::new(&profile, 0).knows_error());
     assert!(analysis::Estimator::new(&maker().profile(), 1).knows_error());
@@ -59,7 +59,7 @@ fn errors_are_unknown_if_the_profile_does_not_tell_its_weights() {
 }
 
 #[test]
-fn frames_and_labels_choose_samples() {
+fn frames_and_labels_select_samples() {
     let profile = recursive();
     let is = |name: &'static str| {
         move |frame, profile: &Profile| match frame {
@@ -80,7 +80,7 @@ fn frames_and_labels_choose_samples() {
 }
 
 #[test]
-fn without_libraries_what_these_allocate_counts_for_their_caller() {
+fn without_libraries_their_allocations_count_for_the_caller() {
     let library = "l /bundle/ruby/3.4.0/gems/rack-2.2.4/lib/rack.rb:7 1";
     let profile = maker()
         .sample(&["m /app/m.rb:1 1", library, "a /app/a.rb:5 1", library], None, &[10, 400])

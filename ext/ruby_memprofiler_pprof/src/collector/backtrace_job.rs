@@ -1,5 +1,5 @@
-//! Stacks as Ruby's own backtraces have them, the slow way. Making one allocates, which a hook must not: the stack is read
-//! at the next safe point, where the innermost frames may already be others.
+//! Stacks from Ruby's own backtraces, the slow way. Creating one allocates, which a hook must not do. So the stack is
+//! read at the next safe point, where the innermost frames may have changed.
 
 use super::Collector;
 use super::hooked;
@@ -16,14 +16,14 @@ use std::sync::Arc;
 /// The job.
 ///
 /// # Safety
-/// At a safe point of a Ruby thread.
+/// Must run at a safe point of a Ruby thread.
 pub unsafe extern "C" fn run(_: *mut c_void) {
     if !ractor::is_main() {
         return Deferred::missed();
     }
     let _mute = Mute::new(threads::current_context());
     hooked::each(|collector| {
-        // A stack that cannot be read stays empty; there is nobody to tell.
+        // A stack that cannot be read stays empty; there is nobody to report it to.
         let _ = read_stack(collector);
     });
 }
@@ -42,11 +42,11 @@ fn read_stack(collector: &Collector) -> Result<(), Error> {
     Ok(())
 }
 
-/// Function and line of each frame of the running thread, the innermost first.
+/// Function and line of each frame of the running thread, innermost first.
 fn backtrace() -> Result<Vec<(FunctionName, u32)>, Error> {
-    // Not Thread#backtrace_locations: when a method returns the VM may raise what is due in this thread, and here
-    // nothing can be raised, so that Thread#kill would be lost for good.
-    // SAFETY: the GVL is held and no borrow is alive across the call.
+    // Not Thread#backtrace_locations: when a method returns, the VM may raise a pending exception of this thread.
+    // Nothing can be raised here, so a Thread#kill would be lost for good. SAFETY: the GVL is held and no borrow is
+    // alive across the call.
     let entries = protect(|| unsafe { rb_sys::rb_make_backtrace() })?;
     // SAFETY: the function returns an Array.
     let entries = RArray::from_value(unsafe { Value::from_raw(entries) });
@@ -54,11 +54,11 @@ fn backtrace() -> Result<Vec<(FunctionName, u32)>, Error> {
 }
 
 fn text(string: RString) -> String {
-    // SAFETY: nothing runs that could change the String before its bytes are copied.
+    // SAFETY: nothing that could change the String runs before its bytes are copied.
     String::from_utf8_lossy(unsafe { string.as_slice() }).into_owned()
 }
 
-/// Takes "path:line:in `method'" apart, with any of Ruby's quotes. C functions may have no line, top-level code no name.
+/// Parses "path:line:in `method'", with any of Ruby's quotes. C functions may lack a line, top-level code lacks a name.
 fn parse(entry: &str) -> (FunctionName, u32) {
     let at = entry.rfind(":in `").or_else(|| entry.rfind(":in '"));
     let (place, name) = match at {

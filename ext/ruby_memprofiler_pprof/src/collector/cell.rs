@@ -1,19 +1,19 @@
-//! State that hooks and the API share.
+//! State shared by hooks and the API.
 
 #[cfg(not(ruby_gte_4_0))]
 use crate::faults;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Gives out one exclusive borrow at a time. A hook never waits for it: up to Ruby 3.4 the GVL already makes sure that
-/// nobody else has it; from 4.0 on, another Ractor may be in its own hook or in a flush.
+/// Allows one exclusive borrow at a time. A hook never waits for it: up to Ruby 3.4 the GVL already ensures that nobody
+/// else has it; from 4.0 on, another Ractor may be in its own hook or in a flush.
 #[derive(Debug)]
 pub struct HookCell<T> {
     busy: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `busy` admits one borrow at a time, on whatever thread.
+// SAFETY: `busy` admits one borrow at a time, on any thread.
 unsafe impl<T: Send> Sync for HookCell<T> {}
 
 impl<T> HookCell<T> {
@@ -22,7 +22,7 @@ impl<T> HookCell<T> {
         Self { busy: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Runs `body` with the value, or returns None if it is in use.
+    /// Runs `body` with the value, or returns None if the cell is in use.
     #[inline]
     pub fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
         if !self.enter() {
@@ -33,8 +33,8 @@ impl<T> HookCell<T> {
         Some(body(unsafe { &mut *self.value.get() }))
     }
 
-    /// Runs `body` with the value. `body` must neither allocate on Ruby's heap, nor call Ruby code, nor release the
-    /// GVL: a hook would then find the cell in use. Whoever else has it is in such a body too, so the wait is short.
+    /// Runs `body` with the value. `body` must not allocate on Ruby's heap, call Ruby code or release the GVL: a hook
+    /// would then find the cell in use. Any other borrower is in such a body, too, so the wait is short.
     pub fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
         while !self.enter() {
             #[cfg(not(ruby_gte_4_0))]
@@ -46,24 +46,24 @@ impl<T> HookCell<T> {
         body(unsafe { &mut *self.value.get() })
     }
 
-    /// Runs `body` with the value for a look at it, in a hook. Up to Ruby 3.4 this takes no claim: hooks come one after
-    /// the other, and none while another body runs.
+    /// Runs `body` with read access to the value, in a hook. Up to Ruby 3.4 this claims nothing: hooks run one after
+    /// another, and none runs while another body does.
     ///
     /// # Safety
-    /// In a hook, not nested in another body.
+    /// Must be called in a hook, and not inside another body.
     #[inline]
     pub unsafe fn look<R>(&self, body: impl FnOnce(&T) -> R) -> R {
         if cfg!(ruby_gte_4_0) {
             return self.with(|value| body(value));
         }
-        // SAFETY: nobody writes: up to Ruby 3.4 hooks run one at a time, and this one runs inside no other body.
+        // SAFETY: nobody writes: up to Ruby 3.4 hooks run one at a time, and this one is not inside another body.
         body(unsafe { &*self.value.get() })
     }
 
     #[cfg(not(ruby_gte_4_0))]
     #[inline]
     fn enter(&self) -> bool {
-        // The GVL orders all accesses, so a plain load and store do.
+        // The GVL orders all accesses, so a plain load and store are enough.
         !self.busy.load(Ordering::Relaxed) && {
             self.busy.store(true, Ordering::Relaxed);
             true

@@ -1,5 +1,5 @@
-//! What sampled objects are instances of: known by the VM's objects until a flush has read their names, by name after that,
-//! so that the profiler keeps no class alive longer than to the next flush.
+//! The classes of sampled objects. They are known by the VM's objects until a flush has read their names, and by name
+//! after that, so that the profiler keeps no class alive beyond the next flush.
 
 use super::pins::Holder;
 use crate::vm::gc;
@@ -12,12 +12,12 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a sampled object is an instance of.
+/// The class of a sampled object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// A class or singleton class, as the object's header says.
+    /// A class or singleton class, from the object's header.
     Object(VALUE),
-    /// A built-in type, for objects that Ruby code does not see.
+    /// A built-in type, for objects that are invisible to Ruby code.
     Internal(Type),
     /// A name, an id in the table of class names.
     Named(u32),
@@ -26,7 +26,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// As the class table stores it: heap references are multiples of 8, which the others are not.
+    /// As the class table stores it. Heap references are multiples of 8; the others are not.
     pub fn key(self) -> u64 {
         match self {
             Self::Object(class) => class,
@@ -36,7 +36,7 @@ impl Class {
         }
     }
 
-    /// Undoes [`key`](Self::key).
+    /// The inverse of [`key`](Self::key).
     pub fn of(key: u64) -> Self {
         match key & 7 {
             0 => Self::Object(key as VALUE),
@@ -46,24 +46,24 @@ impl Class {
         }
     }
 
-    /// From the header of an object.
+    /// From an object's header.
     pub fn of_header(flags: VALUE, class: VALUE) -> Self {
         let kind = Type::of_flags(flags);
         if class == 0 || kind.is_internal() { Self::Internal(kind) } else { Self::Object(class) }
     }
 }
 
-/// The classes that something refers to, by number, and their names.
+/// The referenced classes, by number, and their names.
 #[derive(Debug, Default)]
 pub struct Classes {
     ids: Interner<u64>,
     names: NameTable<str>,
-    /// The class found last, which the next object probably has too.
+    /// The class found last; the next object probably has the same.
     latest: Option<(u64, ClassId)>,
 }
 
 impl Classes {
-    /// Makes sure of room for one more class; false if there is no memory for it.
+    /// Reserves room for one more class; false if there is no memory for it.
     #[inline]
     pub fn try_reserve(&mut self) -> bool {
         self.ids.try_reserve(1)
@@ -73,7 +73,7 @@ impl Classes {
     /// as a reference of `holder`.
     ///
     /// # Safety
-    /// In a hook or with the GVL held; the holder alive, and `class` if it is an object.
+    /// Must be called in a hook or with the GVL held; the holder must be alive, and so must `class` if it is an object.
     #[inline]
     pub unsafe fn id(&mut self, class: Class, holder: &mut Holder<'_>) -> ClassId {
         let key = class.key();
@@ -95,7 +95,7 @@ impl Classes {
         ClassId(id)
     }
 
-    /// The id of what is called so, with one reference for the caller.
+    /// The id of this name, with one reference for the caller.
     pub fn named(&mut self, name: Arc<str>) -> ClassId {
         ClassId(self.ids.acquire(Class::Named(self.names.id(name)).key()).0)
     }
@@ -118,20 +118,21 @@ impl Classes {
         self.ids.retain(id.0);
     }
 
-    /// Gives up one reference.
+    /// Releases one reference.
     pub fn release(&mut self, id: ClassId) {
         if self.ids.release(id.0).is_some() && self.latest.is_some_and(|(_, latest)| latest == id) {
             self.latest = None;
         }
     }
 
-    /// Lets `id` stand for what `named` stands for. What it stood for gets another id from now on, and may go.
+    /// Makes `id` stand for what `named` stands for. The class it stood for gets another id from now on, and may be
+    /// freed.
     pub fn detach(&mut self, id: ClassId, named: ClassId) {
         self.ids.detach(id.0, self.ids.key(named.0));
         self.latest = None;
     }
 
-    /// The VM's classes that are referred to.
+    /// The referenced classes of the VM.
     pub fn references(&self) -> impl Iterator<Item = VALUE> {
         self.references_of(0..usize::MAX)
     }
@@ -144,12 +145,12 @@ impl Classes {
         })
     }
 
-    /// One past the highest id ever given out.
+    /// One past the highest id ever used.
     pub fn id_bound(&self) -> usize {
         self.ids.id_bound() as usize
     }
 
-    /// Follows classes to where compaction has moved them, which `location` says.
+    /// Updates classes that compaction has moved; `location` returns the new address.
     pub fn relocate(&mut self, location: impl Fn(u64) -> u64) {
         let moved = |key| match Class::of(key) {
             Class::Object(class) => Class::Object(location(class)).key(),
@@ -160,7 +161,7 @@ impl Classes {
         }
     }
 
-    /// Drops the names that no class has any more.
+    /// Drops names that no class has any more.
     pub fn prune_names(&mut self) {
         let named = self.ids.keys_of(0..usize::MAX).filter_map(|key| match Class::of(key) {
             Class::Named(id) => Some(id),
@@ -170,7 +171,7 @@ impl Classes {
         self.names.prune(0..usize::MAX, |id| used.contains(&id));
     }
 
-    /// Bytes held, but for names.
+    /// Bytes held, except by names.
     pub fn bytes(&self) -> usize {
         self.ids.bytes()
     }

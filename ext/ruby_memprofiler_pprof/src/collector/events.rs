@@ -1,4 +1,4 @@
-//! The function that the VM calls. It is the hot path: an unsampled allocation costs a decrement.
+//! The function that the VM calls: the hot path. An unsampled allocation costs a decrement.
 
 use super::{Collector, Phase};
 use crate::faults::{self, InHook};
@@ -10,20 +10,21 @@ use rb_sys::VALUE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-/// Has the lowest bit set: a small integer to the VM, which would mark a plain pointer.
+/// The lowest bit is set: to the VM, which would mark a plain pointer, this is a small integer.
 const SAMPLING: VALUE = 1;
-/// As `SAMPLING`; another one, so that a hook can be added before the one that it replaces is removed.
+/// Like `SAMPLING`, but different, so that a hook can be added before the one it replaces is removed.
 const FOLLOWING: VALUE = 3;
-/// Of how many allocations one looks whether the stack ends soon, that is within 16 KB: a recursion needs less for eight.
+/// One in this many allocations checks whether the stack is about to end, that is within 16 KB: a recursion uses less
+/// than that for eight allocations.
 const STACK_CHECKS: u64 = 8;
 /// The bits of a collector's address that are 0.
 const TAG: VALUE = 7;
 
 impl Collector {
-    /// Puts the hook on that a phase has, if it has one.
+    /// Adds the hook of a phase, if it has one.
     ///
     /// # Safety
-    /// On the main Ractor, not in a hook; the collector must be anchored.
+    /// Must run on the main Ractor and not in a hook; the collector must be anchored.
     pub(super) unsafe fn hook(&self, phase: Phase) -> Result<(), Error> {
         let allocations = match phase {
             Phase::Idle | Phase::Detached => {
@@ -34,20 +35,20 @@ impl Collector {
             Phase::Stopped => 0,
         };
         let deaths = if self.uses_mark_bits() { 0 } else { FREEOBJ };
-        // SAFETY: on the main Ractor and not in a hook, as asked for above. What `data` leads to outlives the hook: an
+        // SAFETY: on the main Ractor and not in a hook, as required above. What `data` points to outlives the hook: an
         // anchored collector stays alive and in place, and its anchor is released after its hook was removed.
         unsafe { hooks::add(on_event, allocations | deaths | END_MARK | END_SWEEP, self.hook_data(phase)) }?;
         self.aside.store(false, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Takes the hook for a phase off, if it is on.
+    /// Removes the hook of a phase, if it is on.
     ///
     /// # Safety
-    /// On the main Ractor; in a hook, from Ruby 4.0 on, only if there are no others.
+    /// Must run on the main Ractor; in a hook, from Ruby 4.0 on, only if there are no others.
     pub(super) unsafe fn unhook(&self, phase: Phase) {
-        // SAFETY: on the main Ractor; if this is a hook no other Ractor waits for it: there is none, or the VM is older
-        // than 4.0.
+        // SAFETY: on the main Ractor. If this is a hook, no other Ractor waits for it: there is none, or the VM is
+        // older than 4.0.
         unsafe { hooks::remove(on_event, self.hook_data(phase)) };
     }
 
@@ -55,42 +56,42 @@ impl Collector {
         std::ptr::from_ref(self) as VALUE | if phase == Phase::Running { SAMPLING } else { FOLLOWING }
     }
 
-    /// The collector behind what [`hook_data`](Self::hook_data) returned.
+    /// The collector to which a value of [`hook_data`](Self::hook_data) belongs.
     ///
     /// # Safety
     /// The collector must be alive.
     #[inline]
     unsafe fn from_hook_data<'a>(data: VALUE) -> &'a Self {
-        // SAFETY: without the tag it is the address from which `hook_data` made it, where the collector still is: as
-        // long as its hooks are on it is anchored.
+        // SAFETY: without the tag this is the address from which `hook_data` made it. The collector is still there: it
+        // is anchored as long as its hooks are on.
         unsafe { &*((data & !TAG) as *const Self) }
     }
 }
 
 const _: () = assert!(align_of::<Collector>() > TAG as usize);
 
-/// At each event that a collector wants to know of. One function for all, because for each event the VM goes through
-/// all hooks that there are.
+/// Called at each event that a collector subscribes to. One function for all of them, because the VM goes through all
+/// hooks at each event.
 ///
 /// # Safety
-/// To be called by the VM alone, as a raw hook with a collector's hook data.
+/// Must only be called by the VM, as a raw hook with a collector's hook data.
 unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
     // SAFETY: a collector is kept alive for as long as it has hooks; the VM passes a valid argument.
     let (collector, arg) = unsafe { (Collector::from_hook_data(data), &*arg) };
     match arg.event {
         NEWOBJ => {
             let left = collector.countdown.left();
-            // Also if it is time for a sample.
+            // Also when a sample is due.
             if left % STACK_CHECKS == 0 {
-                // SAFETY: the event is NEWOBJ, and `arg` the hook's argument.
+                // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
                 unsafe { look_closer(collector, arg, left) };
             } else {
                 collector.countdown.pass(left);
             }
         }
         FREEOBJ => {
-            // SAFETY: in a hook, and not inside another body of `state`: those take no memory from the VM, so that no
-            // object is freed in one.
+            // SAFETY: in a hook, and not inside another body of `state`: those allocate nothing through the VM, so no
+            // object is freed in them.
             if unsafe { collector.state.look(|state| state.reservoir.live().may_have(arg.object)) } {
                 // SAFETY: the VM calls this for an object that is intact.
                 unsafe { freed(collector, arg.object) };
@@ -101,7 +102,7 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
         // Not after a sweep in which a Ractor object died (Bug #19112).
         _ => {
             let _trap = InHook::enter("GC_END_SWEEP");
-            // Up to Ruby 3.4 another Ractor may have swept parts of it, which FREEOBJ did not tell of here.
+            // Up to Ruby 3.4 another Ractor may have swept parts of it, and FREEOBJ did not report those here.
             if cfg!(ruby_gte_4_0) || !ractor::others() || collector.uses_mark_bits() {
                 collector.missed_collections.saw_sweep();
             }
@@ -109,39 +110,40 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
     }
 }
 
-/// Looks at the stack, and takes a sample if it is time. Not near the end of the stack, where the next allocation will
-/// do as well: the VM may jump out of what runs there at any point.
+/// Checks the stack, and takes a sample if one is due. Not near the end of the stack, where the VM may jump out of
+/// anything at any point; the next allocation will do as well.
 ///
 /// # Safety
-/// In a NEWOBJ hook with this argument.
+/// Must be called in a NEWOBJ hook with its argument.
 #[inline(never)]
 unsafe fn look_closer(collector: &Collector, arg: &TraceArg, left: u64) {
-    // Where the hook stays on, as beside other Ractors, no sample may be taken unlooked.
+    // Where the hook stays on, as it does beside other Ractors, no sample may be taken without this check.
     let look = left > 0 || cfg!(ruby_gte_4_0) || {
         let samples = collector.samples.load(Ordering::Relaxed);
         collector.samples.store(samples.wrapping_add(1), Ordering::Relaxed);
         samples % STACK_CHECKS == 0
     };
     if look && threads::stack_runs_out() {
-        // From Ruby 4.0 on, taking the hook off waits for other Ractors, one of which may be waiting for this one.
+        // From Ruby 4.0 on, removing the hook waits for other Ractors, one of which may be waiting for this one.
         if ractor::is_main() && !(cfg!(ruby_gte_4_0) && ractor::others()) {
-            // SAFETY: in this collector's NEWOBJ hook; the condition makes sure of the main Ractor and of no others.
+            // SAFETY: in this collector's NEWOBJ hook; the condition ensures that this is the main Ractor and that
+            // there are no others.
             unsafe { collector.step_aside() };
         }
     } else if left > 0 {
         collector.countdown.pass(left);
     } else {
-        // SAFETY: this is the NEWOBJ hook that the VM has passed `arg` to.
+        // SAFETY: this is the NEWOBJ hook to which the VM passed `arg`.
         unsafe { take_sample(collector, arg) };
     }
 }
 
 /// # Safety
-/// In a NEWOBJ hook with this argument.
+/// Must be called in a NEWOBJ hook with its argument.
 #[inline]
 unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
     if collector.countdown.is_stopped() {
-        // A hook of another Ractor has undone it.
+        // A hook of another Ractor has overwritten it.
         return collector.countdown.stop();
     }
     let _errno = SavedErrno::new();
@@ -165,7 +167,7 @@ unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
 }
 
 /// # Safety
-/// In a GC_END_MARK hook.
+/// Must be called in a GC_END_MARK hook.
 #[inline(never)]
 unsafe fn end_mark(collector: &Collector) {
     if faults::denied("GC_END_MARK") {
@@ -179,9 +181,9 @@ unsafe fn end_mark(collector: &Collector) {
     let work = AssertUnwindSafe(|| {
         collector.state.with(|state| {
             faults::point("GC_END_MARK");
-            // Of those that died unnoticed even the pages may be gone: they must not be asked about.
+            // Of objects that died unnoticed even the pages may be gone: their mark bits must not be read.
             state.distrust_after(missed);
-            // SAFETY: in the GC_END_MARK hook, and no collection was missed since what is in the live set came.
+            // SAFETY: in the GC_END_MARK hook. No collection was missed since the samples in the live set were taken.
             unsafe { state.collected(collector.missed_collections.is_major()) };
         });
     });
@@ -191,7 +193,7 @@ unsafe fn end_mark(collector: &Collector) {
 }
 
 /// # Safety
-/// In a FREEOBJ hook for `object`.
+/// Must be called in a FREEOBJ hook for `object`.
 #[inline(never)]
 unsafe fn freed(collector: &Collector, object: VALUE) {
     if collector.failure().is_some() {
@@ -201,7 +203,7 @@ unsafe fn freed(collector: &Collector, object: VALUE) {
     let work = AssertUnwindSafe(|| {
         collector.state.with(|state| {
             faults::point("FREEOBJ");
-            // SAFETY: in a FREEOBJ hook for `object`, which the VM frees when the hook has returned.
+            // SAFETY: in a FREEOBJ hook for `object`, which the VM frees only after the hook returns.
             unsafe { state.freed(object) };
         });
     });

@@ -7,8 +7,8 @@ use magnus::Error;
 use rb_sys::VALUE;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Their Ruby objects, which are registered as roots and so stay where they are, and their addresses. Only ever locked
-/// for a moment with the GVL held, never in a hook.
+/// Their Ruby objects, which are registered as roots and so stay in place, and their addresses. Only locked for
+/// moments, with the GVL held, never in a hook.
 static HOOKED: Mutex<Vec<(VALUE, usize)>> = Mutex::new(Vec::new());
 
 fn list() -> MutexGuard<'static, Vec<(VALUE, usize)>> {
@@ -16,14 +16,14 @@ fn list() -> MutexGuard<'static, Vec<(VALUE, usize)>> {
     HOOKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The Ruby objects of all collectors that have hooks, in the order in which they got them.
+/// The Ruby objects of all collectors with hooks, in the order in which they got them.
 pub fn hooked() -> Vec<VALUE> {
     list().iter().map(|&(holder, _)| holder).collect()
 }
 
 /// Calls `body`, which may run Ruby code, with each collector that has hooks.
 pub fn each(mut body: impl FnMut(&Collector)) {
-    // Not in the loop's head, where the lock would be held throughout.
+    // Not in the loop's head, which would hold the lock throughout.
     let collectors = list().clone();
     for (holder, collector) in collectors {
         if hooked().contains(&holder) {
@@ -38,14 +38,14 @@ impl Collector {
     pub(super) fn anchor(&self, holder: VALUE) -> Result<(), Error> {
         debug_assert_eq!(self.phase.get(), Phase::Idle);
         self.holder.set(holder);
-        // SAFETY: the cell lies in a box of its own until the GC frees the collector, which it does not as long as
-        // the cell is registered.
+        // SAFETY: the cell is in a box of its own until the GC frees the collector, which it does not do while the cell
+        // is registered.
         protect(|| unsafe { rb_sys::rb_gc_register_address(self.holder.as_ptr()) })?;
         list().push((holder, std::ptr::from_ref(self) as usize));
         Ok(())
     }
 
-    /// Undoes [`anchor`](Self::anchor).
+    /// The inverse of [`anchor`](Self::anchor).
     pub(super) fn release_anchor(&self) {
         // SAFETY: registered by `anchor`.
         unsafe { rb_sys::rb_gc_unregister_address(self.holder.as_ptr()) };

@@ -1,4 +1,4 @@
-//! How a collector starts, stops, and ends when something went wrong.
+//! How a collector starts and stops, and how it ends when something went wrong.
 
 use super::options::Liveness;
 use super::{Collector, Only, Phase, State, random_seed, state, totals};
@@ -10,11 +10,11 @@ use magnus::{Error, Ruby, Value};
 use std::sync::atomic::Ordering;
 
 impl Collector {
-    /// Begins to sample the allocations of `only` and follow deaths. `holder` is the Ruby object that owns this
+    /// Starts sampling the allocations of `only` and tracking deaths. `holder` is the Ruby object that owns this
     /// collector.
     ///
     /// # Safety
-    /// On the main Ractor, which is known, with others watched.
+    /// Must run on the main Ractor, which must be marked, with others being watched.
     pub unsafe fn start(&self, ruby: &Ruby, holder: Value, only: Only) -> Result<(), Error> {
         if self.phase.get() == Phase::Running {
             return Ok(());
@@ -31,7 +31,7 @@ impl Collector {
             });
             // SAFETY: the GVL is held, as `ruby` shows.
             unsafe { self.make_keepers(holder.as_raw()) }?;
-            // Allocates, which is not to be sampled.
+            // Allocates, which must not be sampled.
             self.missed_collections.info(ruby)?;
             self.baseline.set(Some(totals::Baseline::take(ruby)));
             self.anchor(holder.as_raw())?;
@@ -39,8 +39,8 @@ impl Collector {
         } else {
             self.check_collections(ruby)?;
         }
-        // A hook takes memory, for which the GC may run first: it must not find the one before gone.
-        // SAFETY: on the main Ractor, as asked for above, and not in a hook; `anchor` was called, here or at an earlier
+        // Adding a hook allocates memory, for which the GC may run first: it must not find the previous hook gone.
+        // SAFETY: on the main Ractor, as required above, and not in a hook; `anchor` was called, here or at an earlier
         // start.
         if let Err(error) = unsafe { self.hook(Phase::Running) } {
             if self.phase.get() == Phase::Idle {
@@ -50,7 +50,7 @@ impl Collector {
         }
         match self.phase.replace(Phase::Running) {
             Phase::Idle => self.missed_collections.begin(ruby)?,
-            // SAFETY: on the main Ractor, as asked for above, and not in a hook.
+            // SAFETY: on the main Ractor, as required above, and not in a hook.
             phase => unsafe { self.unhook(phase) },
         }
         self.disarmed.set(None);
@@ -58,19 +58,19 @@ impl Collector {
         Ok(())
     }
 
-    /// If deaths may have gone unnoticed, forgets which objects are alive, and sees to it that the hooks are on again.
+    /// If deaths may have gone unnoticed, forgets which objects are alive, and makes sure that the hooks are on again.
     pub(super) fn check_collections(&self, ruby: &Ruby) -> Result<(), Error> {
         let missed = self.missed_collections.count(ruby)?;
         if missed == 0 || self.phase.get() == Phase::Idle {
-            // SAFETY: in a method of the collector, where the VM may run Ruby code: a safe point. That is on the main
-            // Ractor, where this collector was started: others cannot get hold of it.
+            // SAFETY: in a method of the collector, where the VM may run Ruby code: a safe point. It is on the main
+            // Ractor, where this collector was started: others have no access to it.
             return unsafe { self.come_back() };
         }
         self.state.with(|state| state.distrust_after(missed));
-        // Adding a hook makes the VM look at which events are wanted, which undoes Bug #19112.
+        // Adding a hook makes the VM recompute which events are wanted, which undoes Bug #19112.
         let phase = self.phase.get();
         self.missed_collections.pause();
-        // SAFETY: on the main Ractor, where this collector was started: others cannot get hold of it. Not in a hook. A
+        // SAFETY: on the main Ractor, where this collector was started: others have no access to it. Not in a hook. A
         // collector that is not idle is anchored.
         unsafe {
             self.unhook(phase);
@@ -79,15 +79,14 @@ impl Collector {
         self.missed_collections.begin(ruby)
     }
 
-    /// Ends sampling. Deaths are followed on, so that the next flush tells the truth.
+    /// Ends sampling. Deaths are still tracked, so that the next flush is correct.
     pub fn stop(&self) -> Result<(), Error> {
         if self.phase.get() == Phase::Running { self.end_in(Phase::Stopped) } else { Ok(()) }
     }
 
     fn end_in(&self, end: Phase) -> Result<(), Error> {
-        // In this order as in `start`.
-        // SAFETY: on the main Ractor, where this collector was started: others cannot get hold of it. Not in a hook. A
-        // collector that is not idle is anchored.
+        // In this order for the same reason as in `start`. SAFETY: on the main Ractor, where this collector was
+        // started: others have no access to it. Not in a hook. A collector that is not idle is anchored.
         unsafe {
             self.hook(end)?;
             self.unhook(self.phase.replace(end));
@@ -96,7 +95,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Stops by the profiler's own decision.
+    /// Stops on the profiler's own decision.
     pub fn disarm(&self, reason: &'static str) -> Result<(), Error> {
         if self.phase.get() == Phase::Running {
             self.stop()?;
@@ -105,28 +104,28 @@ impl Collector {
         Ok(())
     }
 
-    /// Takes all hooks off, and keeps what is known. The first garbage collection from now on is missed.
+    /// Removes all hooks and keeps all data. The next garbage collection counts as missed.
     pub fn detach(&self) -> Result<(), Error> {
         if matches!(self.phase.get(), Phase::Running | Phase::Stopped) { self.end_in(Phase::Detached) } else { Ok(()) }
     }
 
-    /// Whether it has stopped, and the next flush is to be its last.
+    /// Whether it was stopped, so that the next flush is its last.
     pub(super) fn is_ending(&self) -> bool {
         matches!(self.phase.get(), Phase::Stopped | Phase::Detached)
     }
 
-    /// Takes the last hook off and forgets all samples.
+    /// Removes the last hook and forgets all samples.
     pub(super) fn disconnect(&self) {
         self.missed_collections.pause();
         // SAFETY: at the end of a flush, so not in a hook, and on the main Ractor, where this collector was started:
-        // others cannot get hold of it.
+        // others have no access to it.
         unsafe { self.unhook(self.phase.replace(Phase::Idle)) };
         self.state.with(State::clear);
         self.release_anchor();
     }
 
-    /// In a forked child: the live set stays, and the number of stack ends, since it may turn out here that a collection
-    /// was missed at one. Other counters, the interval and random numbers begin anew.
+    /// For a forked child. Keeps the live set, and the number of stack ends, since the child may notice that a
+    /// collection was missed at one of them. Resets other counters, the interval and the random numbers.
     pub fn after_fork(&self) {
         self.begin_intervals();
         self.contended.store(0, Ordering::Relaxed);
@@ -140,25 +139,25 @@ impl Collector {
         });
     }
 
-    /// Where the collector panicked, if it did. What is stored may make no sense then, and nothing of it is used.
+    /// Where the collector panicked, if it did. Its data may then be inconsistent, and is no longer used.
     pub fn failure(&self) -> Option<&'static str> {
         self.panicked.get().copied()
     }
 
-    /// After a panic, which may be in a hook: makes sure that nothing is sampled from now on.
+    /// After a panic, possibly in a hook: ensures that nothing is sampled any more.
     pub fn panicked(&self, place: &'static str) {
         faults::panicked(place);
         self.countdown.stop();
-        // The first place is what counts.
+        // Only the first place counts.
         let _ = self.panicked.set(place);
     }
 
-    /// After a panic, not in a hook: takes the hooks off, and relies on nothing that is stored.
+    /// After a panic, and not in a hook: removes the hooks without relying on any stored data.
     pub fn abandon(&self) {
         if self.phase.get() != Phase::Idle {
             self.missed_collections.pause();
-            // SAFETY: not in a hook, and on the main Ractor, where this collector was started: others cannot get hold
-            // of it.
+            // SAFETY: not in a hook, and on the main Ractor, where this collector was started: others have no access to
+            // it.
             unsafe { self.unhook(self.phase.replace(Phase::Idle)) };
             self.release_anchor();
         }

@@ -1,4 +1,4 @@
-//! What the garbage collector asks of a collector.
+//! The collector's callbacks for the garbage collector.
 
 use super::Collector;
 use super::sites::Sites;
@@ -10,12 +10,12 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// How many ids are gone through at a time.
+/// How many ids are processed at a time.
 const STRIDE: usize = 32;
 
-/// What the functions or classes with some ids refer to, on the machine stack.
+/// The references of the functions or classes with some ids, on the machine stack.
 struct Batch {
-    /// A function refers to two objects.
+    /// A function has two references.
     values: [VALUE; 2 * STRIDE],
     count: usize,
 }
@@ -31,10 +31,10 @@ impl Batch {
 }
 
 impl Collector {
-    /// Marks what the state refers to, apart from what its keepers mark.
+    /// Marks what the state refers to, except what its keepers mark.
     ///
     /// # Safety
-    /// Only as the mark function of the Ruby object.
+    /// Must only be called as the mark function of the Ruby object.
     pub unsafe fn mark(&self) {
         if self.failure().is_some() {
             return;
@@ -53,44 +53,44 @@ impl Collector {
         self.state.with(|state| state.spent_marking(start.elapsed()));
     }
 
-    /// Marks what `references` finds for some ids. Not with the state borrowed: whoever asks what an object refers to
-    /// outside of garbage collections, as `ObjectSpace.reachable_objects_from` does, may allocate in [`gc::mark`], so that
-    /// objects die and hooks run.
+    /// Marks what `references` finds for some ids. Does not hold the state meanwhile: those who ask outside a garbage
+    /// collection what an object refers to, as `ObjectSpace.reachable_objects_from` does, may allocate in [`gc::mark`],
+    /// so that objects die and hooks run.
     ///
     /// # Safety
-    /// Only in the mark function of what keeps these references alive.
+    /// Must only be called in the mark function of what keeps these references alive.
     unsafe fn mark_ids(&self, ids: Range<usize>, references: impl Fn(&Sites, Range<usize>, &mut Batch)) {
         let mut batch = Batch { values: [0; 2 * STRIDE], count: 0 };
         for first in ids.clone().step_by(STRIDE) {
             let some = first..ids.end.min(first + STRIDE);
             self.state.with(|state| references(&state.sites, some, &mut batch));
             for &value in &batch.values[..batch.count] {
-                // SAFETY: in a mark function. The value was marked as one of these references when it was copied to the
-                // batch. That lies on the machine stack, which the GC scans for anything like a reference, so that a
-                // collection in between keeps the object alive and where it is.
+                // SAFETY: in a mark function. The value was a valid reference when it was copied to the batch. The
+                // batch is on the machine stack, which the GC scans conservatively, so a collection in between keeps
+                // the object alive and in place.
                 unsafe { gc::mark(value) };
             }
         }
     }
 
-    /// Makes more keepers, ahead of the functions that hooks will store: a hook cannot make any. `holder` is the Ruby
-    /// object that owns this collector.
+    /// Creates more keepers, ahead of the functions that hooks will store: a hook cannot create any. `holder` is the
+    /// Ruby object that owns this collector.
     ///
     /// # Safety
-    /// GVL held.
+    /// The GVL must be held.
     pub(super) unsafe fn make_keepers(&self, holder: VALUE) -> Result<(), Error> {
         while let Some(number) = self.state.with(|state| state.sites.stacks.next_keeper()) {
             // SAFETY: the collector is in a box of its own that is freed with the holder.
             let keeper = unsafe { keeper::new(std::ptr::from_ref(self).cast(), holder, number, Self::mark_part) }?;
             self.state.with(|state| state.sites.stacks.add_keeper(keeper));
-            // What the collector marked itself until now, the keeper has to tell the GC of as its own.
+            // The collector marked these itself until now. The keeper must announce them to the GC as its own.
             self.state.with(|state| {
                 // SAFETY: the GVL is held; the holder is in use, and the keeper, just made, is on this stack.
                 unsafe { gc::write_barrier(holder, keeper) };
                 let stacks = &state.sites.stacks;
                 for value in stacks.references_of(stacks.kept_functions(number)) {
-                    // SAFETY: the GVL is held. The keeper is alive, and so is what functions refer to: until now the
-                    // collector has marked it itself.
+                    // SAFETY: the GVL is held. The keeper is alive, and so are the functions' references: until now the
+                    // collector has marked them itself.
                     unsafe { gc::write_barrier(keeper, value) };
                 }
             });
@@ -101,7 +101,7 @@ impl Collector {
     /// Marks what keeper number `number` keeps alive.
     ///
     /// # Safety
-    /// Only as the mark function of a keeper of the collector `owner`.
+    /// Must only be called as the mark function of a keeper of the collector `owner`.
     unsafe fn mark_part(owner: *const c_void, number: usize) {
         // SAFETY: a keeper keeps its collector alive.
         let collector = unsafe { &*owner.cast::<Self>() };
@@ -115,18 +115,18 @@ impl Collector {
         collector.state.with(|state| state.spent_marking(start.elapsed()));
     }
 
-    /// Follows objects to where compaction has moved them.
+    /// Updates references to objects that compaction has moved.
     ///
     /// # Safety
-    /// Only as the compact function of the Ruby object.
+    /// Must only be called as the compact function of the Ruby object.
     pub unsafe fn compact(&self) {
         if self.failure().is_some() {
             return;
         }
         self.state.with(|state| {
             state.distrust_after(self.missed_collections.take_while_sweeping());
-            // SAFETY: in a compact function. What is in the live set was alive when compaction began: a mark phase that
-            // was missed would just have emptied it.
+            // SAFETY: in a compact function. What is in the live set was alive when compaction began: a missed mark
+            // phase would just have emptied it.
             state.reservoir.relocate(|address| unsafe { gc::location(address as VALUE) } as u64);
             // SAFETY: in a compact function.
             unsafe { state.sites.relocate() };
@@ -135,7 +135,7 @@ impl Collector {
 }
 
 impl State {
-    /// Adds to the time that marking took in the garbage collection under way.
+    /// Adds to the time spent marking in the current garbage collection.
     pub fn spent_marking(&mut self, time: Duration) {
         let (spent, collection) = self.last_mark;
         let before = if collection == gc::count() { spent } else { 0 };

@@ -1,5 +1,5 @@
-//! Whether every garbage collection was told of. Up to Ruby 3.4 those in other Ractors are not, up to 3.3 neither are
-//! those that begin inside anybody's hook, and Bug #19112 switches all hooks off in the middle of a sweep: deaths would go
+//! Whether the hooks saw every garbage collection. Up to Ruby 3.4 they do not see those in other Ractors, up to 3.3
+//! those that begin inside any hook, and Bug #19112 disables all hooks in the middle of a sweep: deaths would go
 //! unnoticed.
 
 use crate::vm::gc::{self, Info};
@@ -7,31 +7,31 @@ use crate::vm::protect;
 use magnus::{Error, Ruby};
 use std::cell::{Cell, OnceCell};
 
-/// Counts the mark phases and the sweeps that a collector was told of, against those that the VM counts.
+/// Compares the mark phases and sweeps that a collector saw with the VM's own count.
 #[derive(Debug, Default)]
 pub struct MissedCollections {
     info: OnceCell<Info>,
     seen: Cell<u32>,
-    /// The VM's count when counting began, without a collection whose mark phase was still to end.
+    /// The VM's count when counting began, without a collection whose mark phase had not ended.
     base: Cell<u32>,
     swept: Cell<u32>,
-    /// As `base`, without a collection whose sweep was still to end.
+    /// Like `base`, without a collection whose sweep had not ended.
     swept_base: Cell<u32>,
     /// Whether counting has begun.
     counting: Cell<bool>,
 }
 
 impl MissedCollections {
-    /// Begins to count. The hooks must be on: to add one takes memory, for which a collection may begin.
+    /// Starts counting. The hooks must be on: adding one allocates memory, which may start a collection.
     pub fn begin(&self, ruby: &Ruby) -> Result<(), Error> {
-        // Made at first use, which allocates: also then a collection may begin.
+        // Created at first use, which allocates: a collection may start then, too.
         let info = self.info(ruby)?;
         self.restart(Self::ended(info), Self::sweeps_ended(info));
         self.counting.set(true);
         Ok(())
     }
 
-    /// Counts nothing until counting begins anew.
+    /// Stops counting until it is started again.
     pub fn pause(&self) {
         self.counting.set(false);
     }
@@ -43,20 +43,20 @@ impl MissedCollections {
         self.swept_base.set(sweeps_ended);
     }
 
-    /// In the hook at the end of a mark phase. How many collections were missed before; those are forgotten.
+    /// For the hook at the end of a mark phase: how many collections were missed before. Those are forgotten.
     pub fn saw_mark_phase(&self) -> u32 {
         self.seen.set(self.seen.get().wrapping_add(1));
         self.take_while_sweeping()
     }
 
-    /// When a mark phase has ended and its sweep has not: how many collections were missed. Those are forgotten. Safe
+    /// After a mark phase and before the end of its sweep: how many collections were missed. Those are forgotten. Safe
     /// in hooks.
     pub fn take_while_sweeping(&self) -> u32 {
         if !self.counting.get() {
             return 0;
         }
         let count = gc::count();
-        // All sweeps but the one to come.
+        // All sweeps except the one to come.
         let missed = self.difference(count, count.wrapping_sub(1));
         if missed > 0 {
             self.restart(count, count.wrapping_sub(1));
@@ -64,20 +64,20 @@ impl MissedCollections {
         missed
     }
 
-    /// In the hook at the end of a sweep.
+    /// For the hook at the end of a sweep.
     pub fn saw_sweep(&self) {
         self.swept.set(self.swept.get().wrapping_add(1));
     }
 
-    /// When the hooks go off for a moment: counts a sweep under way as missed, since FREEOBJ will not have told of all of it
-    /// when its end is told of. Safe in hooks.
+    /// For when the hooks are removed for a moment: counts a running sweep as missed, since FREEOBJ will not report all
+    /// of it even though the end of the sweep is seen. Safe in hooks.
     pub fn miss_sweep(&self) {
         if self.info.get().is_some_and(Info::is_sweeping) {
             self.swept.set(self.swept.get().wrapping_sub(1));
         }
     }
 
-    /// How many collections were not, or not to their end, told of since [`begin`](Self::begin).
+    /// How many collections went unnoticed, or were not followed to their end, since [`begin`](Self::begin).
     pub fn count(&self, ruby: &Ruby) -> Result<u32, Error> {
         let info = self.info(ruby)?;
         Ok(self.difference(Self::ended(info), Self::sweeps_ended(info)))
@@ -85,7 +85,7 @@ impl MissedCollections {
 
     fn difference(&self, ended: u32, sweeps_ended: u32) -> u32 {
         let marks = ended.wrapping_sub(self.base.get()).wrapping_sub(self.seen.get());
-        // Less than none: of a collection that was marked unnoticed the sweep may be told of.
+        // Can be negative: the sweep of a collection may be seen whose mark phase was not.
         let sweeps = sweeps_ended.wrapping_sub(self.swept_base.get()).wrapping_sub(self.swept.get()) as i32;
         if marks == 0 { sweeps.max(0) as u32 } else { marks }
     }

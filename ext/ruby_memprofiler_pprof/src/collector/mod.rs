@@ -43,40 +43,40 @@ use std::time::Instant;
 /// Which hooks are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// None: nothing is known.
+    /// None; nothing is known.
     Idle,
-    /// Allocations are sampled and deaths followed.
+    /// Samples allocations and tracks deaths.
     Running,
-    /// Deaths are followed until the next flush.
+    /// Tracks deaths until the next flush.
     Stopped,
-    /// None until the next flush: what is known of the living holds until the next garbage collection.
+    /// None until the next flush. What is known about live objects holds until the next garbage collection.
     Detached,
 }
 
 /// One profiler, shared by the Ruby object that owns it and the hooks.
 #[derive(Debug)]
 pub struct Collector {
-    /// How far it is to the next sample; the state's reservoir begins it anew.
+    /// The allocations until the next sample; the state's reservoir restarts it.
     countdown: Arc<Countdown>,
     state: HookCell<State>,
-    /// The Ruby object, for the GC's write barriers; valid while there are hooks, when it is pinned.
+    /// The Ruby object, for the GC's write barriers; valid while there are hooks, which pin it.
     holder: Cell<VALUE>,
     phase: Cell<Phase>,
     started: Cell<bool>,
     missed_collections: MissedCollections,
     /// When the interval of each reader's next flush began.
     interval_starts: [Cell<Instant>; Readers::MOST],
-    /// What the process had in all at the start.
+    /// The process's totals at the start.
     baseline: Cell<Option<totals::Baseline>>,
-    /// Samples that found the state in use.
+    /// Samples lost because the state was in use.
     contended: AtomicU64,
-    /// Samples begun, to look at the stack at some of them only.
+    /// Samples begun; only some of them check the stack.
     samples: AtomicU64,
     /// Whether the hook is off until the next safe point.
     aside: AtomicBool,
-    /// How often that was so.
+    /// How often that happened.
     stack_ends: AtomicU64,
-    /// Where a panic came from, if there was one: the collector is off for good then.
+    /// Where a panic happened, if one did: the collector is then off for good.
     panicked: OnceLock<&'static str>,
     /// Why the collector stopped by itself, if it did.
     disarmed: Cell<Option<&'static str>>,
@@ -84,8 +84,8 @@ pub struct Collector {
 
 // SAFETY: every access is ordered by the GVL, or by `state` where other Ractors may take part.
 unsafe impl Send for Collector {}
-// SAFETY: shared access is ordered in the same way. Only the main Ractor can get hold of a collector that runs. What
-// other Ractors' hooks share with its API, from Ruby 4.0 on, is atomic, or written while no hook can be under way.
+// SAFETY: shared access is ordered in the same way. Only the main Ractor has access to a running collector. What other
+// Ractors' hooks share with its API, from Ruby 4.0 on, is atomic, or is written only when no hook can be running.
 unsafe impl Sync for Collector {}
 
 impl Default for Collector {
@@ -132,7 +132,7 @@ impl Collector {
         self.state.with(|state| state.options.clone())
     }
 
-    /// Replaces the options. A changed rate holds from the next allocation on.
+    /// Replaces the options. A new rate applies from the next allocation on.
     pub fn configure(&self, options: Options) {
         self.state.with(|state| {
             let rate = options.sample_rate;
@@ -153,14 +153,14 @@ impl Collector {
         self.state.with(|state| state.only)
     }
 
-    /// Takes up one more reader; None if there are too many.
+    /// Adds a reader; None if there are too many.
     pub fn add_reader(&self) -> Option<usize> {
         let number = self.state.with(State::add_reader)?;
         self.interval_starts[number].set(Instant::now());
         Some(number)
     }
 
-    /// Forgets a reader other than the first.
+    /// Removes a reader other than the first.
     pub fn remove_reader(&self, number: usize) {
         self.state.with(|state| state.remove_reader(Readers::only(number)));
     }
@@ -178,7 +178,7 @@ impl Collector {
         self.interval_starts.iter().for_each(|start| start.set(Instant::now()));
     }
 
-    /// Bytes held outside of Ruby's heap.
+    /// Bytes held outside Ruby's heap.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + if self.failure().is_some() { 0 } else { self.state.with(|state| state.bytes()) }
     }

@@ -2,15 +2,15 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Execution contexts in which samples are dropped. An array rather than a collection behind a lock, because hooks
-/// read it; when it is full, further contexts are simply not muted.
+/// Execution contexts whose samples are dropped. An array rather than a collection behind a lock, because hooks read
+/// it; when it is full, further contexts are simply not muted.
 static MUTED: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Set in the slot of a context whose mute is lifted, which is then no context's address.
+/// Marks the slot of a context whose mute is lifted; the slot then matches no context's address.
 const LIFTED: usize = 1;
 
-/// Drops samples in one context for as long as it lives.
+/// Drops samples in one context as long as it lives.
 #[derive(Debug)]
 pub struct Mute(Option<Slot>);
 
@@ -21,7 +21,7 @@ struct Slot {
 }
 
 impl Mute {
-    /// Mutes `context`; null means a context that cannot be told, and mutes nothing.
+    /// Mutes `context`. Null stands for an unknown context, and mutes nothing.
     pub fn new(context: *const u8) -> Self {
         let context = context as usize;
         let free = (0..MUTED.len()).find(|&number| context != 0 && Slot { number, context: 0 }.replace(0, context));
@@ -29,8 +29,8 @@ impl Mute {
         Self(free.map(|number| Slot { number, context }))
     }
 
-    /// Runs `body`, in which the VM may let signal handlers and finalizers run in this context: what those allocate is
-    /// the program's.
+    /// Runs `body`, in which the VM may run signal handlers and finalizers in this context: their allocations are the
+    /// program's.
     pub fn lift<R>(&self, body: impl FnOnce() -> R) -> R {
         if let Some(slot) = self.0 {
             slot.replace(slot.context, slot.context | LIFTED);
@@ -45,7 +45,7 @@ impl Mute {
 
 impl Drop for Mute {
     fn drop(&mut self) {
-        // Not if a fork has emptied the slot, which may be another's by now.
+        // Unless a fork has emptied the slot, which may belong to another context by now.
         if self.0.is_some_and(|slot| slot.replace(slot.context, 0)) {
             COUNT.fetch_sub(1, Ordering::Relaxed);
         }
@@ -63,8 +63,8 @@ pub fn is_muted(context: *const u8) -> bool {
     COUNT.load(Ordering::Relaxed) > 0 && MUTED.iter().any(|slot| slot.load(Ordering::Relaxed) == context as usize)
 }
 
-/// In a forked child, where `context` alone goes on: the other threads are gone, and new ones may come to lie where
-/// they were.
+/// For a forked child, where only `context` survives: the other threads are gone, and new ones may reuse their
+/// addresses.
 pub fn forget_others(context: *const u8) {
     for slot in &MUTED {
         let muted = slot.load(Ordering::Relaxed);

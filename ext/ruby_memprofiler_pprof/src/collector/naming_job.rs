@@ -1,6 +1,6 @@
-//! Naming without a flush. What samples refer to the VM cannot free, neither the code of an `eval` nor an anonymous
-//! class; by name it can. Names take Ruby's own functions, so they are read at a safe point, for a moment at a time.
-//! The next sample asks for the next moment.
+//! Naming without a flush. The VM cannot free what samples refer to, such as the code of an `eval` or an anonymous
+//! class; once they are known by name it can. Finding names takes Ruby's own functions, so this runs at safe points,
+//! for a moment at a time. The next sample requests the next moment.
 
 use super::hooked;
 use super::mute::Mute;
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 /// How long it may take at a time.
 const MOMENT: Duration = Duration::from_micros(500);
 
-/// The job. It calls no method: what is due in this thread would be raised there, and be lost.
+/// The job. It calls no method: a pending exception of this thread would be raised there, and be lost.
 ///
 /// # Safety
-/// At a safe point of a Ruby thread.
+/// Must run at a safe point of a Ruby thread.
 pub unsafe extern "C" fn run(_: *mut c_void) {
     if !ractor::is_main() {
         return;
@@ -37,8 +37,8 @@ impl Collector {
             return;
         }
         if self.phase() == Phase::Running {
-            // SAFETY: the GVL is held; a running collector is anchored.
-            // Without memory the next sample asks for them again.
+            // SAFETY: the GVL is held; a running collector is anchored. If there is no memory, the next sample tries
+            // again.
             let _ = unsafe { self.make_keepers(self.holder.get()) };
         }
         if self.state.with(State::begin_naming) && self.name_until(mute, Instant::now() + MOMENT).is_err() {

@@ -3,10 +3,10 @@
 use crate::vm::threads;
 use rb_sys::VALUE;
 
-/// What `start` was told by `only:`. Addresses are compared, never followed.
+/// The `only:` of `start`. Addresses are compared, never dereferenced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Only {
-    /// Everybody's.
+    /// All allocations.
     #[default]
     All,
     /// Those of one thread, in any of its fibers.
@@ -36,7 +36,7 @@ impl Only {
         }
     }
 
-    /// Whether what is allocated now, in `context`, is to be sampled.
+    /// Whether to sample allocations in `context` now.
     #[inline]
     pub fn includes(self, context: *const u8) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! The options of a collector, already checked.
+//! The options of a collector, already validated.
 
 use super::sample_types::SampleTypeNames;
 pub use super::stacks::BacktraceMethod;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 /// How deaths are noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
-    /// By whatever is best on this Ruby.
+    /// The best way on this Ruby.
     Auto,
-    /// By the hook that the GC calls for each object it frees.
+    /// By a hook that the GC calls for each object that it frees.
     FreeObject,
-    /// By asking, at the end of each mark phase, which of the sampled objects are marked.
+    /// By checking, at the end of each mark phase, which of the sampled objects are marked.
     MarkBits,
 }
 
@@ -45,14 +45,14 @@ pub struct Options {
     pub pretty_backtraces: bool,
     pub sample_type_names: SampleTypeNames,
     pub seed: Option<u64>,
-    /// Names and values, which profiles have as comments.
+    /// Names and values that profiles list as comments.
     pub tags: Arc<[(String, String)]>,
 }
 
 impl Options {
-    /// The most that `max_heap_samples` can be.
+    /// The maximum of `max_heap_samples`.
     pub const MAX_HEAP_SAMPLES: usize = Reservoir::MAX_SAMPLES;
-    /// The most that `max_frames` can be.
+    /// The maximum of `max_frames`.
     pub const MAX_FRAMES: usize = 100_000;
 }
 

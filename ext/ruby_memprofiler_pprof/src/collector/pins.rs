@@ -1,38 +1,38 @@
-//! What keeps objects of the VM's alive until it is known by name.
+//! References that keep the VM's objects alive until they are known by name.
 
 use rb_sys::VALUE;
 
-/// How many functions and classes may come that do so, before all are named.
+/// How many such functions and classes may accumulate before they are named.
 const MOST: usize = 4096;
 
-/// How much has come that is not known by name.
+/// Counts what is not known by name yet.
 #[derive(Debug, Default)]
 pub struct Pins {
-    /// How many functions and classes, since all were named.
+    /// How many functions and classes were added since all were named.
     lately: usize,
-    /// Whether it is time to do something about it.
+    /// Whether it is time to name them.
     pub due: bool,
 }
 
 impl Pins {
-    /// Counts one more, which is `kept` alive by a keeper, or which the holder itself has to mark.
+    /// Counts one more; `kept` says whether a keeper marks it, or the holder itself has to.
     pub fn add(&mut self, kept: bool) {
         self.lately += 1;
         self.due |= self.are_many() || !kept;
     }
 
-    /// Whether as many have come as may.
+    /// Whether the limit is reached.
     pub fn are_many(&self) -> bool {
         self.lately >= MOST
     }
 
-    /// Replaces the count by that of those there still are.
+    /// Replaces the count by the number of those that remain.
     pub fn recount(&mut self, count: usize) {
         self.lately = count;
     }
 }
 
-/// The Ruby object that marks what tables refer to, unless a keeper does, and what is counted of that.
+/// The Ruby object that marks what the tables refer to, unless a keeper does, and the count of these references.
 #[derive(Debug)]
 pub struct Holder<'a> {
     pub object: VALUE,

@@ -1,4 +1,4 @@
-//! What stacks and classes are called, which takes Ruby's own functions.
+//! Finds the names of stacks and classes, which takes Ruby's own functions.
 
 use super::Collector;
 use super::classes::Class;
@@ -19,15 +19,15 @@ use std::sync::Arc;
 const FRAMES_AT_A_TIME: usize = 64;
 
 impl Collector {
-    /// Names some of it, the outermost frames first: to be called until there is a name. With a flush's mute may run
-    /// Ruby code.
+    /// Names some of it, outermost frames first; call it until the name is known. With a flush's mute it may run Ruby
+    /// code.
     pub(super) fn name(&self, mute: &Mute, unnamed: Unnamed) -> Result<(), Error> {
         match unnamed {
             Unnamed::Class(class, key) => self.name_class(class, key),
             Unnamed::Frames(chain) => {
                 for (raw, node) in chain.into_iter().rev().take(FRAMES_AT_A_TIME) {
                     if self.failure().is_some() {
-                        // Nothing is kept alive any more. The flush ends when it comes to rest.
+                        // Nothing is kept alive any more. The flush ends at its next rest.
                         break;
                     }
                     let name = self.name_function(mute, node)?;
@@ -43,7 +43,8 @@ impl Collector {
         let name = match key {
             // SAFETY: the class table marks the class, to which the resolver holds a reference.
             Class::Object(value) => match unsafe { class_names::visible_class(value) } {
-                // SAFETY: that class itself, or the one behind a singleton class, which keeps its superclasses alive.
+                // SAFETY: this is that class itself, or the one behind a singleton class, which keeps its superclasses
+                // alive.
                 Some(visible) => Some(unsafe { class_names::class_name(visible) }?),
                 None => Some("(hidden)".into()),
             },
@@ -59,17 +60,17 @@ impl Collector {
             self.state.with(|state| (state.sites.function_name(node), state.options.pretty_backtraces));
         let (name, place) = match known {
             Ok(name) => return Ok(name),
-            // SAFETY: the resolver refers to a stack with this function, so that its objects are marked.
+            // SAFETY: the resolver refers to a stack with this function, so its objects are marked.
             Err(Some(FrameKind::Walked { iseq, entry })) => unsafe { names::function(iseq, entry, pretty) }?,
-            // SAFETY: so is the object that `rb_profile_frames` returned for it.
+            // SAFETY: likewise, the object that `rb_profile_frames` returned is marked.
             Err(Some(FrameKind::Profiled(frame))) => unsafe { names::profiled_frame(frame, pretty) }?,
             Err(Some(FrameKind::Thread(thread))) => {
-                // SAFETY: the resolver refers to a stack that stands on this Thread, which is marked for that.
+                // SAFETY: the resolver refers to a stack on top of this Thread, which is therefore marked.
                 let thread = unsafe { Value::from_raw(thread) };
                 let name = mute.lift(|| threads::name(thread))?;
                 (FunctionName::pseudo(name.as_deref().unwrap_or_default()), Place::Own)
             }
-            // These stand in the place of names already.
+            // These already stand for names.
             Err(_) => (FunctionName::pseudo("(unknown)"), Place::Own),
         };
         let named = (Arc::new(name), place);
@@ -77,8 +78,8 @@ impl Collector {
         Ok(named)
     }
 
-    /// The line of a frame. To find out may take memory, for which the VM may collect garbage: not with the state
-    /// borrowed.
+    /// The line of a frame. Finding it may allocate memory, for which the VM may collect garbage, so the state is not
+    /// borrowed meanwhile.
     fn line(&self, node: Node) -> Result<u32, Error> {
         match self.state.with(|state| state.sites.stacks.frame_kind(node)) {
             FrameKind::Walked { iseq, .. } if iseq != 0 => protect(|| {

@@ -1,9 +1,10 @@
-//! The columns of a heap profile: what is counted of each sample, and how that is called.
+//! The columns of a heap profile: what is counted for each sample, and under which names.
 
 use memprofiler_core::profile::ValueType;
 use std::ops::AddAssign;
 
-/// The values of one sample, each an estimate for the whole program. Floats, so that they are rounded once, in the sum.
+/// The values of one sample, each an estimate for the whole program. Floats, so that they are rounded only once, in the
+/// sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Values {
     /// Objects allocated in the interval.
@@ -57,7 +58,7 @@ impl SampleTypeNames {
         ]
     }
 
-    /// What one period counts. Parca and Pyroscope build the names of series from Go's `space`/`bytes`.
+    /// The type of the period. Parca and Pyroscope build the names of series from Go's `space`/`bytes`.
     pub fn period_type(self) -> ValueType {
         match self {
             Self::Ruby => ValueType::new("allocations", "count"),
@@ -66,7 +67,7 @@ impl SampleTypeNames {
     }
 }
 
-/// Which of the four columns a viewer is to show first.
+/// The column that a viewer shows first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DefaultType {
     Allocations,

@@ -1,10 +1,10 @@
 //! Where the machine stack ends.
 //!
-//! A C function that does nothing on its way down but allocate, such as Marshal.load of deep data, has the allocation's
-//! hook as what goes deepest. A Ruby does not survive unharmed that its stack ends there. Before 4.0 the exception skips
-//! the release of the VM's lock, which it then tries without end; on 4.0 the GC stays disabled, and the thread has no
-//! events any more. So the hook goes first, and comes back when the exception is through. Beside other Ractors it cannot
-//! from 4.0 on, and takes no sample there.
+//! In a recursive C function that only allocates, such as Marshal.load of deep data, the allocation's hook goes
+//! deepest. No Ruby survives unharmed if its stack ends there: before 4.0 the exception skips the release of the VM's
+//! lock, which the VM then tries to take forever; on 4.0 the GC stays disabled, and the thread gets no events any more.
+//! So the hook is removed first, and added again once the exception is through. Beside other Ractors that is impossible
+//! from 4.0 on; there it takes no sample.
 
 use super::hooked;
 use super::{Collector, Phase};
@@ -14,10 +14,12 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 impl Collector {
-    /// Takes the hook off until the next safe point. Collections meanwhile are missed, which is noticed like any other.
+    /// Removes the hook until the next safe point. Collections in between are missed, and noticed like any other missed
+    /// one.
     ///
     /// # Safety
-    /// In a NEWOBJ hook of this collector on the main Ractor; from Ruby 4.0 on only if there are no others.
+    /// Must be called in a NEWOBJ hook of this collector on the main Ractor; from Ruby 4.0 on only if there are no
+    /// others.
     #[cold]
     pub(super) unsafe fn step_aside(&self) {
         self.stack_ends.fetch_add(1, Ordering::Relaxed);
@@ -25,19 +27,19 @@ impl Collector {
         if !self.uses_mark_bits() {
             self.missed_collections.miss_sweep();
         }
-        // SAFETY: on the main Ractor, and from Ruby 4.0 on there is no other. The VM frees a hook that is removed while
-        // it runs when it has run.
+        // SAFETY: on the main Ractor, and from Ruby 4.0 on there is no other. If a hook is removed while it runs, the
+        // VM frees it afterwards.
         unsafe { self.unhook(Phase::Running) };
         safepoint::request(come_back);
     }
 
-    /// Puts the hook on again after [`step_aside`](Self::step_aside), if that was not done yet.
+    /// Adds the hook again after [`step_aside`](Self::step_aside), unless that was already done.
     ///
     /// # Safety
-    /// At a safe point of the main Ractor.
+    /// Must run at a safe point of the main Ractor.
     pub(super) unsafe fn come_back(&self) -> Result<(), Error> {
         if self.aside.load(Ordering::Relaxed) && self.phase() == Phase::Running {
-            // SAFETY: at a safe point of the main Ractor, which no hook is; a running collector is anchored.
+            // SAFETY: at a safe point of the main Ractor, so not in a hook; a running collector is anchored.
             unsafe { self.hook(Phase::Running) }?;
         }
         Ok(())
@@ -45,11 +47,11 @@ impl Collector {
 }
 
 unsafe extern "C" fn come_back(_: *mut c_void) {
-    // Elsewhere the hook would go onto another list up to Ruby 3.4. The next flush puts it on.
+    // Elsewhere, up to Ruby 3.4, the hook would be added to another list. The next flush adds it.
     if ractor::is_main() {
         hooked::each(|collector| {
-            // Without memory the next flush puts it on; nothing can be raised here.
-            // SAFETY: a safe point of the main Ractor.
+            // If there is no memory, the next flush adds it; nothing can be raised here. SAFETY: a safe point of the
+            // main Ractor.
             let _ = unsafe { collector.come_back() };
         });
     }

@@ -1,4 +1,4 @@
-//! What a collector says about itself.
+//! A collector's own statistics.
 
 use super::Collector;
 use super::options::{BacktraceMethod, Liveness};
@@ -82,7 +82,7 @@ pub fn ruby_description(ruby: &Ruby) -> Result<String, Error> {
     Ok(format!("{engine} {version} ({platform})"))
 }
 
-/// What a reader of a profile must know of how it was made.
+/// What a reader of a profile must know about how it was made.
 pub fn remarks(state: &State) -> Vec<String> {
     let mut remarks = vec![
         format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
@@ -117,8 +117,9 @@ pub fn remarks(state: &State) -> Vec<String> {
     }
     if state.counters.allocation_failures > 0 {
         let failures = state.counters.allocation_failures;
-        remarks
-            .push(format!("allocation_failures={failures}: the profiler had too little memory and has left out some"));
+        remarks.push(format!(
+            "allocation_failures={failures}: the profiler ran short of memory and left out some objects"
+        ));
     }
     if state.counters.missed_deaths > 0 {
         remarks.push(format!("missed_deaths={}", state.counters.missed_deaths));

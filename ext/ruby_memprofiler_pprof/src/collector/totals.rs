@@ -1,9 +1,9 @@
-//! What the process has in all, so that a reader of a profile knows how much of it the profile explains.
+//! The process's totals, which show how much of it a profile explains.
 
 use magnus::{Error, Module, RHash, RModule, Ruby};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The VM's figures that go into a profile. A garbage collector may lack some.
+/// The VM's figures that go into a profile. Some garbage collectors lack some of them.
 const STATISTICS: [&str; 6] = [
     "heap_live_slots",
     "total_allocated_objects",
@@ -13,7 +13,7 @@ const STATISTICS: [&str; 6] = [
     "major_gc_count",
 ];
 
-/// What there was when a collector began.
+/// The totals when a collector began.
 #[derive(Debug, Clone, Copy)]
 pub struct Baseline {
     time: SystemTime,
@@ -21,13 +21,13 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// What there is now.
+    /// The current totals.
     pub fn take(ruby: &Ruby) -> Self {
         Self { time: SystemTime::now(), live_slots: ruby.gc_stat("heap_live_slots").ok() }
     }
 }
 
-/// The totals now, as `key=value`. What is not known is left out.
+/// The current totals, as `key=value`. Leaves out what is unknown.
 pub fn remarks(ruby: &Ruby, baseline: Option<Baseline>) -> Vec<String> {
     let mut remarks = vec![format!("pid={}", std::process::id())];
     if let Some(Baseline { time, live_slots }) = baseline {
@@ -43,13 +43,13 @@ pub fn remarks(ruby: &Ruby, baseline: Option<Baseline>) -> Vec<String> {
     remarks
 }
 
-/// Of the pages of Ruby's heap.
+/// The size of a page of Ruby's heap.
 fn page_size(ruby: &Ruby) -> Result<usize, Error> {
     let gc: RModule = ruby.class_object().const_get("GC")?;
     gc.const_get::<_, RHash>("INTERNAL_CONSTANTS")?.fetch(ruby.to_symbol("HEAP_PAGE_SIZE"))
 }
 
-/// The physical memory that the process has. Linux only. Not from `statm`, whose unit would have to be asked for.
+/// The physical memory of the process, on Linux only. Not from `statm`, whose unit would need another query.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;

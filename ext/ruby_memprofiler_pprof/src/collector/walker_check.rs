@@ -1,14 +1,14 @@
-//! Whether the frame walker can be relied on in this process.
+//! Whether the frame walker is reliable in this process.
 
 use super::options::BacktraceMethod;
 use crate::vm::selftest;
 use magnus::{Error, Ruby};
 use std::sync::OnceLock;
 
-/// Why not, once it was checked.
+/// The reason if it is not, once it was checked.
 static FAILURE: OnceLock<Option<String>> = OnceLock::new();
 
-/// Checks the walker, the first time it is called.
+/// Checks the walker at the first call.
 pub fn run(ruby: &Ruby) -> Result<(), Error> {
     if FAILURE.get().is_none() {
         let failure = selftest::run(ruby)?;
@@ -22,7 +22,7 @@ pub fn failure() -> Option<&'static str> {
     FAILURE.get().and_then(Option::as_deref)
 }
 
-/// The method that reads stacks when `asked` is asked for.
+/// The method that reads stacks when `asked` is requested.
 pub fn usable(asked: BacktraceMethod) -> BacktraceMethod {
     match asked {
         BacktraceMethod::ControlFrames if failure().is_some() => BacktraceMethod::ProfileFrames,

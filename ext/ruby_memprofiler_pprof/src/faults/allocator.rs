@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Allocations of this many bytes and more fail.
+/// Allocations of at least this many bytes fail.
 pub static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 struct Failing;
@@ -12,13 +12,13 @@ struct Failing;
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
-// SAFETY: the system's allocator, or null, which is allowed.
+// SAFETY: delegates to the system's allocator, or returns null, which is allowed.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() >= LIMIT.load(Ordering::Relaxed) {
             return null_mut();
         }
-        // SAFETY: the system's allocator asks of `layout` what this one does: a size that is not 0.
+        // SAFETY: the system's allocator has the same requirement for `layout`: a size that is not 0.
         unsafe { System.alloc(layout) }
     }
 

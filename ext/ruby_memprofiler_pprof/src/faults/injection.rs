@@ -1,4 +1,4 @@
-//! What is to happen where.
+//! Which fault happens where.
 
 use crate::collector;
 use magnus::value::{Opaque, ReprValue};
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 pub enum Fault {
     /// A panic.
     Panic,
-    /// As if what is asked for there were missing, for as long as the fault is injected.
+    /// What is requested there appears to be missing, as long as the fault is injected.
     Denial,
     /// An allocation on Ruby's heap.
     Allocation,
@@ -19,32 +19,32 @@ pub enum Fault {
     Lock,
     /// A NoMemoryError, as the VM raises it.
     Memory,
-    /// A look for interrupts.
+    /// A check for interrupts.
     Interrupts,
-    /// 0.3 seconds in which nothing happens.
+    /// A pause of 0.3 seconds.
     Sleep,
     /// Ruby code.
     Call(Opaque<Proc>),
 }
 
-/// The faults that are injected. Locked in hooks, too, but only ever for a moment.
+/// The injected faults. Also locked in hooks, but only for moments.
 static FAULTS: Mutex<Vec<(String, Fault)>> = Mutex::new(Vec::new());
 
 fn faults() -> MutexGuard<'static, Vec<(String, Fault)>> {
     FAULTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets `fault` happen at `place`: a denial always, everything else once.
+/// Injects `fault` at `place`: a denial permanently, everything else for once.
 pub fn inject(place: String, fault: Fault) {
     faults().push((place, fault));
 }
 
-/// Forgets all faults.
+/// Removes all faults.
 pub fn clear() {
     faults().clear();
 }
 
-/// Whether something is to be treated as if it were missing.
+/// Whether something is to be treated as missing.
 pub fn denied(what: &str) -> bool {
     faults().iter().any(|(place, fault)| place == what && matches!(fault, Fault::Denial))
 }
@@ -68,13 +68,13 @@ pub fn point(place: &'static str) {
 
 fn commit(fault: Fault, place: &str) {
     match fault {
-        // Not by the macro, which clippy forbids for good reasons.
+        // Not with the macro, which clippy forbids for good reasons.
         Fault::Panic => std::panic::panic_any(format!("injected at {place}")),
         Fault::Denial => {}
-        // SAFETY: not allowed here, which is what the trap has to notice.
+        // SAFETY: it is not allowed here; the trap has to detect that.
         Fault::Allocation => drop(unsafe { rb_sys::rb_ary_new_capa(0) }),
         Fault::Lock => drop(collector::hooked()),
-        // SAFETY: the VM's own jump, which whoever calls this has to expect.
+        // SAFETY: the VM's own jump, which the caller has to expect.
         Fault::Memory => unsafe { rb_sys::rb_memerror() },
         // SAFETY: as for an allocation.
         Fault::Interrupts => unsafe { rb_sys::rb_thread_check_ints() },
@@ -83,13 +83,13 @@ fn commit(fault: Fault, place: &str) {
             let Ok(ruby) = Ruby::get() else { return };
             let outcome = ruby.get_inner(block).call::<_, magnus::Value>(());
             if let Err(error) = outcome {
-                eprintln!("the block injected at {place} has failed: {error}");
+                eprintln!("the block injected at {place} failed: {error}");
             }
         }
     }
 }
 
-/// Keeps `block` alive for good.
+/// Keeps `block` alive forever.
 pub fn call(ruby: &Ruby, block: Proc) -> Fault {
     ruby.gc_register_mark_object(block.as_value());
     Fault::Call(Opaque::from(block))

@@ -1,5 +1,5 @@
-//! Faults that specs provoke, and traps for what a hook must not do. All of it only with the feature `faults`, which no
-//! released library has; without it, these are functions that do nothing.
+//! Faults that specs provoke, and traps for what a hook must not do. They exist only with the feature `faults`, which
+//! no released library has; without it, these functions do nothing.
 
 #[cfg(feature = "faults")]
 mod allocator;
@@ -24,7 +24,7 @@ mod none {
     #[inline(always)]
     pub fn point(_place: &'static str) {}
 
-    /// Whether something is to be treated as if it were missing.
+    /// Whether something is to be treated as missing.
     #[inline(always)]
     pub fn denied(_what: &str) -> bool {
         false
@@ -47,11 +47,11 @@ mod none {
         }
     }
 
-    /// Before what may wait for another thread.
+    /// Must be called before anything that may wait for another thread.
     #[inline(always)]
     pub fn blocks(_what: &'static str) {}
 
-    /// After a panic was caught.
+    /// Must be called after catching a panic.
     #[inline(always)]
     pub fn panicked(_place: &'static str) {}
 }

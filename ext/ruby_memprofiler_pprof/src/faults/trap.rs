@@ -1,5 +1,5 @@
-//! Ends the process, and says where, when a hook does what it must not: allocate on Ruby's heap, let the VM run Ruby
-//! code, wait for a lock, or panic.
+//! Aborts the process, with the hook's name, when a hook does what it must not: allocate on Ruby's heap, let the VM run
+//! Ruby code, wait for a lock, or panic.
 
 use crate::vm::safepoint;
 use magnus::Ruby;
@@ -10,14 +10,14 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 thread_local! {
-    /// The hook that this thread runs.
+    /// The hook that this thread is running.
     static RUNNING: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 /// How many hooks ran while the traps were armed.
 static GUARDED: AtomicU64 = AtomicU64::new(0);
-/// How many of the postponed jobs were run, all of them outside hooks.
+/// How many of the postponed jobs ran, all of them outside hooks.
 static POSTPONED: AtomicU64 = AtomicU64::new(0);
 /// The symbol :total_allocated_objects, an immediate value.
 static TOTAL: AtomicU64 = AtomicU64::new(0);
@@ -30,7 +30,7 @@ pub fn arm(ruby: &Ruby) {
     ARMED.store(true, Ordering::Relaxed);
 }
 
-/// How many hooks ran while armed, and how many of the jobs that they postponed.
+/// How many hooks ran while armed, and how many of their postponed jobs.
 pub fn counts() -> (u64, u64) {
     (GUARDED.load(Ordering::Relaxed), POSTPONED.load(Ordering::Relaxed))
 }
@@ -38,7 +38,7 @@ pub fn counts() -> (u64, u64) {
 /// Exists while a hook runs.
 pub struct InHook {
     hook: &'static str,
-    /// The objects allocated before, if armed.
+    /// The number of objects allocated before, if armed.
     before: Option<usize>,
 }
 
@@ -68,14 +68,14 @@ impl Drop for InHook {
     }
 }
 
-/// Before what may wait for another thread.
+/// Must be called before anything that may wait for another thread.
 pub fn blocks(what: &'static str) {
     if let Some(hook) = RUNNING.get() {
         spring(hook, &format!("waited for the lock of the {what}"));
     }
 }
 
-/// After a panic was caught.
+/// Must be called after catching a panic.
 pub fn panicked(place: &'static str) {
     if ARMED.load(Ordering::Relaxed) {
         spring(place, "panicked");

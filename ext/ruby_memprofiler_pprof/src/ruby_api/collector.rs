@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[magnus(class = "MemprofilerPprof::Collector", mark, compact, size, free_immediately, wb_protected)]
 pub struct RubyCollector {
     pub(super) collector: Collector,
-    /// A Thread::Mutex: one flush at a time.
+    /// A Thread::Mutex that allows one flush at a time.
     flushing: Cell<Option<Opaque<Value>>>,
 }
 
@@ -97,7 +97,7 @@ fn initialize_copy(ruby: &Ruby, _this: Obj<RubyCollector>, _other: Value) -> Res
 
 fn start(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<RubyCollector>, Error> {
     let only = match arguments {
-        // Not even a Hash for the arguments that nobody gave: it would be in the profile of a collector that runs.
+        // Without arguments not even a Hash for them: it would be in the profile of a running collector.
         [] => Only::All,
         _ => whose(ruby, arguments)?,
     };
@@ -112,7 +112,7 @@ fn start(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<O
     Ok(this)
 }
 
-/// What the keyword `only` asks for.
+/// What the keyword `only` selects.
 fn whose(ruby: &Ruby, arguments: &[Value]) -> Result<Only, Error> {
     let keywords = scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords;
     let keywords = get_kwargs::<_, (), (Option<Value>,), ()>(keywords, &[], &["only"])?;
@@ -123,7 +123,7 @@ fn whose(ruby: &Ruby, arguments: &[Value]) -> Result<Only, Error> {
     match options::choice(ruby, "only", value, &[("thread", false), ("fiber", true)])? {
         false => Ok(Only::this_thread()),
         true => Only::this_fiber().ok_or_else(|| {
-            errors::error(ruby, "fibers cannot be told apart on this Ruby: use only: :thread".to_owned())
+            errors::error(ruby, "fibers cannot be distinguished on this Ruby: use only: :thread".to_owned())
         }),
     }
 }
@@ -132,7 +132,7 @@ fn only(ruby: &Ruby, this: Obj<RubyCollector>) -> Option<Symbol> {
     this.collector.only().name().map(|name| ruby.to_symbol(name))
 }
 
-/// The number of a new reader: what `Reader` is made of.
+/// The number of a new reader, for `Reader`.
 fn add_reader(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<usize, Error> {
     this.collector
         .add_reader()
@@ -167,7 +167,7 @@ pub fn on_main_ractor(ruby: &Ruby) -> Result<bool, Error> {
     current.equal(main)
 }
 
-/// An error where no collector can be started because of Ractors; otherwise these are watched from now on.
+/// Fails if Ractors prevent starting a collector; otherwise watches for them from now on.
 pub fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
     if !on_main_ractor(ruby)? {
         return Err(errors::ractor(ruby, "a collector can only be started on the main Ractor"));
@@ -179,11 +179,11 @@ pub fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
     if class.funcall::<_, _, usize>("count", ())? == 1 {
         return Ok(());
     }
-    // Those that there were before.
+    // Those that already exist.
     ractor::note_others();
     if Quirks::current(ruby)?.forbid_ractors() {
-        let message = "this Ruby may crash when allocations are traced beside another Ractor, and one is running: start \
-                       the collector when it has ended, or use Ruby 3.1.4, 3.2.3, 3.3 or 4.0";
+        let message = "this Ruby may crash when allocations are traced beside another Ractor, and one is running: \
+                       start the collector when it has ended, or use Ruby 3.1.4, 3.2.3, 3.3 or 4.0";
         return Err(errors::ractor(ruby, message));
     }
     Ok(())
@@ -195,7 +195,7 @@ fn before_ractor(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<bool, Error> {
     let quirks = Quirks::current(ruby)?;
     let must_stop = quirks.forbid_ractors() && this.collector.phase() == Phase::Running;
     if must_stop {
-        let reason = "a Ractor was created, beside which this Ruby may crash while allocations are traced";
+        let reason = "a Ractor was created: this Ruby may crash if it traces allocations beside another Ractor";
         this.collector.disarm(reason)?;
     }
     if quirks.ractor_creation_crashes {
@@ -209,7 +209,7 @@ fn flush(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<O
     take_profile(ruby, this, Some(0), arguments)
 }
 
-/// `flush` for the reader with this number, or with nil for none, followed by the keywords.
+/// `flush` for the reader with this number, or for none if it is nil, followed by the keywords.
 fn flush_for(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
     machine_stack::overwrite_remains();
     let [number, keywords @ ..] = arguments else {
@@ -222,7 +222,7 @@ fn flush_for(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Resu
     take_profile(ruby, this, reader, keywords)
 }
 
-/// Not inlined: what its frame leaves uninitialised was overwritten.
+/// Not inlined: the uninitialised parts of its frame have been overwritten.
 #[inline(never)]
 fn take_profile(
     ruby: &Ruby,
@@ -236,11 +236,11 @@ fn take_profile(
         return Err(errors::not_started(ruby));
     }
     let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
-    // Not muted yet: a fiber scheduler may never resume what waits here, and a mute would last for good.
+    // Not muted yet: a fiber scheduler may never resume what waits here, and the mute would last forever.
     let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
     let mute = Mute::new(threads::current_context());
     let data = ProfileData::new(ruby)?;
-    // What follows the flush must not check interrupts: an exception would throw the profile away.
+    // Nothing after the flush may check interrupts: an exception would discard the profile.
     let Ok(flushed) = catch_unwind(AssertUnwindSafe(|| this.collector.flush(ruby, options, &mute))) else {
         this.collector.panicked("flush");
         return Err(abandoned(ruby, &this, "flush"));
@@ -250,12 +250,12 @@ fn take_profile(
             data.fill(flushed);
             Ok(data)
         }
-        // A panic in a hook is the reason, and the hooks have to go.
+        // If a panic in a hook is the reason, the hooks have to go.
         Err(failure) => check_failure(ruby, &this).and(Err(errors::flush(ruby, failure))),
     }
 }
 
-/// Made without a sample, as the Hash is in no profile of a collector that runs.
+/// Created without being sampled: this Hash is in no profile of a running collector.
 fn keywords(arguments: &[Value]) -> Result<RHash, Error> {
     let _mute = Mute::new(threads::current_context());
     Ok(protect(|| scan_args::<(), (), (), (), RHash, ()>(arguments))??.keywords)

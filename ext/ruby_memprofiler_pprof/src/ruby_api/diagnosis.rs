@@ -1,4 +1,4 @@
-//! What the gem finds out about the Ruby it runs in, for `memprofiler doctor`.
+//! What the gem finds out about the running Ruby, for `memprofiler doctor`.
 
 use super::collector::check_ractors;
 use crate::collector::walker_check;
@@ -10,7 +10,7 @@ pub fn init(module: RModule) -> Result<(), Error> {
     module.singleton_class()?.define_private_method("diagnose", function!(diagnose, 0))
 }
 
-/// What is supported, as a Hash; tests the walker if that was not done yet.
+/// What is supported, as a Hash. Tests the walker unless that was already done.
 fn diagnose(ruby: &Ruby) -> Result<RHash, Error> {
     check_ractors(ruby)?;
     walker_check::run(ruby)?;

@@ -25,7 +25,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
 
 fn class(ruby: &Ruby, name: &str) -> ExceptionClass {
     let module: Result<RModule, Error> = ruby.class_object().const_get("MemprofilerPprof");
-    // `init` has defined them all; somebody who removes the constant gets a plainer error.
+    // `init` has defined them all; if a program removes the constant, it gets a plainer error.
     module.and_then(|module| module.const_get(name)).unwrap_or_else(|_| ruby.exception_runtime_error())
 }
 
@@ -36,16 +36,16 @@ pub fn error(ruby: &Ruby, message: String) -> Error {
 
 /// A `MemprofilerPprof::NotStartedError`.
 pub fn not_started(ruby: &Ruby) -> Error {
-    Error::new(ruby.get_inner(&NOT_STARTED), "flush needs a collector that was started: call start first")
+    Error::new(ruby.get_inner(&NOT_STARTED), "the collector was never started: call start before flush")
 }
 
-/// A `MemprofilerPprof::InternalError`: a panic in `place`, where there was a bug.
+/// A `MemprofilerPprof::InternalError`: a panic in `place`, which is a bug.
 pub fn internal(ruby: &Ruby, place: &'static str) -> Error {
-    let message = format!("the collector has switched itself off after a panic in its {place}; please report it");
+    let message = format!("the collector switched itself off after a panic in its {place}; please report this bug");
     Error::new(ruby.get_inner(&INTERNAL), message)
 }
 
-/// What `flush` raises.
+/// The error that `flush` raises.
 pub fn flush(ruby: &Ruby, failure: FlushFailure) -> Error {
     match failure {
         FlushFailure::Raised(exception) => exception,

@@ -7,12 +7,12 @@ use magnus::r_hash::ForEach;
 use magnus::scan_args::scan_args;
 use magnus::{Error, RHash, Ruby, Symbol, Value, prelude::*};
 
-/// What `flush` says of its arguments without flushing.
+/// Validates the arguments of `flush` without flushing.
 pub fn check_flush_options(ruby: &Ruby, arguments: &[Value]) -> Result<(), Error> {
     flush_options(ruby, scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords).map(|_| ())
 }
 
-/// The options that `flush` was given. May run Ruby code.
+/// The options given to `flush`. May run Ruby code.
 pub fn flush_options(ruby: &Ruby, keywords: RHash) -> Result<FlushOptions, Error> {
     let mut options = FlushOptions::default();
     keywords.foreach(|name: Value, value: Value| {

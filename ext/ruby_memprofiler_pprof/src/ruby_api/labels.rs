@@ -18,7 +18,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     module.define_module_function("labels", function!(current, 0))
 }
 
-/// Calls the block; what this fiber allocates meanwhile gets the labels, in addition to those it has already.
+/// Calls the block. What this fiber allocates meanwhile gets the labels, in addition to those it already has.
 fn with_labels(ruby: &Ruby, arguments: &[Value]) -> Result<Value, Error> {
     let arguments = scan_args::<(), (Option<Value>,), (), (), RHash, ()>(arguments)?;
     if !ruby.block_given() {
@@ -52,7 +52,7 @@ fn current(ruby: &Ruby) -> Result<RHash, Error> {
 }
 
 fn in_force() -> LabelSet {
-    // SAFETY: the GVL is held, and the set is copied at once.
+    // SAFETY: the GVL is held, and the set is copied immediately.
     unsafe { labels::current() }.map(|labels| LabelSet::clone(&labels)).unwrap_or_default()
 }
 
@@ -70,7 +70,7 @@ fn add(ruby: &Ruby, set: &mut LabelSet, labels: RHash) -> Result<(), Error> {
 
 fn key_name(ruby: &Ruby, key: Value) -> Result<String, Error> {
     let allowed = format!(
-        "a Symbol or String of 1 to {} bytes, neither class nor gc_age, nor beginning with pprof::",
+        "a Symbol or String of 1 to {} bytes, other than class and gc_age, and not starting with pprof::",
         LabelSet::MAX_BYTES
     );
     let name = text(key).ok_or_else(|| argument(ruby, Wrong::Type, "label key", key, &allowed))?;
@@ -81,7 +81,7 @@ fn key_name(ruby: &Ruby, key: Value) -> Result<String, Error> {
     Ok(name)
 }
 
-/// The text of a label's value; None is to remove the label.
+/// The text of a label's value; None removes the label.
 fn value_text(ruby: &Ruby, key: &str, value: Value) -> Result<Option<String>, Error> {
     if value.is_nil() {
         return Ok(None);
@@ -98,7 +98,7 @@ fn value_text(ruby: &Ruby, key: &str, value: Value) -> Result<Option<String>, Er
     text.map(Some).ok_or_else(wrong)
 }
 
-/// A String's or Symbol's characters; what is not valid is replaced.
+/// The characters of a String or Symbol; invalid ones are replaced.
 pub(super) fn text(value: Value) -> Option<String> {
     if let Some(symbol) = Symbol::from_value(value) {
         return symbol.name().ok().map(Cow::into_owned);

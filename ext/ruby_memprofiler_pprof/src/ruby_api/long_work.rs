@@ -1,4 +1,4 @@
-//! What may take long, so that other threads run and interrupts come through.
+//! Lets other threads run and interrupts arrive during long work.
 
 use super::errors;
 use crate::vm::threads;
@@ -6,10 +6,10 @@ use magnus::{Error, Ruby};
 use memprofiler_core::interrupt::Interrupt;
 use std::fmt::Display;
 
-/// How many Ruby objects are made between two looks for interrupts.
+/// How many Ruby objects are created between two checks for interrupts.
 const STRIDE: usize = 1 << 12;
 
-/// Runs `work` without the GVL; what it fails with is a ProfileError. It may be interrupted and called again, see
+/// Runs `work` without the GVL; its errors become a ProfileError. It may be interrupted and called again, see
 /// [`threads::interruptible`].
 pub fn without_gvl<T: Send, E: Display + Send>(
     ruby: &Ruby,
@@ -18,7 +18,7 @@ pub fn without_gvl<T: Send, E: Display + Send>(
     threads::interruptible(work)?.map_err(|error| errors::profile(ruby, error.to_string()))
 }
 
-/// Lets other threads run and interrupts come through at step `step` of a loop, now and then. Ruby code may run.
+/// Lets other threads run and interrupts arrive, at some steps of a loop. May run Ruby code.
 pub fn rest(step: usize) -> Result<(), Error> {
     if step % STRIDE == 0 { threads::check_interrupts() } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! The classes that users see: arguments, errors and return values; nothing else.
+//! The classes that users see: only arguments, errors and return values.
 
 mod collector;
 mod diagnosis;
@@ -17,8 +17,9 @@ mod without_profiling;
 
 use magnus::{Error, Ruby, TypedData};
 
-/// Looks up the class of a type. magnus otherwise does so when it makes the first object: by a method call, in which the
-/// VM may switch threads or raise, and within a lock that other threads then wait for without letting go of the GVL.
+/// Looks up the class of a type. Otherwise magnus does so when it creates the first object: by a method call, in which
+/// the VM may switch threads or raise, while it holds a lock for which other threads then wait without releasing the
+/// GVL.
 fn settle_class<T: TypedData>(ruby: &Ruby) {
     T::class(ruby);
 }

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Bytes of stack between the caller of `yield_deep` and the block: more than the GC and what calls it need.
+/// Bytes of stack between the caller of `yield_deep` and the block: more than the GC and its callers need.
 const GAP: usize = 32 * 1024;
 
 /// Defines the functions.
@@ -23,8 +23,8 @@ pub fn init(module: RModule) -> Result<(), Error> {
     module.define_module("RactorGuard")?.define_singleton_method("needed?", function!(ractor_guard_needed, 0))
 }
 
-/// All collectors that run, or were stopped and not flushed since. They belong to the main Ractor, so that other ones
-/// are told of none.
+/// All collectors that are running, or that were stopped and not flushed since. They belong to the main Ractor; in
+/// others the list is empty.
 fn collectors(ruby: &Ruby) -> Result<RArray, Error> {
     let list = ruby.ary_new();
     if !on_main_ractor(ruby)? {
@@ -37,7 +37,7 @@ fn collectors(ruby: &Ruby) -> Result<RArray, Error> {
     Ok(list)
 }
 
-/// In a forked child: forgets what was noted of the threads that are gone.
+/// For a forked child: forgets what was recorded about the threads that are gone.
 fn forget_threads() {
     thread_events::forget();
     mute::forget_others(threads::current_context());
@@ -61,19 +61,19 @@ fn ractor_guard_needed(ruby: &Ruby) -> Result<bool, Error> {
     Ok(Quirks::current(ruby)?.forbid_ractors())
 }
 
-/// Calls the block far down the machine stack and forgets its value. The GC takes whatever on the stack looks like a
-/// reference for one, also what frames that are gone have left there. This leaves the block's remains below all that
-/// is in use when its caller collects garbage next.
+/// Calls the block far down the machine stack and ignores its value. The GC treats whatever looks like a reference on
+/// the stack as one, including the remains of returned frames. This leaves the block's remains below everything that is
+/// in use when its caller next collects garbage.
 fn yield_deep(ruby: &Ruby) -> Result<(), Error> {
     let gap = [0_u8; GAP];
     black_box(&gap);
     let outcome = yield_and_forget(ruby);
-    // Keeps the gap in place until here.
+    // Keeps the gap in place up to here.
     black_box(&gap);
     outcome
 }
 
-/// A frame of its own, so that the value lies below the gap, too.
+/// A separate frame, so that the value is below the gap, too.
 #[inline(never)]
 fn yield_and_forget(ruby: &Ruby) -> Result<(), Error> {
     ruby.yield_values::<_, Value>(()).map(drop)

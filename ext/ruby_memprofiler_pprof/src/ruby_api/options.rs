@@ -37,7 +37,7 @@ const BT_METHODS: [(&str, BacktraceMethod); 3] = [
 const LIVENESS: [(&str, Liveness); 3] =
     [("auto", Liveness::Auto), ("freeobj", Liveness::FreeObject), ("mark_bits", Liveness::MarkBits)];
 
-/// What the values can be called.
+/// The choices for the names of the values.
 pub const SAMPLE_TYPE_NAMES: [(&str, SampleTypeNames); 2] =
     [("ruby", SampleTypeNames::Ruby), ("go", SampleTypeNames::Go)];
 
@@ -49,7 +49,7 @@ pub const SAMPLE_TYPES: [(&str, DefaultType); 4] = [
     ("retained_size", DefaultType::RetainedSize),
 ];
 
-/// Changes `options` as a hash of keywords says.
+/// Changes `options` according to a Hash of keywords.
 pub fn set_all(ruby: &Ruby, options: &mut Options, keywords: RHash) -> Result<(), Error> {
     keywords.foreach(|name: Value, value: Value| {
         let known = Symbol::from_value(name).and_then(|name| {
@@ -99,7 +99,7 @@ pub fn name_of(names: SampleTypeNames) -> &'static str {
     SAMPLE_TYPE_NAMES.iter().find(|(_, known)| *known == names).map_or("ruby", |(name, _)| name)
 }
 
-/// One of [`NAMES`] as Ruby sees it.
+/// One of [`NAMES`] as a Ruby value.
 pub fn get(ruby: &Ruby, options: &Options, name: &str) -> Value {
     match name {
         "sample_rate" => options.sample_rate.into_value_with(ruby),
@@ -156,7 +156,7 @@ pub fn integer(ruby: &Ruby, name: &str, value: Value, least: u64, most: u64) -> 
     }
 }
 
-/// True or false, and nothing that merely counts as such.
+/// True or false; other truthy or falsy values are refused.
 pub fn boolean(ruby: &Ruby, name: &str, value: Value) -> Result<bool, Error> {
     if value.is_kind_of(ruby.class_true_class()) || value.is_kind_of(ruby.class_false_class()) {
         return Ok(value.to_bool());

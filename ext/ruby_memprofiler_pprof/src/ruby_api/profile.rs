@@ -1,5 +1,5 @@
-//! `MemprofilerPprof::Profile`: the part of it that reads, combines and adds up. What users call is in lib/; the methods
-//! here are private, take numbers of columns and of table entries, and return plain Arrays.
+//! `MemprofilerPprof::Profile`: the part that reads and combines profiles. The methods for users are in lib/; those
+//! here are private, take numbers of columns and table entries, and return plain Arrays.
 
 use super::long_work::{rest, without_gvl};
 use super::settle_class;
@@ -11,7 +11,7 @@ use memprofiler_core::pprof;
 use memprofiler_core::profile::{self, LabelValue, ValueType};
 use std::sync::Arc;
 
-/// gzip's usual level: unlike a flush, whoever writes a profile again has time.
+/// gzip's default level: unlike a flush, writing a profile again is not urgent.
 const GZIP_LEVEL: u32 = 6;
 
 /// The Ruby object.
@@ -21,9 +21,9 @@ pub struct Profile(pub Arc<profile::Profile>);
 
 impl Drop for Profile {
     fn drop(&mut self) {
-        // SAFETY: the GC frees objects on Ruby threads, with the GVL held. To subtract only counts.
+        // SAFETY: the GC frees objects on Ruby threads, with the GVL held. Subtracting only counts.
         let ruby = unsafe { Ruby::get_unchecked() };
-        tell_gc(&ruby, self, -1);
+        report_to_gc(&ruby, self, -1);
     }
 }
 
@@ -59,13 +59,13 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
 pub fn wrap(ruby: &Ruby, profile: profile::Profile) -> Obj<Profile> {
     let object = ruby.obj_wrap(Profile(Arc::new(profile)));
     object.freeze();
-    tell_gc(ruby, &object, 1);
+    report_to_gc(ruby, &object, 1);
     object
 }
 
-/// Has the GC take a profile's bytes into account, which are not Ruby's own: otherwise a program that reads many would
-/// keep far more of them than it needs. `sign` is -1 when they are freed.
-fn tell_gc(ruby: &Ruby, profile: &Profile, sign: isize) {
+/// Reports a profile's bytes, which are outside Ruby's heap, to the GC: otherwise a program that reads many profiles
+/// would keep far more of them than it needs. `sign` is -1 when they are freed.
+fn report_to_gc(ruby: &Ruby, profile: &Profile, sign: isize) {
     ruby.gc_adjust_memory_usage(sign * profile.0.bytes() as isize);
 }
 
@@ -115,8 +115,8 @@ pub fn optional(ruby: &Ruby, text: Option<&Arc<str>>) -> Option<RString> {
     text.map(|text| string(ruby, text))
 }
 
-/// [strings, [name, file, first line] of functions, [function, line, function, line, …] of locations], a location of
-/// which only the address is known being that address as a String.
+/// [strings, [name, file, first line] of functions, [function, line, function, line, …] of locations]. A location of
+/// which only the address is known is that address as a String.
 fn tables(ruby: &Ruby, this: Obj<Profile>) -> Result<RArray, Error> {
     let profile = &this.0;
     let tables = profile.tables();
@@ -145,14 +145,14 @@ fn sample_count(this: Obj<Profile>) -> usize {
     this.0.sample_count()
 }
 
-/// [values, locations with the innermost first, set of labels], or nil
+/// [values, locations, innermost first, set of labels], or nil
 fn sample(ruby: &Ruby, this: Obj<Profile>, number: usize) -> Option<(RArray, RArray, u32)> {
     let sample = this.0.sample(number)?;
     let locations = ruby.ary_from_iter(this.0.locations(sample.stack));
     Some((ruby.ary_from_iter(sample.values), locations, sample.labels))
 }
 
-/// [[key, value], …] of each set
+/// [[key, value], …] for each set
 fn label_sets(ruby: &Ruby, this: Obj<Profile>) -> Result<RArray, Error> {
     let tables = this.0.tables();
     let sets = ruby.ary_new();
@@ -178,7 +178,8 @@ fn diff(ruby: &Ruby, this: Obj<Profile>, base: Obj<Profile>) -> Result<Obj<Profi
     difference.map(|profile| wrap(ruby, profile))
 }
 
-/// [name, file] of all functions; then of all locations the address where no function is known, else nil
+/// [name, file] of all functions, followed by an entry for each location: its address if the function is unknown, else
+/// nil
 fn frame_names(ruby: &Ruby, this: Obj<Profile>) -> Result<RArray, Error> {
     let tables = this.0.tables();
     let names = ruby.ary_new();
@@ -195,7 +196,7 @@ fn frame_names(ruby: &Ruby, this: Obj<Profile>) -> Result<RArray, Error> {
     Ok(names)
 }
 
-/// `matches` has an element for each of `frame_names`.
+/// `matches` has an element for each entry of `frame_names`.
 fn filter_frames(ruby: &Ruby, this: Obj<Profile>, invert: bool, matches: Vec<bool>) -> Result<Obj<Profile>, Error> {
     let profile = Arc::clone(&this.0);
     let functions = profile.tables().functions.len();

@@ -23,7 +23,7 @@ impl DataTypeFunctions for ProfileData {
 }
 
 impl ProfileData {
-    /// Without a profile, for [`fill`](Self::fill): once there is one, nothing may fail any more.
+    /// Without a profile yet, which [`fill`](Self::fill) adds: once there is a profile, nothing may fail any more.
     pub fn new(ruby: &Ruby) -> Result<Obj<Self>, Error> {
         protect(|| {
             faults::point("profile data");
@@ -31,7 +31,7 @@ impl ProfileData {
         })
     }
 
-    /// Takes what a flush returned.
+    /// Stores the result of a flush.
     pub fn fill(&self, flushed: Flushed) {
         self.0.get_or_init(|| flushed);
     }

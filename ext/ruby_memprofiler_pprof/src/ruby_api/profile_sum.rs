@@ -1,4 +1,5 @@
-//! `MemprofilerPprof::Profile::Sum`: a sum of profiles that grows by one at a time, so that not all need be in memory.
+//! `MemprofilerPprof::Profile::Sum`: a sum of profiles that grows by one at a time, so that they need not all be in
+//! memory.
 
 use super::long_work::without_gvl;
 use super::profile::{Profile, wrap};
@@ -8,7 +9,7 @@ use magnus::{DataTypeFunctions, Error, Module, Object, RClass, Ruby, TypedData, 
 use memprofiler_core::profile::{CombineError, Merger};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The Ruby object. Empty when its profile has been taken, and while or after one was added in vain.
+/// The Ruby object. Empty once its profile was taken, and during or after a failed addition.
 #[derive(TypedData)]
 #[magnus(class = "MemprofilerPprof::Profile::Sum", free_immediately)]
 struct Sum(Mutex<Option<Merger>>);
@@ -39,7 +40,7 @@ fn add(ruby: &Ruby, this: Obj<Sum>, other: Obj<Profile>) -> Result<(), Error> {
         CombineError::Interrupted(error) => error.to_string(),
     };
     let mut merger = take(ruby, &this)?;
-    // An exception leaves a part of the other one in the sum: such a sum is not put back.
+    // An exception leaves part of the other profile in the sum: such a sum is not put back.
     without_gvl(ruby, |interrupt| merger.add(&other, interrupt).map_err(refused))?;
     *lock(&this) = Some(merger);
     Ok(())
@@ -54,11 +55,11 @@ fn take(ruby: &Ruby, sum: &Sum) -> Result<Merger, Error> {
     lock(sum).take().ok_or_else(|| taken(ruby))
 }
 
-/// Locked for a moment only.
+/// Only locked for moments.
 fn lock(sum: &Sum) -> MutexGuard<'_, Option<Merger>> {
     sum.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn taken(ruby: &Ruby) -> Error {
-    Error::new(ruby.exception_runtime_error(), "the sum has been taken already")
+    Error::new(ruby.exception_runtime_error(), "the sum was already taken")
 }

@@ -1,4 +1,4 @@
-//! `MemprofilerPprof::Profile`: the part of it that adds up, for reports, graphs and other formats.
+//! `MemprofilerPprof::Profile`: the part that adds up figures, for reports, graphs and other formats.
 
 use super::long_work::{rest, without_gvl};
 use super::profile::{Profile, optional};
@@ -32,11 +32,11 @@ fn by(ruby: &Ruby, name: &str) -> Result<By, Error> {
         "file" => Ok(By::File),
         "gem" => Ok(By::Gem),
         "class" => Ok(By::Class),
-        _ => Err(Error::new(ruby.exception_arg_error(), format!("nothing can be added up by {name}"))),
+        _ => Err(Error::new(ruby.exception_arg_error(), format!("cannot group by {name}"))),
     }
 }
 
-/// [value, variance, samples], the last two nil if they are not known
+/// [value, variance, samples]; the last two are nil if unknown
 fn estimate(sum: Sum, known: bool) -> (i64, Option<f64>, Option<f64>) {
     (sum.value, known.then_some(sum.variance), known.then_some(sum.samples))
 }
@@ -53,14 +53,14 @@ fn total(ruby: &Ruby, this: Obj<Profile>, column: usize) -> Result<(i64, Option<
 fn group(ruby: &Ruby, group: &Group) -> RArray {
     let array = ruby.ary_new_capa(6);
     let fields = [Some(&group.name), group.file.as_ref()];
-    // Pushing to an Array of one's own does not fail.
+    // Pushing to a new Array does not fail.
     let _ = fields.into_iter().try_for_each(|field| array.push(optional(ruby, field)));
     let _ = array.push(group.line);
     let _ = array.push(optional(ruby, group.function.as_ref()));
     array
 }
 
-/// [name, file, line, function, flat, cumulative] of each site
+/// [name, file, line, function, flat, cumulative] for each site
 fn top(ruby: &Ruby, this: Obj<Profile>, column: usize, by_name: String) -> Result<RArray, Error> {
     check_column(ruby, &this, column)?;
     let (profile, by) = (Arc::clone(&this.0), by(ruby, &by_name)?);
@@ -77,7 +77,7 @@ fn top(ruby: &Ruby, this: Obj<Profile>, column: usize, by_name: String) -> Resul
     Ok(array)
 }
 
-/// [nodes, groups]: of each node [parent, group or nil, flat, cumulative], of each group [name, file, line, function]
+/// [nodes, groups]: [parent, group or nil, flat, cumulative] for each node, [name, file, line, function] for each group
 fn tree(
     ruby: &Ruby,
     this: Obj<Profile>,
@@ -119,7 +119,7 @@ fn profiles(array: RArray) -> Result<Vec<Arc<profile::Profile>>, Error> {
     array.into_iter().map(|other| Ok(Arc::clone(&Obj::<Profile>::try_convert(other)?.0))).collect()
 }
 
-/// JSON, see the core's `flamegraph`; or, if one of the others cannot be shown with this one, [its index, why]
+/// JSON, see the core's `flamegraph`; or [index, reason] for a profile that cannot be shown with this one
 type Flamegraph = (Option<RString>, Option<(usize, String)>);
 
 fn flamegraph(

@@ -1,4 +1,4 @@
-//! The option `tags`: from a Hash and back.
+//! The option `tags`: conversion from and to a Hash.
 
 use super::errors::{Wrong, argument};
 use super::labels;
@@ -7,14 +7,14 @@ use magnus::value::ReprValue;
 use magnus::{Error, IntoValue, RHash, Ruby, Value};
 use std::sync::Arc;
 
-/// The most bytes of a name or value.
+/// The maximum length of a name or value, in bytes.
 const MAX_BYTES: usize = 256;
 
-/// What Pyroscope, which has no quoting, can take as well. lib/ruby_memprofiler_pprof/tags.rb has the same rules.
-const ALLOWED: &str = "a Hash, with names of letters, digits, _ and ., that begin with neither a digit nor . nor __, \
-                       and values of 1 to 256 bytes without , = { } and control characters";
+/// The rules of Pyroscope, which has no quoting. lib/ruby_memprofiler_pprof/tags.rb has the same.
+const ALLOWED: &str = "a Hash whose names consist of letters, digits, _ and ., and do not start with a digit, . or __, \
+                       and whose values have 1 to 256 bytes, without , = { } or control characters";
 
-/// Checks the tags; nil stands for none.
+/// Validates the tags; nil stands for none.
 pub fn from_ruby(ruby: &Ruby, value: Value) -> Result<Arc<[(String, String)]>, Error> {
     if value.is_nil() {
         return Ok(Arc::default());

@@ -9,8 +9,8 @@ use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, Value, function};
 use std::cell::Cell;
 
-/// Holds the mute of a block, on whose machine stack alone it is known: if the fiber is abandoned in the middle of the
-/// block, the GC ends the mute, and not that of a fiber that comes to lie in the same place.
+/// Holds the mute of a block, and is itself held by the block's machine stack only. If the fiber is abandoned in the
+/// middle of the block, the GC ends the mute, so that it does not apply to a fiber that reuses the address.
 #[derive(TypedData)]
 #[magnus(class = "MemprofilerPprof::MutedBlock", free_immediately)]
 struct MutedBlock(Cell<Option<Mute>>);
@@ -25,10 +25,10 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     module.define_module_function("without_profiling", function!(without_profiling, 0))
 }
 
-/// Calls the block; what this thread or fiber allocates meanwhile is not sampled.
+/// Calls the block. What this thread or fiber allocates meanwhile is not sampled.
 fn without_profiling(ruby: &Ruby) -> Result<Value, Error> {
     let mute = Mute::new(threads::current_context());
-    // Empty at first: nobody frees what is to be wrapped when that fails.
+    // Empty at first: if wrapping fails, nothing would free its contents.
     let block: Obj<MutedBlock> = protect(|| {
         faults::point("without_profiling");
         ruby.obj_wrap(MutedBlock(Cell::new(None)))

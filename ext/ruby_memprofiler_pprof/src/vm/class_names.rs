@@ -1,4 +1,4 @@
-//! What the classes of objects are called. Naming may allocate on Ruby's heap and raise, as `names` does.
+//! The names of objects' classes. Like `names`, this may allocate on Ruby's heap and raise.
 
 use super::names::text;
 use super::object::{Type, class, flags, is_heap, type_of};
@@ -7,10 +7,10 @@ use magnus::Error;
 use rb_sys::VALUE;
 use std::sync::Arc;
 
-/// The name of a class, or for an anonymous one that of its nearest named ancestor.
+/// The name of a class; for an anonymous one that of its nearest named ancestor.
 ///
 /// # Safety
-/// GVL held; `class` must be a live class or module.
+/// The GVL must be held; `class` must be a live class or module.
 pub unsafe fn class_name(class: VALUE) -> Result<Arc<str>, Error> {
     let mut named = class;
     let mut anonymous = false;
@@ -24,16 +24,16 @@ pub unsafe fn class_name(class: VALUE) -> Result<Arc<str>, Error> {
         if unsafe { type_of(named) } != Type::CLASS {
             break;
         }
-        // SAFETY: `named` was just found to be a class; the function takes no modules.
+        // SAFETY: `named` was just found to be a class; the function does not take modules.
         named = protect(|| unsafe { rb_sys::rb_class_superclass(named) })?;
     }
     Ok("(anonymous)".into())
 }
 
-/// The class of `object` as Ruby code sees it, or None for objects that Ruby code does not see.
+/// The class of `object` as Ruby code sees it, or None for objects invisible to Ruby code.
 ///
 /// # Safety
-/// GVL held; `object` alive.
+/// The GVL must be held; `object` must be alive.
 pub unsafe fn class_of(object: VALUE) -> Option<VALUE> {
     // SAFETY: the GVL is held; `object` is alive, and so is its class.
     unsafe {
@@ -47,7 +47,7 @@ pub unsafe fn class_of(object: VALUE) -> Option<VALUE> {
 /// The class behind the class word of an object, past singleton classes; None if the object is hidden.
 ///
 /// # Safety
-/// GVL held; `class` 0 or alive.
+/// The GVL must be held; `class` must be 0 or alive.
 pub unsafe fn visible_class(class: VALUE) -> Option<VALUE> {
     if !is_heap(class) {
         return None;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What the calling thread has used so far, in user and system mode. 0 where the system does not tell.
+/// The time that the calling thread has used so far, in user and system mode. 0 if the system does not report it.
 pub fn thread_cpu() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the function writes to the struct that it is given.

@@ -1,7 +1,7 @@
-//! errno, which a hook must leave as it found it.
+//! errno, which a hook must leave unchanged.
 
 unsafe extern "C" {
-    /// Where libc keeps errno of this thread.
+    /// The address of this thread's errno.
     #[cfg_attr(any(target_os = "macos", target_os = "ios", target_os = "freebsd"), link_name = "__error")]
     fn __errno_location() -> *mut i32;
 }
@@ -11,7 +11,7 @@ unsafe extern "C" {
 pub struct SavedErrno(i32);
 
 impl SavedErrno {
-    /// Remembers errno.
+    /// Saves errno.
     pub fn new() -> Self {
         // SAFETY: the pointer is to a variable of this thread, which lives as long as the thread.
         Self(unsafe { *__errno_location() })

@@ -1,4 +1,4 @@
-//! What the gem asks of the garbage collector.
+//! Queries to the garbage collector, and requests.
 
 use super::protect;
 use magnus::rb_sys::AsRawValue;
@@ -6,14 +6,14 @@ use magnus::{Error, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
 use std::time::Duration;
 
-/// How many garbage collections have run. Does not allocate; safe in hooks.
+/// The number of garbage collections so far. Does not allocate; safe in hooks.
 #[inline]
 pub fn count() -> u32 {
     // SAFETY: reads a counter.
     (unsafe { rb_sys::rb_gc_count() }) as u32
 }
 
-/// How long all garbage collections took, as far as `GC.measure_total_time` was on. Checks interrupts.
+/// The total time of all garbage collections, as far as `GC.measure_total_time` was on. Checks interrupts.
 pub fn total_time(ruby: &Ruby) -> Result<Duration, Error> {
     ruby.module_gc().funcall("total_time", ()).map(Duration::from_nanos)
 }
@@ -23,8 +23,8 @@ pub fn start(ruby: &Ruby) -> Result<(), Error> {
     protect(|| ruby.gc_start())
 }
 
-/// The symbols by which the GC's state is asked for. The VM itself has made them of names in its code, which are kept for
-/// good and do not move, so nothing needs to mark them.
+/// The symbols for querying the GC's state. The VM itself has made them from names in its code, which are kept forever
+/// and do not move, so nothing needs to mark them.
 #[derive(Debug, Clone, Copy)]
 pub struct Info {
     state: VALUE,
@@ -34,7 +34,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// Makes the symbols, which may raise.
+    /// Creates the symbols, which may raise.
     pub fn new(ruby: &Ruby) -> Self {
         let symbol = |name| ruby.to_symbol(name).as_raw();
         let info = Self {
@@ -43,13 +43,13 @@ impl Info {
             marking: symbol("marking"),
             major_by: symbol("major_by"),
         };
-        // The first call allocates, which a hook must not.
+        // The first call allocates, which a hook must not do.
         info.is_marking();
         info
     }
 
-    /// Whether dead objects wait to be swept: those that FREEOBJ has not told of yet, and whose contents may be gone.
-    /// Safe in hooks.
+    /// Whether dead objects wait to be swept: FREEOBJ has not reported them yet, and their contents may be gone. Safe
+    /// in hooks.
     pub fn is_sweeping(&self) -> bool {
         latest(self.state) == self.sweeping
     }
@@ -69,7 +69,7 @@ impl Info {
         if !self.is_sweeping() {
             return;
         }
-        // Disabling the GC finishes the cycle under way.
+        // Disabling the GC finishes the current cycle.
         if !ruby.gc_disable() {
             ruby.gc_enable();
         }
@@ -77,14 +77,15 @@ impl Info {
 }
 
 fn latest(key: VALUE) -> VALUE {
-    // SAFETY: the keys are ones that every Ruby from 3.1 knows; asked for a single one, the function allocates nothing.
+    // SAFETY: every Ruby from 3.1 on knows the keys; asked for a single one, the function allocates nothing.
     unsafe { rb_sys::rb_gc_latest_gc_info(key) }
 }
 
-/// Tells the GC that `holder` now refers to `value`. Does not allocate; safe in a NEWOBJ hook.
+/// Announces to the GC that `holder` now refers to `value`. Does not allocate; safe in a NEWOBJ hook.
 ///
 /// # Safety
-/// GVL held; `holder` alive; `value` alive or not a heap reference.
+/// The GVL must be held, or a NEWOBJ hook be running; `holder` must be alive, and `value` alive or not a heap
+/// reference.
 #[inline]
 pub unsafe fn write_barrier(holder: VALUE, value: VALUE) {
     if super::object::is_heap(value) {
@@ -93,16 +94,16 @@ pub unsafe fn write_barrier(holder: VALUE, value: VALUE) {
     }
 }
 
-/// Tells the GC that `holder` now refers to `value`.
+/// Announces to the GC that `holder` now refers to `value`.
 pub fn refer(holder: Value, value: Value) {
-    // SAFETY: both are alive, as their types say.
+    // SAFETY: both are alive, as their types guarantee.
     unsafe { write_barrier(holder.as_raw(), value.as_raw()) };
 }
 
 /// Marks and pins `value` if it is a heap reference.
 ///
 /// # Safety
-/// Only in a mark function.
+/// Must only be called in a mark function.
 pub unsafe fn mark(value: VALUE) {
     if super::object::is_heap(value) {
         // SAFETY: in a mark function; a reference to the heap.
@@ -110,11 +111,11 @@ pub unsafe fn mark(value: VALUE) {
     }
 }
 
-/// Where the object that was at `value` lies now.
+/// The current address of the object that was at `value`.
 ///
 /// # Safety
-/// Only in a compact function; `value` was alive when compaction began.
+/// Must only be called in a compact function; `value` must have been alive when compaction began.
 pub unsafe fn location(value: VALUE) -> VALUE {
-    // SAFETY: in a compact function, where the slot of what was alive has it still, or says where it went.
+    // SAFETY: in a compact function, where the slot of an object that was alive contains it, or its new address.
     unsafe { rb_sys::rb_gc_location(value) }
 }

@@ -1,11 +1,11 @@
-//! Reading instruction sequences, and what else the VM keeps in objects of its own.
+//! Reads instruction sequences and other internal objects of the VM.
 
 use super::frames::LAYOUT;
 use super::layout;
 use super::object::{Type, flags, is_heap, read};
 use rb_sys::VALUE;
 
-/// What kind of internal object a T_IMEMO is, or None for any other object.
+/// The kind of an internal object, a T_IMEMO; None for any other object.
 ///
 /// # Safety
 /// `object` must be alive if it is a heap reference.
@@ -13,7 +13,7 @@ pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
     if !is_heap(object) {
         return None;
     }
-    // SAFETY: a reference to the heap, and so to an object that is alive.
+    // SAFETY: a heap reference, and thus to an object that is alive.
     let flags = unsafe { flags(object) };
     (Type::of_flags(flags) == Type::IMEMO)
         .then_some((flags as usize >> layout::IMEMO_TYPE_SHIFT) & layout::IMEMO_TYPE_MASK)
@@ -22,9 +22,9 @@ pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
 /// Address and length, in words, of the code of `iseq`.
 ///
 /// # Safety
-/// `iseq` must be a compiled instruction sequence that is alive.
+/// `iseq` must be a live, compiled instruction sequence.
 pub unsafe fn code(iseq: VALUE) -> (usize, u32) {
-    // SAFETY: a live instruction sequence has a body, and a compiled one code, where the layout says.
+    // SAFETY: a live instruction sequence has a body, and a compiled one has code, at the layout's offsets.
     unsafe {
         let body = read(iseq as *const u8, layout::ISEQ_BODY) as *const u8;
         let size = body.add(layout::ISEQ_BODY_ISEQ_SIZE).cast::<u32>().read();
@@ -32,18 +32,18 @@ pub unsafe fn code(iseq: VALUE) -> (usize, u32) {
     }
 }
 
-/// Whether a JIT compiler has made something of `iseq`.
+/// Whether a JIT compiler has compiled any of `iseq`.
 ///
 /// # Safety
 /// `iseq` must be a live instruction sequence.
 pub unsafe fn is_compiled(iseq: VALUE) -> bool {
-    // SAFETY: a live instruction sequence has a body, which has this word where the layout says.
+    // SAFETY: a live instruction sequence has a body, which has this word at the layout's offset.
     LAYOUT.is_some_and(|layout| unsafe {
         read(read(iseq as *const u8, layout::ISEQ_BODY) as *const u8, layout.iseq_body_compiled) != 0
     })
 }
 
-/// Whether `iseq` is the body of a file or class, which no method is made of.
+/// Whether `iseq` is the body of a file or class, which is never that of a method.
 ///
 /// # Safety
 /// `iseq` must be 0 or a live instruction sequence.
@@ -51,7 +51,7 @@ pub unsafe fn is_body(iseq: VALUE) -> bool {
     if iseq == 0 {
         return false;
     }
-    // SAFETY: as it is not 0, it is a live instruction sequence.
+    // SAFETY: it is not 0, so it is a live instruction sequence.
     let kind = unsafe { kind(iseq) };
     matches!(kind, layout::ISEQ_TYPE_TOP | layout::ISEQ_TYPE_CLASS | layout::ISEQ_TYPE_MAIN)
 }
@@ -59,12 +59,12 @@ pub unsafe fn is_body(iseq: VALUE) -> bool {
 /// Whether `iseq` is the body of a rescue or ensure clause.
 ///
 /// # Safety
-/// GVL held; `iseq` a live instruction sequence.
+/// The GVL must be held; `iseq` must be a live instruction sequence.
 pub unsafe fn is_handler(iseq: VALUE) -> bool {
     if LAYOUT.is_none() {
         return false;
     }
-    // SAFETY: a live instruction sequence, of a Ruby whose layout is known.
+    // SAFETY: a live instruction sequence, in a Ruby with a known layout.
     let kind = unsafe { kind(iseq) };
     matches!(kind, layout::ISEQ_TYPE_RESCUE | layout::ISEQ_TYPE_ENSURE)
 }
@@ -74,7 +74,7 @@ pub unsafe fn is_handler(iseq: VALUE) -> bool {
 /// # Safety
 /// `iseq` must be a live instruction sequence.
 unsafe fn kind(iseq: VALUE) -> usize {
-    // SAFETY: a live instruction sequence has a body, whose type is where the layout says.
+    // SAFETY: a live instruction sequence has a body, with its type at the layout's offset.
     unsafe {
         let body = read(iseq as *const u8, layout::ISEQ_BODY) as *const u8;
         body.add(layout::ISEQ_BODY_TYPE).cast::<u32>().read() as usize

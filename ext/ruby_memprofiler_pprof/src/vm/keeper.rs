@@ -1,7 +1,7 @@
-//! Ruby objects that do nothing but mark what some Rust structure refers to.
+//! Ruby objects whose only purpose is to mark what some Rust structure refers to.
 //!
-//! The GC looks again, in each minor collection, at all that an old object refers to if a reference was added to it
-//! since the last. Spread over several keepers, the references of one are few.
+//! If a reference was added to an old object, the next minor collection scans all of its references again. Spread over
+//! several keepers, those are few.
 
 use super::{gc, protect};
 use crate::faults;
@@ -32,11 +32,11 @@ unsafe impl Send for DataType {}
 
 static TYPE: OnceLock<DataType> = OnceLock::new();
 
-/// Makes keeper number `number` of `owner`, which belongs to the Ruby object `holder`. The keeper keeps that alive, and
-/// where it is: a value left behind on a machine stack is enough for the GC to mark the keeper.
+/// Creates keeper number `number` of `owner`, which belongs to the Ruby object `holder`. The keeper keeps the holder
+/// alive and in place: a stale value on a machine stack is enough for the GC to mark the keeper.
 ///
 /// # Safety
-/// GVL held. `owner` must stay where it is, and live as long as `holder`.
+/// The GVL must be held. `owner` must stay in place, and live as long as `holder`.
 pub unsafe fn new(owner: *const c_void, holder: VALUE, number: usize, mark: MarkPart) -> Result<VALUE, Error> {
     let keeper = Box::into_raw(Box::new(Keeper { owner, holder, number, mark }));
     let data_type = &raw const TYPE.get_or_init(data_type).0;
@@ -46,7 +46,7 @@ pub unsafe fn new(owner: *const c_void, holder: VALUE, number: usize, mark: Mark
         unsafe { rb_sys::rb_data_typed_object_wrap(0, keeper.cast(), data_type) }
     });
     if object.is_err() {
-        // SAFETY: made above, and there is no object to free it.
+        // SAFETY: created above, and there is no object to free it.
         drop(unsafe { Box::from_raw(keeper) });
     }
     object
@@ -65,7 +65,7 @@ fn data_type() -> DataType {
 }
 
 unsafe extern "C" fn mark(keeper: *mut c_void) {
-    // SAFETY: the data of a keeper; its holder, and with it the owner, lives since the keeper does.
+    // SAFETY: the data of a live keeper, which keeps its holder alive, and with it the owner.
     unsafe {
         let Keeper { owner, holder, number, mark } = *keeper.cast::<Keeper>();
         gc::mark(holder);

@@ -1,7 +1,7 @@
 //! The labels of the running fiber.
 //!
-//! They are a fiber-local variable, `Thread.current[NAME]`: the VM forgets it together with the fiber, also one that is
-//! abandoned in the middle of a block, so that no other fiber can inherit it.
+//! They are a fiber-local variable, `Thread.current[NAME]`. The VM forgets it together with the fiber, even one that is
+//! abandoned in the middle of a block, so no other fiber can inherit it.
 
 use super::protect;
 use crate::faults;
@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 /// The name of the variable.
 const NAME: &str = "__ruby_memprofiler_pprof_labels__";
 
-/// Its ID, or 0 as long as no fiber has ever had labels.
+/// Its ID, or 0 until a fiber has labels for the first time.
 static VARIABLE: AtomicUsize = AtomicUsize::new(0);
 
 struct DataType(rb_data_type_t);
@@ -30,7 +30,7 @@ unsafe impl Send for DataType {}
 
 static TYPE: OnceLock<DataType> = OnceLock::new();
 
-/// The class of the values: whoever lists a thread's variables gets to see them, and may call any method on them.
+/// The class of the values: a program that lists a thread's variables sees them, and may call any method on them.
 static CLASS: OnceLock<Opaque<RClass>> = OnceLock::new();
 
 /// Defines that class, once.
@@ -46,12 +46,13 @@ pub fn define_class(ruby: &Ruby, module: RModule) -> Result<(), Error> {
 /// The labels of the running fiber, borrowed from the VM. Allocates nothing and runs no Ruby code.
 ///
 /// # Safety
-/// In a hook, or with the GVL held; to be given up before the fiber goes on, which may change its labels.
+/// Must be called in a hook, or with the GVL held. Give the labels up before the fiber continues, which may change its
+/// labels.
 #[inline]
 pub unsafe fn current() -> Option<ManuallyDrop<Arc<LabelSet>>> {
     match VARIABLE.load(Ordering::Relaxed) {
         0 => None,
-        // SAFETY: in a hook or with the GVL held; the caller gives the labels up before the fiber goes on.
+        // SAFETY: in a hook or with the GVL held; the caller gives the labels up before the fiber continues.
         variable => unsafe { read(variable as ID) },
     }
 }
@@ -61,9 +62,9 @@ pub unsafe fn current() -> Option<ManuallyDrop<Arc<LabelSet>>> {
 #[inline(never)]
 unsafe fn read(variable: ID) -> Option<ManuallyDrop<Arc<LabelSet>>> {
     let data_type = &raw const TYPE.get()?.0;
-    // SAFETY: a look-up in a table that belongs to the running fiber; nothing allocates a Ruby object while it changes
-    // such a table. Whatever else a program may put into the variable is not of the type. A value of the type
-    // has a pointer made by Arc::into_raw, and is kept alive by the variable.
+    // SAFETY: looks into a table that belongs to the running fiber; nothing allocates a Ruby object while it changes
+    // such a table. Whatever else a program may put into the variable is not of this type. A value of this type has a
+    // pointer made by Arc::into_raw, and is kept alive by the variable.
     unsafe {
         let value = rb_sys::rb_thread_local_aref(rb_sys::rb_thread_current(), variable);
         if rb_sys::rb_typeddata_is_kind_of(value, data_type) == 0 {
@@ -79,12 +80,12 @@ unsafe fn read(variable: ID) -> Option<ManuallyDrop<Arc<LabelSet>>> {
 pub struct Variable(VALUE);
 
 impl Variable {
-    /// The value that stands for `labels`.
+    /// The value for `labels`.
     pub fn new(ruby: &Ruby, labels: LabelSet) -> Result<Self, Error> {
         let variable = protect(|| ruby.intern(NAME).as_raw())?;
         VARIABLE.store(variable as usize, Ordering::Relaxed);
         let data_type = &raw const TYPE.get_or_init(data_type).0;
-        // An object without a class would crash whoever calls a method on it; `define_class` has run long since.
+        // Calling a method on an object without a class would crash; `define_class` has run long before.
         let class = CLASS.get().map_or(0, |&class| ruby.get_inner(class).as_raw());
         let labels = Arc::into_raw(Arc::new(labels));
         let object = protect(|| {
@@ -93,13 +94,13 @@ impl Variable {
             unsafe { rb_sys::rb_data_typed_object_wrap(class, labels.cast_mut().cast(), data_type) }
         });
         if object.is_err() {
-            // SAFETY: made above, and there is no object to free them.
+            // SAFETY: created above, and there is no object to free them.
             drop(unsafe { Arc::from_raw(labels) });
         }
         object.map(Self)
     }
 
-    /// Makes it the variable's value in the running fiber, and returns the one it had. Fails if the thread is frozen.
+    /// Sets the variable in the running fiber, and returns the previous value. Fails if the thread is frozen.
     pub fn swap(self) -> Result<Self, Error> {
         let variable = VARIABLE.load(Ordering::Relaxed) as ID;
         protect(|| {

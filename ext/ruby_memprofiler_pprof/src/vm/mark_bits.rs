@@ -1,6 +1,6 @@
-//! Asking the garbage collector, at the end of its mark phase, which objects are alive.
+//! Asks the garbage collector, at the end of its mark phase, which objects are alive.
 //!
-//! The functions are exported but in no public header, and each Ruby has others: they are looked up when needed
+//! The functions are exported but in no public header, and differ between Rubies, so they are looked up when needed
 //! (symbols.rs).
 
 use super::object::{Type, disguised, flags};
@@ -26,7 +26,7 @@ struct MetadataEntry {
     value: VALUE,
 }
 
-/// The way to ask on this Ruby.
+/// How to ask on this Ruby.
 #[derive(Debug, Clone, Copy)]
 pub struct MarkBits {
     query: Query,
@@ -34,26 +34,26 @@ pub struct MarkBits {
     old: ID,
 }
 
-/// Where Ruby 4.0 keeps an object's shape in its header, and there the shape's flags, of which one says that the object
-/// has an `object_id`.
+/// The part of an object's header in which Ruby 4.0 keeps its shape, restricted to the shape's flags, one of which says
+/// that the object has an `object_id`.
 const SHAPE_FLAGS: VALUE = !0 << (32 + 22);
 
 #[derive(Debug, Clone, Copy)]
 enum Query {
-    /// One function for each of the two questions.
+    /// A function for each of the two questions.
     Separate(MarkedP, GcFlags),
     Flags(GcFlags),
     Metadata(Metadata),
 }
 
 impl MarkBits {
-    /// How many garbage collections an object has survived before it is worth asking whether it is old. Some are
-    /// sooner.
+    /// How many garbage collections an object must have survived to make it worth asking whether it is old. Some are
+    /// old sooner.
     pub const OLD_AGE: u32 = 3;
 
-    /// None if this Ruby or its garbage collector cannot be asked.
+    /// None if this Ruby or its garbage collector does not provide this.
     pub fn find(ruby: &Ruby) -> Option<Self> {
-        // A garbage collector that was loaded instead of the default one may have no END_MARK.
+        // A garbage collector loaded in place of the default one may lack END_MARK.
         if active_collector().is_some_and(|name| name != c"default") || faults::denied("default GC") {
             return None;
         }
@@ -71,14 +71,13 @@ impl MarkBits {
             }
         };
         let marks = Self { query, marked: ruby.intern("marked").as_raw(), old: ruby.intern("old").as_raw() };
-        // The first call allocates, which a hook must not.
-        // SAFETY: the GVL is held, as `ruby` shows; Object never dies, and a class has its `object_id` elsewhere (gc.c,
-        // class_object_id).
+        // The first call allocates, which a hook must not do. SAFETY: the GVL is held, as `ruby` shows; Object never
+        // dies, and a class keeps its `object_id` elsewhere (gc.c, class_object_id).
         unsafe { marks.fate(rb_sys::rb_cObject, true) };
         marks.is_safe(ruby).then_some(marks)
     }
 
-    /// Whether asking about an object with an `object_id` looks that up, which a hook must not.
+    /// Whether asking about an object with an `object_id` looks that id up, which a hook must not do.
     fn is_safe(&self, ruby: &Ruby) -> bool {
         let Query::Metadata(metadata) = self.query else { return true };
         let object_id = ruby.intern("object_id").as_raw();
@@ -91,14 +90,15 @@ impl MarkBits {
         !looked_up
     }
 
-    /// What the garbage collection under way says of `object`; whether it is old only if that `may_be`.
+    /// The current garbage collection's verdict on `object`; checks whether it is old only if it `may_be`.
     ///
     /// # Safety
-    /// In a GC_END_MARK hook, for an `object` that no earlier collection has swept; or with the GVL held, for a live
-    /// one that has no `object_id` in its shape.
+    /// Must be called in a GC_END_MARK hook, for an `object` that no earlier collection has swept; or with the GVL
+    /// held, for a live object that has no `object_id` in its shape.
     #[inline]
     pub unsafe fn fate(&self, object: VALUE, may_be_old: bool) -> Fate {
-        // SAFETY: each of the functions reads the bits that belong to a slot, and the slot of `object` still has it.
+        // SAFETY: each of the functions reads the bits that belong to a slot, and the slot of `object` still contains
+        // it.
         let (marked, old) = unsafe {
             match self.query {
                 Query::Separate(marked_p, flags) => {
@@ -120,7 +120,7 @@ impl MarkBits {
     /// As for [`fate`](Self::fate).
     unsafe fn flags(&self, function: GcFlags, object: VALUE) -> (bool, bool) {
         let mut flags = [0; 8];
-        // SAFETY: the function writes at most as many flags as it is told.
+        // SAFETY: the function writes at most as many flags as the given length.
         let count = unsafe { function(object, flags.as_mut_ptr(), flags.len()) };
         let flags = &flags[..count.min(flags.len())];
         (flags.contains(&self.marked), flags.contains(&self.old))
@@ -130,7 +130,7 @@ impl MarkBits {
     /// As for [`fate`](Self::fate).
     unsafe fn metadata(&self, function: Metadata, object: VALUE) -> (bool, bool) {
         let (mut marked, mut old) = (false, false);
-        // SAFETY: `object` is on the heap, and nobody else sees it in disguise: in the hook the GC keeps all others
+        // SAFETY: `object` is on the heap, and nobody else sees its disguise: in the hook the GC keeps all others away
         // from it, and without an `object_id` in its shape it is not disguised.
         unsafe {
             each_entry(function, object, |name, value| {
@@ -143,13 +143,13 @@ impl MarkBits {
     }
 }
 
-/// Calls `body` with each name and value that the garbage collector knows of `object`, but for its `object_id`. To look
-/// that up may allocate, once there have been Ractors; a T_IMEMO has none, so that the object poses as one.
+/// Calls `body` with each name and value that the garbage collector has for `object`, except its `object_id`. Looking
+/// that up may allocate, once there have been Ractors. A T_IMEMO has none, so the object is disguised as one.
 ///
 /// # Safety
-/// `object` must be on the heap, and no other thread look at it meanwhile.
+/// `object` must be on the heap, and no other thread may look at it meanwhile.
 unsafe fn each_entry(metadata: Metadata, object: VALUE, mut body: impl FnMut(ID, VALUE)) {
-    // SAFETY: `object` is on the heap, and no other thread sees it in disguise. The function returns a static list that
+    // SAFETY: `object` is on the heap, and no other thread sees its disguise. The function returns a static list that
     // ends with a name of 0.
     unsafe {
         let may_have_id = flags(object) & SHAPE_FLAGS != 0;
@@ -162,7 +162,7 @@ unsafe fn each_entry(metadata: Metadata, object: VALUE, mut body: impl FnMut(ID,
     }
 }
 
-/// The garbage collector that was loaded, from Ruby 3.4 on; None for the built-in one.
+/// The name of the garbage collector that was loaded, from Ruby 3.4 on; None for the built-in one.
 pub fn active_collector() -> Option<&'static CStr> {
     let function = lookup(c"rb_gc_active_gc_name")?;
     // SAFETY: `const char *rb_gc_active_gc_name(void)`, gc.c; returns NULL for the built-in one.

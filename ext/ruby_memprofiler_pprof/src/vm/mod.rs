@@ -1,4 +1,4 @@
-//! The only place that knows CRuby's insides.
+//! The only module that knows CRuby's internals.
 
 pub mod class_names;
 pub mod clock;
@@ -29,7 +29,7 @@ pub mod threads;
 
 pub use protect::protect;
 
-/// The Ruby this library was built for; the loader refuses any other minor version.
+/// The Ruby version that this library was built for; the loader refuses any other minor version.
 pub const RUBY_MAJOR: u32 = parse(env!("RUBY_MAJOR"));
 /// See [`RUBY_MAJOR`].
 pub const RUBY_MINOR: u32 = parse(env!("RUBY_MINOR"));

@@ -1,5 +1,5 @@
-//! What functions and classes are called. Everything here may allocate on Ruby's heap and raise: it runs only in a
-//! flush, with no borrow of the collector's state.
+//! The names of functions. Everything here may allocate on Ruby's heap and raise: it runs only in a flush, while the
+//! collector's state is not borrowed.
 
 use super::frames::LAYOUT;
 use super::iseq::{self, imemo_type};
@@ -16,19 +16,19 @@ unsafe extern "C" {
     fn rb_id2str(id: rb_sys::ID) -> VALUE;
 }
 
-/// What a profile says of a function.
+/// What a profile says about a function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FunctionName {
-    /// As the newest Ruby's backtraces say it, qualified.
+    /// As in the newest Ruby's backtraces, qualified.
     pub name: Arc<str>,
-    /// The absolute file name, or what stands for it in evaluated code.
+    /// The absolute file name, or what replaces it in evaluated code.
     pub file: Arc<str>,
     /// The line on which the function begins; 0 if unknown.
     pub start_line: u32,
 }
 
 impl FunctionName {
-    /// The name of something that the profiler itself has to say.
+    /// The name of a pseudo-frame of the profiler's own.
     pub fn pseudo(name: &str) -> Self {
         Self { name: name.into(), file: "".into(), start_line: 0 }
     }
@@ -45,17 +45,18 @@ pub enum Place {
     InPlaceOfCaller,
 }
 
-/// What the files of the VM's own Ruby code begin with.
+/// The file names of the VM's own Ruby code begin with this.
 const INTERNAL: &str = "<internal:";
 
-/// Names the function that runs `iseq`, or the C function of `entry` if `iseq` is 0; `pretty` asks for the class in
-/// front.
+/// Names the function that runs `iseq`, or the C function of `entry` if `iseq` is 0. With `pretty`, prefixes it with
+/// the class.
 ///
 /// # Safety
-/// GVL held; `iseq` and `entry` each 0, or alive and of their type.
+/// The GVL must be held; `iseq` and `entry` must each be 0, or alive and of their type.
 pub unsafe fn function(iseq: VALUE, entry: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
     if iseq == 0 {
-        // SAFETY: without an instruction sequence it is a C function, which is known by its method entry, alive here.
+        // SAFETY: without an instruction sequence it is a C function, identified by its method entry, which is alive
+        // here.
         return unsafe { native_function(entry, pretty) };
     }
     // SAFETY: rb_profile_frame_* take an instruction sequence or a method entry, which are alive here.
@@ -90,10 +91,10 @@ pub unsafe fn function(iseq: VALUE, entry: VALUE, pretty: bool) -> Result<(Funct
 /// Names the function of a frame that `rb_profile_frames` returned; `pretty` as for [`function`].
 ///
 /// # Safety
-/// GVL held; `frame` as returned, and alive.
+/// The GVL must be held; `frame` must be as returned, and alive.
 pub unsafe fn profiled_frame(frame: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
-    // SAFETY: `frame` is alive, an instruction sequence or method entry, which rb_profile_frame_* take. One without a
-    // path is the method entry of a C function.
+    // SAFETY: `frame` is alive, and an instruction sequence or method entry, which rb_profile_frame_* take. One without
+    // a path is the method entry of a C function.
     unsafe {
         let Some(path) = text(|| rb_sys::rb_profile_frame_path(frame))? else {
             return native_function(frame, pretty);
@@ -114,9 +115,9 @@ pub unsafe fn profiled_frame(frame: VALUE, pretty: bool) -> Result<(FunctionName
 }
 
 /// # Safety
-/// GVL held; `entry` a live method entry of a C function.
+/// The GVL must be held; `entry` must be a live method entry of a C function.
 unsafe fn native_function(entry: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
-    // SAFETY: `entry` is alive, a method entry, which the function takes.
+    // SAFETY: `entry` is a live method entry, which the function takes.
     let method = text(|| unsafe { rb_sys::rb_profile_frame_method_name(entry) })?.unwrap_or_default();
     // SAFETY: the caller keeps the method entry alive, also while the VM ran code above.
     let name = unsafe { qualified(entry, &method, pretty) }?;
@@ -126,12 +127,12 @@ unsafe fn native_function(entry: VALUE, pretty: bool) -> Result<(FunctionName, P
 /// `Class#method` or `Class.method`; the bare method if the class has no name of its own, as in Ruby 3.4.
 ///
 /// # Safety
-/// GVL held; `entry` a live method entry.
+/// The GVL must be held; `entry` must be a live method entry.
 unsafe fn qualified(entry: VALUE, method: &str, pretty: bool) -> Result<String, Error> {
     if !pretty {
         return Ok(method.to_owned());
     }
-    // SAFETY: `entry` is alive, and has its owner, a class or module, where the layout of rb_method_entry_struct says.
+    // SAFETY: `entry` is alive, and has its owner, a class or module, at the offset of rb_method_entry_struct's layout.
     let (class, separator) = unsafe {
         if rb_sys::rb_profile_frame_singleton_method_p(entry) == rb_sys::Qtrue as VALUE {
             (text(|| rb_sys::rb_profile_frame_classpath(entry))?, '.')
@@ -148,7 +149,7 @@ unsafe fn qualified(entry: VALUE, method: &str, pretty: bool) -> Result<String, 
     })
 }
 
-/// Whether a class has this name for good: those that are not constants yet are called `#<Class:0x…>`, or by a
+/// Whether a class has this name permanently. A class that is not a constant yet has a name like `#<Class:0x…>`, or a
 /// temporary name, which must not look like a constant.
 fn is_constant_path(name: &str) -> bool {
     name.split("::").all(|part| {
@@ -156,18 +157,18 @@ fn is_constant_path(name: &str) -> bool {
     })
 }
 
-/// The name under which define_method defined `entry`, and within how many blocks its body was written; None for other
+/// The name under which define_method defined `entry`, and how many blocks its body is nested in; None for other
 /// methods.
 ///
 /// # Safety
-/// GVL held; `entry` 0 or a live method entry.
+/// The GVL must be held; `entry` must be 0 or a live method entry.
 unsafe fn defined_method(entry: VALUE) -> Option<(rb_sys::ID, Result<u32, Error>)> {
     if entry == 0 {
         return None;
     }
     LAYOUT?;
-    // SAFETY: `entry` is alive, and keeps its definition and that one's Proc alive; all words are where the layouts of
-    // rb_method_entry_struct and rb_method_definition_struct say.
+    // SAFETY: `entry` is alive, and keeps its definition and that one's Proc alive; all words are at the offsets of the
+    // layouts of rb_method_entry_struct and rb_method_definition_struct.
     unsafe {
         let definition = *((entry as usize + layout::ME_DEF) as *const usize);
         let kind = *(definition as *const usize) & layout::METHOD_TYPE_MASK;
@@ -180,14 +181,14 @@ unsafe fn defined_method(entry: VALUE) -> Option<(rb_sys::ID, Result<u32, Error>
     }
 }
 
-/// Within how many blocks a Proc was written, itself included. Asks no method of Ruby's: when one returns the VM lets
-/// signal handlers run, whose allocations would go unnoticed.
+/// The nesting depth of a Proc in blocks, itself included. Calls no Ruby method: when one returns the VM runs signal
+/// handlers, whose allocations would go unnoticed.
 ///
 /// # Safety
-/// GVL held; `body` a live Proc.
+/// The GVL must be held; `body` must be a live Proc.
 unsafe fn blocks_around(body: VALUE) -> Result<u32, Error> {
-    // SAFETY: `body` is alive, and keeps its code alive; all words are where the layouts of RTypedData and of
-    // rb_proc_t, which is not embedded, say.
+    // SAFETY: `body` is alive, and keeps its code alive; all words are at the offsets of the layouts of RTypedData and
+    // of rb_proc_t, which is not embedded.
     unsafe {
         let block = *((body as usize + layout::RTYPEDDATA_DATA) as *const usize);
         let kind = *((block + layout::PROC_BLOCK_TYPE) as *const u32);
@@ -201,7 +202,7 @@ unsafe fn blocks_around(body: VALUE) -> Result<u32, Error> {
     }
 }
 
-/// Within how many blocks code with this label lies: `block in foo` is in one, `block (2 levels) in foo` in two. Newer
+/// The nesting depth in blocks of code with this label: 1 for `block in foo`, 2 for `block (2 levels) in foo`. Newer
 /// Rubies do not mention rescue and ensure bodies, which come first.
 fn blocks(label: &str, base: &str) -> u32 {
     let mut prefix = label.strip_suffix(base).unwrap_or_default();
@@ -228,7 +229,7 @@ pub fn text(function: impl FnOnce() -> VALUE) -> Result<Option<String>, Error> {
     if !is_heap(value) {
         return Ok(None);
     }
-    // SAFETY: a heap reference that the VM has just returned.
+    // SAFETY: a heap reference that the VM just returned.
     let string = RString::from_value(unsafe { Value::from_raw(value) });
     // SAFETY: nothing runs between borrowing the bytes and copying them.
     Ok(string.map(|string| String::from_utf8_lossy(unsafe { string.as_slice() }).into_owned()))

@@ -1,4 +1,4 @@
-//! Reading Ruby objects: words, and the header that all begin with.
+//! Reads words of Ruby objects, and the header that they all have.
 
 use rb_sys::VALUE;
 
@@ -9,7 +9,7 @@ struct Header {
     class: VALUE,
 }
 
-/// Whether `value` is a reference to an object on Ruby's heap rather than false, nil, a small integer and the like.
+/// Whether `value` refers to an object on Ruby's heap, as opposed to false, nil, a small integer and the like.
 #[inline]
 pub fn is_heap(value: VALUE) -> bool {
     // Heap references are multiples of 8. False is 0; nil is 8 on Ruby 3.1 and 4 from 3.2 on.
@@ -19,10 +19,10 @@ pub fn is_heap(value: VALUE) -> bool {
 /// The flags word of `object`.
 ///
 /// # Safety
-/// `object` must refer to a slot on Ruby's heap; the GVL must be held, or the GC be running this very code.
+/// `object` must refer to a slot on Ruby's heap; the GVL must be held, or the GC must be running this very code.
 #[inline]
 pub unsafe fn flags(object: VALUE) -> VALUE {
-    // SAFETY: every slot begins with a header, also a free one.
+    // SAFETY: every slot begins with a header, even a free one.
     unsafe { (*(object as *const Header)).flags }
 }
 
@@ -32,11 +32,11 @@ pub unsafe fn flags(object: VALUE) -> VALUE {
 /// As for [`flags`].
 #[inline]
 pub unsafe fn class(object: VALUE) -> VALUE {
-    // SAFETY: every slot begins with a header, also a free one.
+    // SAFETY: every slot begins with a header, even a free one.
     unsafe { (*(object as *const Header)).class }
 }
 
-/// The built-in type of an object, as the low five bits of its flags.
+/// The built-in type of an object: the low five bits of its flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Type(pub u8);
 
@@ -45,7 +45,7 @@ macro_rules! types {
         impl Type {
             $(#[doc = $label] pub const $name: Self = Self($value);)*
 
-            /// The type's name in parentheses, which is what objects without a class are called.
+            /// The type's name in parentheses, which serves as the class name of objects without a class.
             pub fn label(self) -> &'static str {
                 match self {
                     $(Self::$name => $label,)*
@@ -95,13 +95,13 @@ impl Type {
     }
 }
 
-/// Runs `body` while `object` poses as one of another type.
+/// Runs `body` while `object` is disguised as another type.
 ///
 /// # Safety
-/// As for [`flags`], and nobody else must look at the object meanwhile.
+/// As for [`flags`], and nobody else may look at the object meanwhile.
 pub unsafe fn disguised<R>(object: VALUE, as_type: Type, body: impl FnOnce() -> R) -> R {
     let header = object as *mut Header;
-    // SAFETY: every slot begins with a header, and nobody else looks at this one until it is as it was.
+    // SAFETY: every slot begins with a header, and nobody else looks at this one until it is restored.
     unsafe {
         let flags = (*header).flags;
         (*header).flags = flags & !0x1f | VALUE::from(as_type.0);
@@ -117,7 +117,7 @@ pub unsafe fn disguised<R>(object: VALUE, as_type: Type, body: impl FnOnce() -> 
 /// As for [`flags`].
 #[inline]
 pub unsafe fn type_of(object: VALUE) -> Type {
-    // SAFETY: `object` refers to a slot, and the GVL is held or the GC runs this code: that is what `flags` asks for.
+    // SAFETY: `object` refers to a slot, and the GVL is held or the GC runs this code: the requirements of `flags`.
     Type::of_flags(unsafe { flags(object) })
 }
 
@@ -127,6 +127,6 @@ pub unsafe fn type_of(object: VALUE) -> Type {
 /// The word must be readable and aligned.
 #[inline]
 pub unsafe fn read(base: *const u8, offset: usize) -> usize {
-    // SAFETY: there is a word, readable and aligned: nothing else is asked of the caller.
+    // SAFETY: there is a readable, aligned word, as required of the caller.
     unsafe { base.add(offset).cast::<usize>().read() }
 }

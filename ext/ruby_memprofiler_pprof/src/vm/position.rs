@@ -1,11 +1,11 @@
 //! Where in its code a frame is, and on which line.
 //!
-//! The program counter of a frame points past the instruction under way, so the word before it tells the line. Up to
-//! Ruby 3.2 `gc_event_hook_body` advances the counter of the innermost frame by one word, which is right only for the
-//! instructions that do not advance it themselves before they run ("leaf" ones, such as putstring). After the others it
-//! leads to the next instruction, which may be on another line. Which of the two it was is decided when the line is
-//! looked up: by whether the instruction there allocates objects of the type that was allocated. If so it was that one,
-//! though the one before may allocate such objects, too.
+//! A frame's program counter points past the current instruction, so the word before it gives the line. Up to Ruby 3.2
+//! `gc_event_hook_body` advances the counter of the innermost frame by one more word. That is right only for
+//! instructions that do not advance it themselves before they run ("leaf" ones, such as putstring). After all others
+//! the counter points to the next instruction, which may be on another line. Which of the two it was is decided when
+//! the line is looked up: by whether the instruction there allocates objects of the type that was allocated. If so, it
+//! counts as that one, although the one before may allocate such objects, too.
 
 use super::object::Type;
 use rb_sys::VALUE;
@@ -15,7 +15,7 @@ unsafe extern "C" {
     fn rb_iseq_line_no(iseq: VALUE, position: usize) -> u32;
 }
 
-/// The index of an instruction word, and for the innermost frame up to Ruby 3.2 the type of the object allocated.
+/// The index of an instruction word; for the innermost frame up to Ruby 3.2 also the type of the allocated object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position(u32);
 
@@ -27,7 +27,7 @@ impl Position {
     /// Whether the VM advances the program counter of the innermost frame once more.
     pub const ADVANCED: bool = cfg!(not(ruby_gte_3_3));
 
-    /// From what [`raw`](Self::raw) returned.
+    /// The inverse of [`raw`](Self::raw).
     pub fn from_raw(raw: u32) -> Self {
         Self(raw)
     }
@@ -37,13 +37,13 @@ impl Position {
         self.0
     }
 
-    /// The word at `index`, or None if it is too far out.
+    /// The word at `index`, or None if the index is too large.
     pub fn new(index: usize) -> Option<Self> {
         (index < 1 << INDEX_BITS).then_some(Self(index as u32))
     }
 
-    /// The same place in an innermost frame, which has allocated an object of type `kind`, and of whose code there is
-    /// something `compiled`.
+    /// The same position in an innermost frame that has allocated an object of type `kind`. `compiled` says whether any
+    /// of its code is compiled.
     pub fn innermost(self, kind: Type, compiled: bool) -> Self {
         if !Self::ADVANCED {
             return self;
@@ -58,12 +58,12 @@ impl Position {
     /// The line in `iseq`; 0 if unknown. May allocate memory, and so collect garbage or raise, up to Ruby 3.2.
     ///
     /// # Safety
-    /// GVL held; `iseq` alive, and the position one within its code.
+    /// The GVL must be held; `iseq` must be alive, and the position within its code.
     pub unsafe fn line(self, iseq: VALUE) -> u32 {
         let (kind, compiled) = (Type((self.0 >> TYPE_SHIFT) as u8), self.0 & COMPILED != 0);
         let mut index = self.index();
-        // SAFETY: `iseq` is alive and the index within its code. Only innermost frames have a type here, whose program
-        // counter the VM has advanced by a word past the beginning of an instruction.
+        // SAFETY: `iseq` is alive and the index within its code. Only innermost frames have a type here; the VM has
+        // advanced their program counter by a word past the beginning of an instruction.
         if kind != Type::NONE && index > 0 && !unsafe { advanced::is_under_way(iseq, index, kind, compiled) } {
             index -= 1;
         }
@@ -80,25 +80,27 @@ mod advanced {
     use std::ffi::{CStr, c_char};
 
     unsafe extern "C" {
-        /// iseq.c: the instructions in plain numbers; allocated once per instruction sequence.
+        /// iseq.c: the instructions as plain numbers; allocated once per instruction sequence.
         fn rb_iseq_original_iseq(iseq: VALUE) -> *const VALUE;
-        // Tables that debuggers use, by number of the instruction.
+        // Tables for debuggers, indexed by instruction number.
         static rb_vm_insn_len_info: [u8; 0];
         static rb_vm_insn_name_offset: [u16; 0];
         static rb_vm_insn_name_base: [c_char; 0];
     }
 
-    /// Whether it was the instruction that begins at `index` that allocated an object of type `kind`, rather than the one
-    /// before. If both could have, it was in compiled code, if there is any, that has advanced the counter itself.
+    /// Whether it was the instruction that begins at `index` that allocated an object of type `kind`, rather than the
+    /// one before. If both could have, and there is compiled code, it was compiled code, which advances the counter
+    /// itself.
     ///
     /// # Safety
-    /// GVL held; `iseq` alive and `index`, which begins an instruction, within its code.
+    /// The GVL must be held; `iseq` must be alive; `index` must be within its code, at the beginning of an instruction.
     pub unsafe fn is_under_way(iseq: VALUE, index: usize, kind: Type, compiled: bool) -> bool {
-        // SAFETY: `iseq` is alive; an instruction begins at `index`, and so at the place found for the one before.
+        // SAFETY: `iseq` is alive; an instruction begins at `index`, and so one begins at the place found for the one
+        // before.
         unsafe { allocates(iseq, index, kind) && !(compiled && allocates(iseq, instruction_before(iseq, index), kind)) }
     }
 
-    /// Where the instruction begins that ends at `index`.
+    /// Where the instruction that ends at `index` begins.
     ///
     /// # Safety
     /// As for [`is_under_way`].
@@ -121,7 +123,7 @@ mod advanced {
     /// # Safety
     /// As for [`is_under_way`].
     unsafe fn allocates(iseq: VALUE, index: usize, kind: Type) -> bool {
-        // SAFETY: the VM makes as many numbers as the code has words, and has a name for each instruction.
+        // SAFETY: the VM returns as many numbers as the code has words, and has a name for each instruction.
         let name = unsafe {
             let number = *rb_iseq_original_iseq(iseq).add(index) as usize;
             let offset = *rb_vm_insn_name_offset.as_ptr().add(number);

@@ -3,9 +3,10 @@
 use magnus::Error;
 use rb_sys::VALUE;
 
-/// Runs `body`, and returns as an error what Ruby raises in it. It raises by a longjmp, which skips what the frames
-/// above would drop: hence nothing that is dropped is alive across a call that may raise, unless it is made by this
-/// function, or by one of magnus's that return a `Result`. `body` itself owns nothing, and does not panic.
+/// Runs `body`, and returns what Ruby raises in it as an error. Ruby raises by a longjmp, which skips the drops of the
+/// frames above. Hence nothing that needs dropping may be alive across a call that can raise, unless that goes through
+/// this function, or through one of magnus's that return a `Result`. `body` itself must own nothing, and must not
+/// panic.
 pub fn protect<T>(body: impl FnOnce() -> T) -> Result<T, Error> {
     let mut result = None;
     magnus::rb_sys::protect(|| {
@@ -14,7 +15,7 @@ pub fn protect<T>(body: impl FnOnce() -> T) -> Result<T, Error> {
     })?;
     match result {
         Some(result) => Ok(result),
-        // What is not an error has stored a result.
+        // Unless it failed, it has stored a result.
         None => std::process::abort(),
     }
 }

@@ -1,15 +1,15 @@
-//! What single patch releases do differently.
+//! Peculiarities of single patch releases.
 
 use magnus::{Error, Module, Ruby};
 
 /// The quirks of the running Ruby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirks {
-    /// Creating a Ractor while a hook for NEWOBJ, or for an event of the GC, is on crashes the VM: `gc_event_hook_body` reads
-    /// through the control frame of an execution context that has none yet.
+    /// Creating a Ractor while a hook for NEWOBJ or a GC event is on crashes the VM: `gc_event_hook_body` reads through
+    /// the control frame of an execution context that has none yet.
     pub ractor_creation_crashes: bool,
-    /// With a NEWOBJ hook, `newobj_of` waits for the VM's lock between an object's allocation and its initialisation. A
-    /// garbage collection that another Ractor begins then marks what was left in the slot.
+    /// With a NEWOBJ hook, `newobj_of` waits for the VM's lock between an object's allocation and its initialisation.
+    /// If another Ractor starts a garbage collection then, it marks the stale contents of the slot.
     pub ractor_collection_crashes: bool,
 }
 
@@ -22,19 +22,19 @@ impl Quirks {
         Ok(Self::of(parse(&version)))
     }
 
-    /// Each quirk that this project knows: its name, what it means to a user, and whether this Ruby has it.
+    /// Each known quirk: its name, what it means to a user, and whether this Ruby has it.
     pub fn all(self) -> [(&'static str, &'static str, bool); 2] {
         [
             (
                 "ractor_creation_crashes",
-                "creating a Ractor while allocations are traced crashes this Ruby, so that profiling stops before; \
-                 3.1.4, 3.2.3 and later do not have this bug",
+                "creating a Ractor while allocations are traced crashes this Ruby, so profiling stops before that; \
+                 3.1.4, 3.2.3 and later are not affected",
                 self.ractor_creation_crashes,
             ),
             (
                 "ractor_collection_crashes",
-                "a garbage collection in another Ractor while allocations are traced may crash this Ruby, so that \
-                 profiling stops before a Ractor is created; 3.3 and 4.0 do not have this bug",
+                "a garbage collection in another Ractor while allocations are traced may crash this Ruby, so \
+                 profiling stops before a Ractor is created; 3.3 and 4.0 are not affected",
                 self.ractor_collection_crashes,
             ),
         ]

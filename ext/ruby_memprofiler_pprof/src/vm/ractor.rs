@@ -1,4 +1,4 @@
-//! Which Ractor runs, for what may run in any: hooks from Ruby 4.0 on, and postponed jobs.
+//! Which Ractor is running. For code that may run in any: hooks from Ruby 4.0 on, and postponed jobs.
 
 use super::protect;
 use super::symbols::lookup;
@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// `VALUE rb_vm_lock_with_barrier(VALUE (*func)(void *), void *)`, vm_sync.c. Exported, but in no public header.
 type WithBarrier = unsafe extern "C" fn(unsafe extern "C" fn(*mut c_void) -> VALUE, *mut c_void) -> VALUE;
 
-/// Runs `work` while no other Ractor runs Ruby code or is in a hook. Ruby 4.0 alone needs this, and has it.
+/// Runs `work` while no other Ractor runs Ruby code or is in a hook. Only Ruby 4.0 needs this, and only it has the
+/// function.
 ///
 /// # Safety
-/// On a Ruby thread with the GVL held. In a hook, from Ruby 4.0 on, only if there are no other Ractors: they may be
-/// waiting for this one.
+/// Must be called on a Ruby thread with the GVL held. In a hook, from Ruby 4.0 on, only if there are no other Ractors:
+/// they may be waiting for this one.
 pub unsafe fn alone<F: FnMut()>(mut work: F) {
     static BARRIER: OnceLock<Option<WithBarrier>> = OnceLock::new();
     unsafe extern "C" fn run<F: FnMut()>(work: *mut c_void) -> VALUE {
@@ -30,8 +31,8 @@ pub unsafe fn alone<F: FnMut()>(mut work: F) {
     });
     match barrier {
         Some(barrier) => {
-            // SAFETY: with the GVL held, and no other Ractor waits for this one. `run` gets what it expects, the VM
-            // gives its lock back even if `work` is left by a jump.
+            // SAFETY: the GVL is held, and no other Ractor waits for this one. `run` gets the pointer it expects; the
+            // VM releases its lock even if `work` is left by a jump.
             unsafe { barrier(run::<F>, (&raw mut work).cast()) };
         }
         None => work(),
@@ -42,18 +43,18 @@ struct Key(rb_ractor_local_key_t);
 
 // SAFETY: a key means the same in every Ractor, and is never freed.
 unsafe impl Send for Key {}
-// SAFETY: it is only read once it is there, and then means the same everywhere.
+// SAFETY: it is only read once it is set, and then means the same everywhere.
 unsafe impl Sync for Key {}
 
 static MAIN: OnceLock<Key> = OnceLock::new();
 
-/// Makes the main Ractor known.
+/// Records which Ractor is the main one.
 ///
 /// # Safety
-/// On the main Ractor, not in a hook.
+/// Must run on the main Ractor, and not in a hook.
 pub unsafe fn mark_main() -> Result<(), Error> {
     if MAIN.get().is_none() {
-        // SAFETY: on the main Ractor, whose storage this is, not in a hook; true is no reference to the heap.
+        // SAFETY: on the main Ractor, which owns this storage, and not in a hook; true is not a heap reference.
         let key = protect(|| unsafe {
             let key = rb_sys::rb_ractor_local_storage_value_newkey();
             rb_sys::rb_ractor_local_storage_value_set(key, Qtrue as VALUE);
@@ -64,7 +65,7 @@ pub unsafe fn mark_main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the main Ractor runs. False if it is not known. Safe in hooks.
+/// Whether the main Ractor is running. False if it is unknown. Safe in hooks.
 pub fn is_main() -> bool {
     let mut value: VALUE = 0;
     // SAFETY: on a Ruby thread; looks into a table of the Ractor's own, which allocates nothing.
@@ -73,12 +74,12 @@ pub fn is_main() -> bool {
 
 static OTHERS: AtomicBool = AtomicBool::new(false);
 
-/// Takes note that there are, or are going to be, other Ractors than the main one.
+/// Records that there are, or will be, Ractors other than the main one.
 pub fn note_others() {
     OTHERS.store(true, Ordering::Relaxed);
 }
 
-/// Whether there has been another Ractor since the first start. From Ruby 3.3 on one is known before it runs anything.
+/// Whether there has been another Ractor since the first start. From Ruby 3.3 on it is noticed before it runs anything.
 /// Safe in hooks.
 pub fn others() -> bool {
     OTHERS.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! What is remembered of a control frame, to tell later whether it still runs the same.
+//! What is remembered of a control frame, to find out later whether it still runs the same code.
 
 use super::frames::ControlFrame;
 use super::iseq;
@@ -6,7 +6,7 @@ use super::layout;
 use super::object::read;
 use rb_sys::VALUE;
 
-/// Whether frames of C code have no program counter. On newer Rubies JIT compilers leave it as it was.
+/// Whether frames of C code have no program counter. On newer Rubies JIT compilers leave it unchanged.
 const NATIVE_PC_IS_NULL: bool = cfg!(not(ruby_gte_3_3));
 
 /// A control frame as it was at an earlier time.
@@ -14,13 +14,13 @@ const NATIVE_PC_IS_NULL: bool = cfg!(not(ruby_gte_3_3));
 pub struct SeenFrame {
     pc: usize,
     iseq: VALUE,
-    /// The frame's method entry, or one of the following, which are not equal to any word of an environment.
+    /// The frame's method entry, or one of the following constants, which differ from every word of an environment.
     entry: VALUE,
 }
 
-/// The frame has no method entry, but one of a block in the same place may have one.
+/// The frame has no method entry, but a block's frame in the same place may have one.
 const NO_ENTRY: VALUE = 1;
-/// The frame has no method entry, and none that runs the same code can have one: it is the body of a file or class.
+/// The frame has no method entry, and no frame that runs the same code can have one: it is the body of a file or class.
 const NEVER_AN_ENTRY: VALUE = 3;
 
 impl SeenFrame {
@@ -38,15 +38,15 @@ impl SeenFrame {
         Self { pc: frame.pc, iseq: frame.iseq, entry }
     }
 
-    /// Whether the frame `at` an address runs what it ran then, judged by two words: the quick answer for most frames. A
-    /// program counter leads into the code of one instruction sequence only, and the environment of most frames itself
-    /// names their method entry, which nothing else can be called by while it is kept alive.
+    /// Whether the frame `at` an address runs what it ran then, judged by two words: the fast path for most frames. A
+    /// program counter points into the code of exactly one instruction sequence. Most frames' environments name the
+    /// method entry directly, and as long as that is kept alive, nothing else can have its address.
     ///
     /// # Safety
     /// There must be a control frame at the address.
     #[inline]
     pub(super) unsafe fn is_surely_at(&self, at: *const u8) -> bool {
-        // SAFETY: there is a control frame, which has these words where the layout says; its environment has three
+        // SAFETY: there is a control frame, which has these words at the layout's offsets; its environment has three
         // words.
         unsafe {
             read(at, layout::CFP_PC) == self.pc

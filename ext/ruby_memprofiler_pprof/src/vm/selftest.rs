@@ -1,4 +1,4 @@
-//! Compares the frame walker with the VM's own, inside a real hook, before the walker is relied on.
+//! Compares the frame walker with the VM's own, inside a real hook, before the walker is used.
 
 use super::frames::{ControlFrames, LAYOUT, Running};
 use super::hooks::{self, TraceArg};
@@ -9,8 +9,8 @@ use magnus::{Error, Ruby, Value};
 use rb_sys::VALUE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Allocates in each kind of frame that the walker tells apart. It sees the program's top-level variables: parentheses make
-/// clear what is a call.
+/// Allocates in each kind of frame that the walker distinguishes. It can see the program's top-level variables:
+/// parentheses make clear what is a call.
 const EXERCISE: &str = r"
 Class.new do
   def self.build = yield
@@ -44,7 +44,7 @@ struct Probe {
 /// Why the walker cannot be used on this Ruby; None if it can.
 pub fn run(ruby: &Ruby) -> Result<Option<String>, Error> {
     if LAYOUT.is_none() || faults::denied("layout") {
-        return Ok(Some(format!("Ruby {}.{} is not known", super::RUBY_MAJOR, super::RUBY_MINOR)));
+        return Ok(Some(format!("Ruby {}.{} is unknown", super::RUBY_MAJOR, super::RUBY_MINOR)));
     }
     let mut probe = Probe::default();
     // A pointer with its lowest bit set looks like a small integer to the VM, which would mark a plain one.
@@ -56,14 +56,14 @@ pub fn run(ruby: &Ruby) -> Result<Option<String>, Error> {
     unsafe { hooks::remove(on_newobj, data) };
     result?;
     if probe.compared < 20 && probe.failure.is_none() {
-        probe.failure = Some(format!("only {} allocations were seen", probe.compared));
+        probe.failure = Some(format!("saw only {} allocations", probe.compared));
     }
     Ok(probe.failure)
 }
 
 unsafe extern "C" fn on_newobj(data: VALUE, arg: *const TraceArg) {
     // SAFETY: `run` registered this pointer and waits until no Ractor is in the hook; the VM's lock, which a NEWOBJ
-    // hook holds, keeps others from the probe meanwhile.
+    // hook holds, keeps others away from the probe meanwhile.
     let probe = unsafe { &mut *((data & !1) as *mut Probe) };
     if probe.failure.is_some() {
         return;
@@ -72,7 +72,7 @@ unsafe extern "C" fn on_newobj(data: VALUE, arg: *const TraceArg) {
         // SAFETY: the VM passes a valid argument.
         let context = unsafe { (*arg).context };
         if threads::current_context() != context {
-            return Some("the thread's execution context is not where it should be".to_owned());
+            return Some("the thread's execution context is not where it was expected".to_owned());
         }
         if faults::denied("walker") {
             return Some("the frames differ".to_owned());
@@ -85,21 +85,21 @@ unsafe extern "C" fn on_newobj(data: VALUE, arg: *const TraceArg) {
 }
 
 /// # Safety
-/// In a NEWOBJ hook of `context`.
+/// Must be called in a NEWOBJ hook of `context`.
 unsafe fn compare(context: *const u8) -> Option<String> {
     let (mut expected, mut lines) = ([0 as VALUE; MAX_FRAMES], [0i32; MAX_FRAMES]);
     // SAFETY: a hook runs on a Ruby thread.
     let count = unsafe { profile_frames::read(&mut expected, &mut lines) };
-    // SAFETY: a hook is passed the context of the running thread, and `run` looked whether the layout is known.
+    // SAFETY: a hook gets the context of the running thread, and `run` checked that the layout is known.
     let frames = unsafe { ControlFrames::of(context) };
     let mut index = 0;
     for number in (0..frames.len()).rev() {
-        // SAFETY: the number is below the length, and nothing has run on.
+        // SAFETY: the number is below the length, and nothing has continued.
         let Some((value, line)) = (unsafe { as_the_vm_says(frames, number) }) else { continue };
         if index == count {
             return (count < MAX_FRAMES).then(|| format!("found more than {count} frames"));
         }
-        // With YJIT the VM sometimes says line 0.
+        // With YJIT the VM sometimes reports line 0.
         if value != expected[index] || (line != lines[index] && lines[index] != 0) {
             return Some(format!("frame {index} of {count} differs, line {line} instead of {}", lines[index]));
         }
@@ -109,13 +109,13 @@ unsafe fn compare(context: *const u8) -> Option<String> {
     (count > index + 1).then(|| format!("found {index} of {count} frames"))
 }
 
-/// What `rb_profile_frames` says for a frame: unlike backtraces it knows no blocks, and shows a C function once more
-/// for each block of C code that it runs.
+/// What `rb_profile_frames` returns for a frame: unlike backtraces it ignores blocks, and repeats a C function for each
+/// block of C code that it runs.
 ///
 /// # Safety
 /// As for [`ControlFrames::get`].
 unsafe fn as_the_vm_says(frames: ControlFrames, number: usize) -> Option<(VALUE, i32)> {
-    // SAFETY: there is a frame with this number, and nothing runs on, so that its method entry and code stay alive.
+    // SAFETY: there is a frame with this number, and nothing continues, so its method entry and code stay alive.
     unsafe {
         let frame = frames.get(number);
         let entry = frame.method_entry();

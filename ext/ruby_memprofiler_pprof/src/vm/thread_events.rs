@@ -1,4 +1,4 @@
-//! What the VM tells of threads: whether one waits for the GVL, and whether there are other Ractors.
+//! The VM's thread events: whether a thread waits for the GVL, and whether there are other Ractors.
 
 #[cfg(ruby_gte_3_2)]
 mod counted {
@@ -20,7 +20,7 @@ mod counted {
     const READY: u32 = 1 << 1;
     const RESUMED: u32 = 1 << 2;
 
-    /// Threads that want the GVL and do not have it yet.
+    /// The number of threads that want the GVL and do not have it yet.
     static WAITING: AtomicUsize = AtomicUsize::new(0);
     static HOOK: Once = Once::new();
 
@@ -28,7 +28,7 @@ mod counted {
         if event == READY {
             WAITING.fetch_add(1, Ordering::Relaxed);
         } else {
-            // Some resume without having been seen to get ready. A number below 0 would hide others for good.
+            // Some threads resume without having been seen to become ready. A number below 0 would hide others forever.
             let _ = WAITING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| waiting.checked_sub(1));
             // In Ruby 3.2 a new thread has no execution context yet.
             if cfg!(ruby_gte_3_3) && !ractor::others() && !ractor::is_main() {
@@ -37,23 +37,23 @@ mod counted {
         }
     }
 
-    /// Begins to count, the first time it is called. The main Ractor must be known.
+    /// Starts counting, at the first call. The main Ractor must be known.
     pub fn watch() {
         HOOK.call_once(|| {
-            // SAFETY: the function counts and reads, which is allowed without the GVL and under the scheduler's locks, and
-            // stays for as long as the process.
+            // SAFETY: the function counts and reads, which is allowed without the GVL and under the scheduler's locks,
+            // and exists as long as the process.
             let hook = unsafe { rb_internal_thread_add_event_hook(on_event, READY | RESUMED, null_mut()) };
             debug_assert_ne!(hook, null());
         });
     }
 
-    /// Whether a thread waits. Threads that were ready before counting began, or before a fork, may make it wrong by
-    /// some, so it is but a hint.
+    /// Whether a thread waits. Only a hint: threads that were ready before counting began, or before a fork, can make
+    /// the count slightly wrong.
     pub fn any_waiting() -> bool {
         WAITING.load(Ordering::Relaxed) > 0
     }
 
-    /// In a forked child, where all other threads are gone.
+    /// For a forked child, where all other threads are gone.
     pub fn forget() {
         WAITING.store(0, Ordering::Relaxed);
     }
@@ -61,10 +61,10 @@ mod counted {
 
 #[cfg(not(ruby_gte_3_2))]
 mod counted {
-    /// Ruby 3.1 does not tell.
+    /// Ruby 3.1 has no such events.
     pub fn watch() {}
 
-    /// Ruby 3.1 does not tell; to offer the GVL costs little when nobody wants it.
+    /// Ruby 3.1 has no such events; offering the GVL costs little when nobody wants it.
     pub fn any_waiting() -> bool {
         true
     }

@@ -20,8 +20,8 @@ pub fn without_gvl<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     try_without_gvl(work, None).unwrap_or_else(|work| work())
 }
 
-/// Runs `work` without the GVL, and lets what interrupts the thread through: a signal, Timeout, `Thread#kill`. Fails with
-/// the exception if that raises one; otherwise `work`, which has given up, begins again.
+/// Runs `work` without the GVL, and handles interrupts of the thread: a signal, Timeout, `Thread#kill`. Fails with the
+/// exception if one is raised; otherwise `work`, which has given up, starts again.
 pub fn interruptible<T: Send, E: Send>(
     mut work: impl FnMut(&Interrupt) -> Result<T, E> + Send,
 ) -> Result<Result<T, E>, Error> {
@@ -30,7 +30,7 @@ pub fn interruptible<T: Send, E: Send>(
         let (start, interrupt) = (Instant::now(), Interrupt::after(patience));
         match try_without_gvl(|| work(&interrupt), Some(&interrupt)) {
             Ok(result) if result.is_ok() || !interrupt.was_noticed() => return Ok(result),
-            // Longer each time: signals that come again and again, and raise nothing, must not keep it from its end.
+            // Longer each time, so that work finishes even under repeated signals that raise nothing.
             Ok(_) => patience = 2 * start.elapsed(),
             Err(_) => {}
         }
@@ -38,8 +38,8 @@ pub fn interruptible<T: Send, E: Send>(
     }
 }
 
-/// Runs `work` without the GVL; what interrupts the thread strikes `interrupt`. Returns `work` if the VM declines because
-/// an interrupt is pending. It does not raise, and panics if `work` does.
+/// Runs `work` without the GVL; an interrupt of the thread strikes `interrupt`. Returns `work` if the VM declines
+/// because an interrupt is pending. Does not raise; panics if `work` does.
 fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, interrupt: Option<&Interrupt>) -> Result<T, F> {
     struct Call<F, T> {
         work: Option<F>,
@@ -53,15 +53,15 @@ fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, interrupt: Option<
         null_mut()
     }
     unsafe extern "C" fn strike(interrupt: *mut c_void) {
-        // SAFETY: the pointer passed below. The VM calls this, on any thread, before the call there returns only.
+        // SAFETY: the pointer passed below. The VM may call this on any thread, but only before the call below returns.
         unsafe { &*interrupt.cast::<Interrupt>() }.strike();
     }
     fn start<F: FnOnce() -> T, T>(call: &mut Call<F, T>, interrupt: Option<&Interrupt>) {
         let call = std::ptr::from_mut(call).cast();
         let unblock: rb_sys::rb_unblock_function_t = interrupt.map(|_| strike as unsafe extern "C" fn(*mut c_void));
         let interrupt = interrupt.map_or(null_mut(), |interrupt| std::ptr::from_ref(interrupt).cast_mut().cast());
-        // SAFETY: `run` touches nothing of Ruby's. Without an unblocking function an interrupt waits for it to end,
-        // and the variant "2" of the function does not raise afterwards.
+        // SAFETY: `run` does not touch Ruby. Without an unblocking function an interrupt waits for it to end, and the
+        // variant "2" of the function does not raise afterwards.
         unsafe {
             rb_sys::rb_thread_call_without_gvl2(Some(run::<F, T>), call, unblock, interrupt);
         }
@@ -77,20 +77,21 @@ fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, interrupt: Option<
     }
 }
 
-/// Lets another thread run that waits for the GVL. Fails with the exception if one was raised in this thread.
+/// Lets another thread run that waits for the GVL. Fails if an exception was raised in this thread.
 pub fn schedule() -> Result<(), Error> {
     // SAFETY: the GVL is held and no borrow is alive across the call.
     protect(|| unsafe { rb_sys::rb_thread_schedule() })
 }
 
-/// Fails with the exception that is due in this thread, if there is one.
+/// Fails with the exception that is pending in this thread, if any.
 pub fn check_interrupts() -> Result<(), Error> {
     // SAFETY: the GVL is held and no borrow is alive across the call.
     protect(|| unsafe { rb_sys::rb_thread_check_ints() })
 }
 
-/// Whether so little of the machine stack is left that the VM would not begin a call: 16 KB. Past its end the VM's signal
-/// handler raises a SystemStackError, which skips every frame in between, and with it what ends a borrow. Safe in hooks.
+/// Whether so little of the machine stack is left that the VM would not start a call: 16 KB. Past its end the VM's
+/// signal handler raises a SystemStackError, which skips every frame in between, including those that would end a
+/// borrow. Safe in hooks.
 pub fn stack_runs_out() -> bool {
     // SAFETY: on a Ruby thread; compares the stack pointer with the bounds of the running thread's or fiber's stack.
     unsafe { rb_sys::ruby_stack_check() != 0 }
@@ -101,8 +102,8 @@ pub fn stack_runs_out() -> bool {
 pub struct Locked(VALUE);
 
 impl Locked {
-    /// Waits for `mutex`. Fails with the exception that was raised in this thread meanwhile, or with Ruby's own if it
-    /// must not be waited for here.
+    /// Waits for `mutex`. Fails with the exception that was raised in this thread meanwhile, or with Ruby's own if
+    /// waiting is not allowed here.
     pub fn new(mutex: Value) -> Result<Self, Error> {
         // SAFETY: the GVL is held and no borrow is alive across the call.
         protect(|| unsafe { rb_sys::rb_mutex_lock(mutex.as_raw()) }).map(Self)
@@ -111,19 +112,19 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // SAFETY: the GVL is held. The C function, unlike the method called from C, does not end by checking
-        // interrupts, which would throw away what the lock was held for. It fails only if the lock is not held.
+        // SAFETY: the GVL is held. Unlike the method, the C function does not end by checking interrupts, which would
+        // discard the result for which the lock was held. It fails only if the lock is not held.
         let _ = protect(|| unsafe { rb_sys::rb_mutex_unlock(self.0) });
     }
 }
 
-/// The running Thread. The VM pins it for as long as it lives.
+/// The running Thread. The VM pins it as long as it lives.
 pub fn current() -> VALUE {
     // SAFETY: on a Ruby thread; also in a hook, since it only reads a thread-local variable.
     unsafe { rb_sys::rb_thread_current() }
 }
 
-/// The name of a Thread; the main one is called main unless it has another. May run Ruby code.
+/// The name of a Thread; an unnamed main thread is called main. May run Ruby code.
 pub fn name(thread: Value) -> Result<Option<String>, Error> {
     let name: Option<String> = name_method(&Ruby::get_with(thread))?.funcall("bind_call", (thread,))?;
     // SAFETY: the GVL is held.
@@ -131,7 +132,7 @@ pub fn name(thread: Value) -> Result<Option<String>, Error> {
     Ok(name.or_else(|| (thread.as_raw() == main).then(|| "main".to_owned())))
 }
 
-/// Thread's own method, whatever subclasses have. Kept, since it takes an allocation to look it up.
+/// Thread's own method, whatever subclasses define. Cached, since looking it up allocates.
 fn name_method(ruby: &Ruby) -> Result<Value, Error> {
     static METHOD: OnceLock<Opaque<Value>> = OnceLock::new();
     if let Some(&method) = METHOD.get() {

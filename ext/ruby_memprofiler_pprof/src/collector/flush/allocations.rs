@@ -1,4 +1,4 @@
-//! What was allocated and has died goes from the tally to the profile, or back.
+//! Moves what was allocated and has died from the tally to the profile, or back.
 
 use super::extract::Key;
 use super::{Flush, FlushFailure};
@@ -11,8 +11,8 @@ use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::sums::{Allocated, Kind};
 
 impl Flush<'_> {
-    /// Takes over what was allocated and has died since the last flush. From the end of the tally downwards: in the
-    /// place of an entry comes the last one, which was looked at already or came later.
+    /// Takes over what was allocated and has died since the last flush. Works from the end of the tally downwards: the
+    /// last entry takes the place of a removed one, and was either visited already or added later.
     pub(super) fn allocations(&mut self) -> Result<(), FlushFailure> {
         faults::point("flush: allocations");
         let collector = self.collector;
@@ -29,7 +29,7 @@ impl Flush<'_> {
 
     /// Takes over the entry below `position`. Returns whether there was one.
     fn take_one(&mut self, state: &mut State, position: &mut usize) -> Result<bool, Unnamed> {
-        // Others may have changed the tally while this flush was resting.
+        // Others may have changed the tally while this flush rested.
         *position = (*position).min(state.tally.len());
         let Some(last) = position.checked_sub(1) else { return Ok(false) };
         if let Some(((stack, class, _), _)) = state.tally.entry(last) {
@@ -51,13 +51,13 @@ impl Flush<'_> {
         }
         let others = readers.without(self.reader);
         if !others.is_empty() {
-            // By name, so that a reader who comes seldom keeps no code alive.
+            // By name, so that a reader that seldom flushes keeps no code alive.
             state.count_allocated_by_name(named, others, allocated);
         }
         state.sites.release(stack, class);
     }
 
-    /// Returns some of the allocations to the tally, for the reader to be told again. Returns whether there are more.
+    /// Returns up to `some` allocations to the tally, to be reported again. Returns whether there are more.
     pub(super) fn give_back(&mut self, some: usize) -> bool {
         let end = self.sums.len().min(self.given_back.saturating_add(some));
         self.collector.state.with(|state| {

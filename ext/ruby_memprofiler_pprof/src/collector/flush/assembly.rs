@@ -1,4 +1,4 @@
-//! The profile that a flush makes of what it has copied out.
+//! Builds the profile from what a flush has copied out.
 
 use super::extract::{NamedFrame, NamedSample, What};
 use crate::collector::sample_types::Values;
@@ -15,31 +15,30 @@ use std::sync::Arc;
 /// The number of the only mapping.
 const PROGRAM: u32 = 0;
 
-/// What tells one sample from another. The order is that in which sets of labels are numbered, and so that of the
-/// samples of one stack.
+/// The key of a sample. Its order determines the numbers of label sets, and thus the order of the samples of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
     class: Option<u32>,
     age: Option<u32>,
-    /// Index into the labels of stacks.
+    /// Index into the stacks' labels.
     labels: Option<u32>,
     stack: u32,
 }
 
-/// Samples by name go in, in numbers they come out.
+/// Turns named samples into numbered ones.
 #[derive(Default)]
 pub struct Assembly {
     builder: Builder,
-    /// For each frame its stack, and the labels that this stands on.
+    /// For each frame its stack, and the labels below it.
     stacks: Vec<(u32, Option<u32>)>,
-    /// By function, which is known by its address, and line.
+    /// By function, identified by its address, and line.
     locations: Map<(*const FunctionName, u32), u32>,
     labels: Table<Vec<Label>>,
     samples: Map<Key, Values>,
 }
 
 impl Assembly {
-    /// Adds a frame whose caller was added before.
+    /// Adds a frame whose caller was already added.
     pub fn frame(&mut self, NamedFrame { caller, what }: &NamedFrame) {
         let (stack, labels) = self.stack(*caller);
         let extended = match what {
@@ -52,7 +51,7 @@ impl Assembly {
         self.stacks.push(extended);
     }
 
-    /// Adds a sample whose frames were added before.
+    /// Adds a sample whose frames were already added.
     pub fn sample(&mut self, NamedSample { stack, class, age, values }: NamedSample) {
         let (stack, labels) = self.stack(stack);
         let class = class.map(|class| self.builder.string(&class));
@@ -74,7 +73,7 @@ impl Assembly {
         })
     }
 
-    /// The number of a set of labels, to which those of `outer` are added that have other keys.
+    /// The number of a set of labels, extended by those of `outer` with other keys.
     fn labels(&mut self, own: &LabelSet, outer: Option<u32>) -> u32 {
         let mut labels: Vec<Label> = Vec::with_capacity(own.pairs().len());
         for (key, value) in own.pairs() {
@@ -89,8 +88,8 @@ impl Assembly {
         self.labels.id(&labels)
     }
 
-    /// The profile. Strings are numbered in the order in which they are first asked for: what they are must not depend
-    /// on anything but the samples and the header, lest equal ones give other bytes.
+    /// The profile. Strings are numbered in the order in which they are first used. Which ones are used must depend
+    /// only on the samples and the header, so that equal ones give equal bytes.
     pub fn finish(self, header: &Header) -> Result<Profile, Interrupted> {
         let Self { mut builder, labels: of_stacks, samples, .. } = self;
         let mut string = |text: &str| builder.string_or(text, || text.into());

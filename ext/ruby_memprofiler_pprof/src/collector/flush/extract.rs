@@ -1,4 +1,4 @@
-//! What a profile is built from, copied out of the collector so that the rest can be done without the GVL.
+//! What a profile is built from, copied out of the collector so that the rest works without the GVL.
 
 use super::assembly::Assembly;
 use crate::collector::sample_types::Values;
@@ -15,10 +15,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Of the levels 1, 2, 3, 6, a flush of 10,000 stacks takes 28, 32, 31, 43 ms, and writes 434, 273, 279, 270 KB.
+/// At levels 1, 2, 3 and 6, a flush of 10,000 stacks takes 28, 32, 31 and 43 ms and writes 434, 273, 279 and 270 KB.
 const GZIP_LEVEL: u32 = 2;
 
-/// What tells the values of one flush apart.
+/// The key of a flush's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     pub stack: StackId,
@@ -30,13 +30,13 @@ pub struct Key {
 #[derive(Debug, Default)]
 pub struct Extract {
     samples: Vec<NamedSample>,
-    /// Callers come before those they call.
+    /// Callers precede those they call.
     frames: Vec<NamedFrame>,
-    /// Where each stack of the collector is in `frames`, by its index.
+    /// The position in `frames` of each stack of the collector, by its index.
     known: SparseArray<u32>,
 }
 
-/// A sample, whose stack is a number of a frame.
+/// A sample; its stack is the number of a frame.
 #[derive(Debug)]
 pub struct NamedSample {
     pub stack: Option<u32>,
@@ -57,12 +57,12 @@ pub struct NamedFrame {
 pub enum What {
     /// A line of a function.
     Line(Arc<FunctionName>, u32),
-    /// The labels of the stack that stands on them.
+    /// The labels of the stack above.
     Labels(Arc<LabelSet>),
 }
 
 impl Extract {
-    /// Nothing, with room for `samples`.
+    /// An empty extract, with room for `samples`.
     pub fn new(samples: usize) -> Self {
         Self { samples: Vec::with_capacity(samples), ..Self::default() }
     }
@@ -104,7 +104,7 @@ impl Extract {
         caller
     }
 
-    /// The encoded profile, how long it took to build it, and to encode it.
+    /// The encoded profile, and how long it took to build and to encode it.
     pub fn encode(self, header: &Header) -> (io::Result<Vec<u8>>, Duration, Duration) {
         let start = Instant::now();
         let mut assembly = Assembly::default();

@@ -6,9 +6,9 @@ use std::io;
 /// Why a flush failed.
 #[derive(Debug)]
 pub enum FlushFailure {
-    /// By an exception that Ruby raised.
+    /// Ruby raised an exception.
     Raised(Error),
-    /// A hook has panicked, in this place.
+    /// A hook panicked, in this place.
     Panicked(&'static str),
     /// The profile could not be encoded.
     Encoding(io::Error),

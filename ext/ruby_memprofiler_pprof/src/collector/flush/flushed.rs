@@ -1,4 +1,4 @@
-//! What a flush returns.
+//! The result of a flush.
 
 use crate::collector::sample_types::SampleTypeNames;
 use std::time::Duration;
@@ -10,21 +10,21 @@ pub struct Flushed {
     pub pprof: Vec<u8>,
     /// When it was taken, in nanoseconds since 1970.
     pub time_nanos: i64,
-    /// The interval in which its allocations were made, in nanoseconds; 0 if it has not ended.
+    /// The length of the interval in which its allocations were made, in nanoseconds; 0 if it has not ended.
     pub duration_nanos: i64,
-    /// How its values are called.
+    /// The names of its columns.
     pub sample_type_names: SampleTypeNames,
     /// Live samples in the profile.
     pub heap_samples: usize,
     /// Samples of allocations since the last flush.
     pub allocation_samples: usize,
-    /// Samples removed because there were too many, since the last flush.
+    /// Samples dropped because there were too many, since the last flush.
     pub thinned: u64,
     /// From beginning to end.
     pub duration: Duration,
     /// Encoding and compressing.
     pub serialization: Duration,
-    /// Turning samples into those of the profile, in all.
+    /// Converting samples to those of the profile, in total.
     pub sample_add: Duration,
     /// The part of `sample_add` without the GVL.
     pub sample_add_without_gvl: Duration,
@@ -35,12 +35,12 @@ pub struct Flushed {
 /// How a flush held the GVL. A hold ends when the GVL is offered to other threads, whether one wants it or not.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Holds {
-    /// How often it was checked whether another thread waits.
+    /// The number of checks for waiting threads.
     pub checks: usize,
-    /// How often other threads were let run.
+    /// How often other threads were allowed to run.
     pub yields: usize,
-    /// The longest time for which no other thread could run.
+    /// The longest time during which no other thread could run.
     pub longest: Duration,
-    /// The most CPU time that the flushing thread used in a hold, apart from garbage collection.
+    /// The most CPU time that the flushing thread used in one hold, without garbage collection.
     pub longest_cpu: Duration,
 }

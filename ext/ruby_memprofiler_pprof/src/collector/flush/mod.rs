@@ -29,17 +29,17 @@ use pace::Pace;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How many steps are done between two looks at the clock.
+/// How many steps pass between two looks at the clock.
 const CLOCK_STRIDE: usize = 64;
 
-/// A flush under way. If it is dropped before it has finished, the allocations it had taken go back to the tally. What
-/// it keeps from being freed is in the collector's state: its thread may not come through a fork.
+/// A flush in progress. If it is dropped before it has finished, the allocations that it took go back to the tally. The
+/// references that it holds are in the collector's state: its thread may not survive a fork.
 struct Flush<'a> {
     collector: &'a Collector,
     ruby: &'a Ruby,
     options: FlushOptions,
     pace: Pace<'a>,
-    /// What was found out before, and takes a while to free.
+    /// Names found earlier, which take a while to free.
     stale: Names,
     sums: Sums<Key, Values>,
     /// How many of the sums have gone back to the tally.
@@ -50,8 +50,8 @@ struct Flush<'a> {
 }
 
 impl Collector {
-    /// Takes a profile. The caller must make sure that no other flush of this collector is under way. `mute` is that of
-    /// this thread.
+    /// Takes a profile. The caller must ensure that no other flush of this collector is running. `mute` is this
+    /// thread's.
     pub fn flush(&self, ruby: &Ruby, options: FlushOptions, mute: &Mute) -> Result<Flushed, FlushFailure> {
         let start = Instant::now();
         let pace = Pace::new(ruby, options, mute)?;
@@ -74,14 +74,14 @@ impl Collector {
             // SAFETY: the GVL is held; a running collector is anchored.
             unsafe { self.make_keepers(self.holder.get()) }?;
         }
-        // The dead that still wait to be swept belong to this interval.
+        // The dead that have not been swept yet belong to this interval.
         flush.settle()?;
         flush.stale = self.state.with(|state| state.begin_flush(threads::current()));
         let last = self.is_ending() && options.reader == Some(0);
         flush.leftovers()?;
         flush.allocations()?;
         flush.live_samples()?;
-        // Those that have died before they were visited belong to this interval, too.
+        // Those that died before they were visited belong to this interval, too.
         flush.allocations()?;
         let sample_type_names = self.state.with(|state| state.options.sample_type_names);
         let sample_type_names = options.sample_type_names.unwrap_or(sample_type_names);
@@ -91,8 +91,8 @@ impl Collector {
         flush.result.sample_add = start.elapsed();
         flush.encode(extract, &header)?;
         let gc_time = pace::gc_time(ruby, mute)?;
-        // The VM looks for interrupts when a method returns: an exception that is due would throw the profile away.
-        // Let it come now, while everything can go back to where it was.
+        // The VM checks interrupts when a method returns: a pending exception would then discard the profile. Let it
+        // come now, while everything can still be put back.
         mute.lift(threads::check_interrupts)?;
         flush.check()?;
         let result = flush.commit(last, gc_time);
@@ -108,7 +108,7 @@ impl Collector {
         names: SampleTypeNames,
     ) -> Result<Header, Error> {
         let time = faults::time(SystemTime::now()).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        // A snapshot, whose interval goes on, has none.
+        // A snapshot has none: its interval continues.
         let duration = options
             .reader
             .map_or(Duration::ZERO, |reader| now.saturating_duration_since(self.interval_starts[reader].get()));
@@ -138,13 +138,13 @@ impl Flush<'_> {
         self.check()
     }
 
-    /// Fails if a hook has panicked, which may be whenever Ruby code or other threads ran: what is stored may make no
-    /// sense any more, and is not marked any more.
+    /// Fails if a hook has panicked, which can happen whenever Ruby code or other threads ran. The stored data may then
+    /// be inconsistent, and is no longer marked.
     fn check(&self) -> Result<(), FlushFailure> {
         self.collector.failure().map_or(Ok(()), |place| Err(FlushFailure::Panicked(place)))
     }
 
-    /// Drops what the flush before has left.
+    /// Releases what the previous flush left over.
     fn leftovers(&mut self) -> Result<(), FlushFailure> {
         while !self.collector.state.with(|state| state.sites.release_leftovers(CLOCK_STRIDE)) {
             self.rest()?;
@@ -166,7 +166,7 @@ impl Flush<'_> {
         Ok(extract)
     }
 
-    /// Gives up what was needed to name stacks and classes, and memory that the collector does not need any more.
+    /// Releases what was needed to name stacks and classes, and memory that the collector no longer needs.
     fn tidy(&mut self) -> Result<(), FlushFailure> {
         if self.options.reader.is_none() {
             while self.give_back(CLOCK_STRIDE) {
@@ -190,7 +190,7 @@ impl Flush<'_> {
         self.rest()
     }
 
-    /// Makes the profile's bytes, if allowed without the GVL.
+    /// Encodes the profile, without the GVL if that is allowed.
     fn encode(&mut self, extract: Extract, header: &Header) -> Result<(), FlushFailure> {
         // Freeing these takes long, too.
         let names = (self.collector.state.with(|state| state.sites.take_names()), std::mem::take(&mut self.stale));
@@ -210,7 +210,7 @@ impl Flush<'_> {
         Ok(())
     }
 
-    /// Ends the interval. With `last`, which a collector had stopped before, nothing is followed any more.
+    /// Ends the interval. With `last`, for a collector that was already stopped, tracking ends as well.
     fn commit(mut self, last: bool, gc_time: Duration) -> Flushed {
         let Self { collector, .. } = self;
         faults::point("flush: commit");
@@ -225,7 +225,7 @@ impl Flush<'_> {
             state.counters.flushes += 1;
             self.result.thinned = state.thinned_since_flush();
             if self.options.reader == Some(0) {
-                state.thinned_told = state.reservoir.thinned();
+                state.thinned_reported = state.reservoir.thinned();
             }
         });
         if last && collector.is_ending() {
@@ -239,7 +239,7 @@ impl Flush<'_> {
 
 impl Drop for Flush<'_> {
     fn drop(&mut self) {
-        // After a panic nothing is sure, and another one here would end the process.
+        // After a panic nothing is certain, and another one here would end the process.
         if std::thread::panicking() || self.collector.failure().is_some() {
             return;
         }

@@ -14,9 +14,9 @@ pub struct FlushOptions {
     pub min_age: u32,
     pub max_hold: Duration,
     pub max_duration: Duration,
-    /// None tells what the first reader would be told, and leaves it to be told again.
+    /// None reports what the first reader would get, without ending its interval.
     pub reader: Option<usize>,
-    /// None is the collector's option.
+    /// None stands for the collector's option.
     pub sample_type_names: Option<SampleTypeNames>,
     pub default_sample_type: DefaultType,
 }
@@ -38,7 +38,7 @@ impl Default for FlushOptions {
 }
 
 impl FlushOptions {
-    /// Whose allocations are told.
+    /// The readers whose allocations are reported.
     pub fn reader(&self) -> Readers {
         Readers::only(self.reader.unwrap_or(0))
     }

@@ -10,33 +10,33 @@ use std::time::{Duration, Instant};
 /// Longer than any flush.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 
-/// Cuts the work of a flush into slices, and measures how long the GVL is held.
+/// Splits the work of a flush into slices, and measures how long the GVL is held.
 #[derive(Debug)]
 pub struct Pace<'a> {
-    /// Of the thread that flushes.
+    /// The flushing thread's mute.
     pub mute: &'a Mute,
     options: FlushOptions,
     start: Instant,
-    /// When the slice of work under way should end.
+    /// When the current slice should end.
     deadline: Instant,
     hold: Hold,
     holds: Holds,
 }
 
 impl<'a> Pace<'a> {
-    /// At the beginning of a flush, whose thread has this mute.
+    /// For a flush that starts now, on a thread with this mute.
     pub fn new(ruby: &Ruby, options: FlushOptions, mute: &'a Mute) -> Result<Self, Error> {
         let hold = Hold::begin(ruby, mute)?;
         let start = hold.start;
         Ok(Self { mute, options, start, deadline: start + options.max_hold, hold, holds: Holds::default() })
     }
 
-    /// Whether the slice of work has lasted long enough.
+    /// Whether the slice has lasted long enough.
     pub fn is_over(&self) -> bool {
         self.options.proactively_yield_gvl && Instant::now() > self.deadline
     }
 
-    /// Lets other threads run if the slice of work has lasted long enough. Ruby code may run, and raise here.
+    /// Lets other threads run if the slice has lasted long enough. May run Ruby code, and raise.
     pub fn rest(&mut self, ruby: &Ruby) -> Result<(), Error> {
         if !self.is_over() {
             return Ok(());
@@ -60,27 +60,27 @@ impl<'a> Pace<'a> {
         Ok(result)
     }
 
-    /// At the end of a flush, with the GC's time shortly before.
+    /// For the end of a flush; `gc_time` is the GC's time shortly before.
     pub fn finish(&mut self, gc_time: Duration) -> Holds {
         self.hold.end(gc_time, &mut self.holds);
         self.holds
     }
 
-    /// How long the next slice may take. A thread that never waits keeps the GVL for its whole quantum, 100 ms, at each
-    /// offer, so that a long flush would take minutes: the nearer its bound, the longer the slices, and past it there
-    /// are none.
+    /// The length of the next slice. A thread that never waits keeps the GVL for its whole quantum of 100 ms each time
+    /// it is offered, so a long flush would take minutes. So slices grow longer as the flush approaches its time limit,
+    /// and past the limit the work is no longer split.
     fn slice(&self) -> Duration {
         let left = 1.0 - self.start.elapsed().as_secs_f64() / self.options.max_duration.as_secs_f64();
         if left <= 0.0 { FOREVER } else { self.options.max_hold.div_f64(left.max(1e-3)) }
     }
 }
 
-/// How long garbage collections took so far. Ruby code may run, and raise here.
+/// The total time of garbage collections so far. May run Ruby code, and raise.
 pub fn gc_time(ruby: &Ruby, mute: &Mute) -> Result<Duration, Error> {
     mute.lift(|| gc::total_time(ruby))
 }
 
-/// When the GVL was got: by the clock, the thread's and the garbage collector's.
+/// When the GVL was acquired: by the wall clock, the thread's CPU clock and the garbage collector's time.
 #[derive(Debug, Clone, Copy)]
 struct Hold {
     start: Instant,

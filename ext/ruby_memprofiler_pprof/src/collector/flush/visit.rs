@@ -1,4 +1,4 @@
-//! The live samples: each is measured and added up.
+//! Visits the live samples: measures each and adds it up.
 
 use super::extract::Key;
 use super::{CLOCK_STRIDE, Flush, FlushFailure};
@@ -21,19 +21,19 @@ enum Pause {
 }
 
 impl Flush<'_> {
-    /// Visits all samples that were alive when the flush began. Walking downwards visits each of them in spite of
-    /// deaths meanwhile, when the last sample takes the place of the dead one.
+    /// Visits all samples that were alive when the flush began. Walking downwards visits each of them even if some die
+    /// meanwhile, when the last sample takes the place of the dead one.
     pub(super) fn live_samples(&mut self) -> Result<(), FlushFailure> {
         let collector = self.collector;
         let (mut position, mut order) = (usize::MAX, 0);
         let mut measured = None;
         loop {
-            // The dead must be gone before anything in the live set is read, also after Ruby code ran below.
+            // The dead must be gone before anything in the live set is read, even after Ruby code ran below.
             self.settle()?;
             faults::point("flush: live samples");
             self.check()?;
             collector.state.with(|state| {
-                // What a collection has moved upwards may have been passed over.
+                // The walk may have missed what a collection moved up.
                 let live = state.reservoir.live();
                 if order != live.reorderings() || position > live.len() {
                     (position, order) = (live.len(), live.reorderings());
@@ -44,7 +44,7 @@ impl Flush<'_> {
                 Pause::OutOfTime => {}
                 Pause::Unnamed(unnamed) => collector.name(self.pace.mute, unnamed)?,
                 Pause::SizeUnknown(object) => {
-                    // SAFETY: the object was alive in the slice that has just ended, and nothing has run since.
+                    // SAFETY: the object was alive in the slice that just ended, and nothing has run since.
                     let size = unsafe { memsize::of_any(self.ruby, object) }?;
                     // An extension whose size function raises is no reason to fail.
                     measured = Some((object, size.unwrap_or_else(|| memsize::slot_size(object))));
@@ -54,8 +54,8 @@ impl Flush<'_> {
         }
     }
 
-    /// Makes sure that what is in the live set is alive. With mark bits it is unless a collection was missed. Finishing a
-    /// sweep may itself meet a dead Ractor, so that the check comes last.
+    /// Ensures that everything in the live set is alive. With mark bits it is, unless a collection was missed.
+    /// Finishing a sweep can itself encounter a dead Ractor, so that check comes last.
     pub(super) fn settle(&self) -> Result<(), Error> {
         if !self.collector.uses_mark_bits() {
             let info = self.collector.missed_collections.info(self.ruby)?;
@@ -64,9 +64,9 @@ impl Flush<'_> {
         self.collector.check_collections(self.ruby)
     }
 
-    /// Visits samples below `position` until something is missing that takes Ruby code to find. Reads objects, but
-    /// runs nothing that could free one. Neither do other Ractors: a collection waits until all have come to a point
-    /// where they take the VM's lock or check interrupts, which nothing here does.
+    /// Visits samples below `position` until something is needed that runs Ruby code. Reads objects, but runs nothing
+    /// that could free one. Nor can other Ractors free one: a collection waits until all of them have reached a point
+    /// where they take the VM's lock or check interrupts, and nothing here does that.
     fn visit(&mut self, state: &mut State, position: &mut usize, measured: &mut Option<(VALUE, usize)>) -> Pause {
         let now = gc::count();
         faults::point("flush: visit");
@@ -100,8 +100,8 @@ impl Flush<'_> {
     ) -> Result<(), Pause> {
         let object = sample.address as VALUE;
         let stack = state.sites.named_stack(sample.stack).map_err(Pause::Unnamed)?;
-        // SAFETY: `object` is alive. `live_samples` has settled before this slice: since then the live set has nothing
-        // but what the last mark phase marked, or was allocated later. In the slice nothing runs that could free an
+        // SAFETY: `object` is alive. `live_samples` has settled before this slice: since then the live set contains
+        // only what the last mark phase marked, or what was allocated later. Nothing that runs in a slice can free an
         // object.
         let visible = if state.options.object_class { unsafe { class_names::class_of(object) } } else { None };
         let raw_class = match visible {
@@ -120,7 +120,7 @@ impl Flush<'_> {
                 return Err(Pause::Unnamed(unnamed));
             }
         };
-        // SAFETY: `object` is still alive: to look its class up took no memory from the VM.
+        // SAFETY: `object` is still alive: looking up its class allocated nothing through the VM.
         let size = match unsafe { memsize::of_plain_at_once(object) } {
             Some(size) => size,
             None => match measured.take() {
@@ -156,7 +156,7 @@ impl Flush<'_> {
     }
 }
 
-/// A power of two above 3, so that ages do not make too many samples of one stack.
+/// A power of two above 3, so that ages do not split a stack into too many samples.
 fn quantised(age: u32) -> u32 {
     if age < 4 { age } else { 1 << age.ilog2() }
 }

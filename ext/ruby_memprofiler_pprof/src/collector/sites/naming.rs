@@ -1,4 +1,4 @@
-//! From stacks and classes known by the VM's objects to such known by name.
+//! Converts stacks and classes known by the VM's objects to stacks and classes known by name.
 
 use super::resolver::{Names, Resolver, Unnamed};
 use super::{Sites, release_some};
@@ -12,18 +12,18 @@ use std::mem::take;
 use std::sync::Arc;
 
 impl Sites {
-    /// Begins to name everything, for a flush. Returns what was named ahead, which is of no use to it.
+    /// Starts naming everything, for a flush. Returns what was named ahead, which the flush cannot use.
     pub fn begin_flush(&mut self) -> Names {
         let names = self.leave_to_next();
         self.resolver.deferred = self.stacks.latest_deferred();
         names
     }
 
-    /// Begins to name what keeps the VM's objects alive if enough of it has come, unless that is under way. Returns whether
-    /// it has begun.
+    /// Starts naming what keeps the VM's objects alive, if there is enough of it and naming is not under way. Returns
+    /// whether it has started.
     pub fn begin_naming(&mut self, under_way: bool) -> bool {
         if !under_way && self.pins.are_many() {
-            // Some may be gone again.
+            // Some may be gone already.
             self.pins.recount(self.stacks.unnamed_count() + self.classes.references().count());
         }
         let begins = !under_way && self.pins.are_many();
@@ -36,21 +36,21 @@ impl Sites {
         begins
     }
 
-    /// Whether stack or class keep code or a class alive that could be known by name, or could be one with others. If the
-    /// innermost frame has its name, so have the others.
+    /// Whether the stack or class keeps code or a class alive, and could be known by name or merged with others. If the
+    /// innermost frame is named, so are the others.
     pub fn are_unnamed(&self, stack: StackId, class: ClassId) -> bool {
         let node = self.stacks.node(stack);
         node.is_some_and(|node| !self.resolver.leaves(self.stacks.frame_kind(node)))
             || matches!(self.classes.class(class), Class::Object(_))
     }
 
-    /// The stack of names for `stack`, or what of it is to be named next.
+    /// The stack of names for `stack`, or what has to be named next for it.
     #[inline]
     pub fn named_stack(&mut self, stack: StackId) -> Result<StackId, Unnamed> {
         self.resolver.stack(stack).ok_or_else(|| self.unnamed_frames(stack))
     }
 
-    /// The class by name for `class`, or what is to be named.
+    /// The named class for `class`, or what has to be named.
     #[inline]
     pub fn named_class(&mut self, class: ClassId) -> Result<ClassId, Unnamed> {
         self.resolver.class(class).ok_or_else(|| {
@@ -64,7 +64,7 @@ impl Sites {
     fn unnamed_frames(&mut self, stack: StackId) -> Unnamed {
         self.stacks.retain(stack);
         self.resolver.raw_stacks.push(stack);
-        // The place of the counterpart.
+        // Reserves the place of the counterpart.
         self.resolver.named_stacks.push(StackId::EMPTY);
         let mut chain = Vec::new();
         let mut at = stack;
@@ -76,7 +76,7 @@ impl Sites {
         Unnamed::Frames(chain)
     }
 
-    /// The name of a frame's function, if it was found out; else what the frame stands for, if it has to be.
+    /// The name of a frame's function if it is known; otherwise what the frame stands for, if it needs a name.
     pub fn function_name(&self, node: Node) -> Result<(Arc<FunctionName>, Place), Option<FrameKind>> {
         self.resolver.names.functions.get(node.function.0 as usize).cloned().ok_or_else(|| {
             let kind = self.stacks.frame_kind(node);
@@ -84,12 +84,12 @@ impl Sites {
         })
     }
 
-    /// Takes note of the name of a frame's function.
+    /// Records the name of a frame's function.
     pub fn add_function_name(&mut self, node: Node, name: (Arc<FunctionName>, Place)) {
         self.resolver.names.functions.insert(node.function.0 as usize, name);
     }
 
-    /// Stores the named counterpart of `raw`, whose parent has one.
+    /// Stores the named counterpart of `raw`, whose parent already has one.
     pub fn add_named_stack(&mut self, raw: StackId, node: Node, name: (Arc<FunctionName>, Place), line: u32) {
         let Self { stacks, resolver, .. } = self;
         let caller = resolver.names.stack(node.parent).unwrap_or(StackId::EMPTY);
@@ -112,7 +112,7 @@ impl Sites {
         }
     }
 
-    /// Stores the named counterpart of a class, which without a name is the class itself.
+    /// Stores the named counterpart of a class. Without a name that is the class itself.
     pub fn add_named_class(&mut self, raw: ClassId, name: Option<Arc<str>>) {
         let named = match name {
             Some(name) => self.classes.named(name),
@@ -125,21 +125,22 @@ impl Sites {
         self.resolver.named_classes.push(named);
     }
 
-    /// Takes what is of no use any more once the sources are released.
+    /// Takes what is no longer needed once the sources are released.
     pub fn take_names(&mut self) -> Names {
         (self.resolver.latest_stack, self.resolver.latest_class) = (None, None);
         take(&mut self.resolver.names)
     }
 
-    /// Gives up the references to some of what was to be named, after which nothing can be looked up any more. Returns
-    /// whether all is done.
+    /// Releases some of the references to what was to be named; after that nothing can be looked up any more. Returns
+    /// whether none are left.
     pub fn release_sources(&mut self, some: usize) -> bool {
         let Self { stacks, classes, resolver, .. } = self;
         release_some(&mut resolver.raw_stacks, some, |raw| stacks.release(raw));
         release_some(&mut resolver.raw_classes, some, |raw| {
             if let Some(&named) = resolver.names.classes.get(raw.0 as usize) {
                 if named != raw {
-                    // What was allocated under this id since the naming began has its name, too. The class may go.
+                    // Objects allocated under this id since naming began now have its name, too. The class can be
+                    // freed.
                     classes.detach(raw, named);
                 }
             }
@@ -148,21 +149,21 @@ impl Sites {
         resolver.raw_stacks.is_empty() && resolver.raw_classes.is_empty()
     }
 
-    /// Ends naming without a flush, whose sources were released.
+    /// Ends naming without a flush, after its sources were released.
     pub fn end_naming(&mut self) {
         let deferred = self.resolver.deferred;
         self.leave_to_next();
         self.stacks.forget_deferred(deferred);
     }
 
-    /// Ends the naming of a flush that has succeeded. All that is not known by name has come since.
+    /// Ends the naming of a successful flush. Everything not known by name is newer.
     pub fn commit_flush(&mut self) {
         self.end_naming();
         self.stacks.forget_contexts();
         self.pins = Pins::default();
     }
 
-    /// Gives up all references that are held, which after a flush that has succeeded are none.
+    /// Releases all references that are held; after a successful flush there are none.
     pub fn release_held(&mut self) {
         self.release_sources(usize::MAX);
         let Resolver { named_stacks, named_classes, .. } = take(&mut self.resolver);
@@ -171,7 +172,7 @@ impl Sites {
         self.stacks.reset_limit();
     }
 
-    /// Leaves all references to be given up with the leftovers, and returns what was found out.
+    /// Leaves all references to be released with the leftovers, and returns what was found.
     fn leave_to_next(&mut self) -> Names {
         let Resolver { raw_stacks, named_stacks, raw_classes, named_classes, names, .. } = take(&mut self.resolver);
         self.leftovers.stacks.extend(raw_stacks.into_iter().chain(named_stacks));

@@ -1,4 +1,4 @@
-//! What is named so far.
+//! What has been named so far.
 
 use crate::collector::classes::Class;
 use crate::collector::stacks::FrameKind;
@@ -8,40 +8,40 @@ use memprofiler_core::sparse_array::SparseArray;
 use memprofiler_core::stack_tree::{Node, StackId};
 use std::sync::Arc;
 
-/// What one flush has named so far, or what was named ahead of it. Holds references, so that all ids mean the same
+/// What one flush has named so far, or what was named ahead of it. Holds references, so that all ids keep their meaning
 /// until they are released.
 #[derive(Debug, Default)]
 pub(super) struct Resolver {
     pub(super) names: Names,
-    /// Whether there is no flush, and Threads and stacks yet to be read are left as they are for the next one. To ask for
-    /// a Thread's name takes a method, at whose end the VM raises what is due.
+    /// Whether there is no flush. Threads, and stacks that are still to be read, are then left to the next one: asking
+    /// for a Thread's name calls a method, at whose end the VM raises pending exceptions.
     pub(super) between_flushes: bool,
-    /// The number of the last deferred stack that was read when it began, or never will be.
+    /// The number of the last deferred stack that had been read when this began, or never will be.
     pub(super) deferred: u32,
-    /// The stacks that were asked for; whatever they extend is kept alive by them.
+    /// The requested stacks. They also keep alive the stacks that they extend.
     pub(super) raw_stacks: Vec<StackId>,
-    /// Their named counterparts, so far as they are known.
+    /// Their named counterparts, as far as they are known.
     pub(super) named_stacks: Vec<StackId>,
     pub(super) raw_classes: Vec<ClassId>,
     pub(super) named_classes: Vec<ClassId>,
-    /// The stack and class asked for last.
+    /// The stack and class requested last.
     pub(super) latest_stack: Option<(StackId, StackId)>,
     pub(super) latest_class: Option<(ClassId, ClassId)>,
 }
 
-/// What was found out. Large, so that it takes a while to drop.
+/// What was found. Large, so it takes a while to drop.
 #[derive(Debug, Default)]
 pub struct Names {
-    /// The named stack for each that was met, and for all that it extends.
+    /// The named stack for each stack seen, and for all that it extends.
     pub(super) stacks: SparseArray<StackId>,
     pub(super) classes: SparseArray<ClassId>,
     pub(super) functions: SparseArray<(Arc<FunctionName>, Place)>,
 }
 
-/// What is to be named; the resolver holds a reference to it.
+/// What needs a name; the resolver holds a reference to it.
 #[derive(Debug)]
 pub enum Unnamed {
-    /// Frames, the outermost last.
+    /// Frames, outermost last.
     Frames(Vec<(StackId, Node)>),
     Class(ClassId, Class),
 }
@@ -53,7 +53,7 @@ impl Names {
 }
 
 impl Resolver {
-    /// The stack of names for `stack`, if it is known.
+    /// The stack of names for `stack`, if known.
     #[inline]
     pub(super) fn stack(&mut self, stack: StackId) -> Option<StackId> {
         if let Some((latest, named)) = self.latest_stack {
@@ -66,7 +66,7 @@ impl Resolver {
         Some(named)
     }
 
-    /// The class by name for `class`, if it is known.
+    /// The named class for `class`, if known.
     #[inline]
     pub(super) fn class(&mut self, class: ClassId) -> Option<ClassId> {
         if let Some((latest, named)) = self.latest_class {

@@ -1,4 +1,4 @@
-//! What the frames of a stack stand on: nodes for the thread, the labels, and the frames that were left out.
+//! The base of a stack: nodes for the thread, the labels, and the frames that were left out.
 
 use super::references::announce;
 use super::{FrameKind, Origin, Stacks};
@@ -7,11 +7,11 @@ use memprofiler_core::labels::LabelSet;
 use memprofiler_core::stack_tree::{Node, StackId};
 use std::sync::Arc;
 
-/// The most label sets at a time.
+/// The maximum number of label sets at a time.
 const MAX_LABEL_SETS: usize = 10_000;
 
 impl Stacks {
-    /// What stacks of this origin stand on, with one reference for the caller.
+    /// The base of stacks of this origin, with one reference for the caller.
     #[cold]
     pub(super) fn base(&mut self, origin: Origin, holder: &mut Holder) -> StackId {
         let mut base = StackId::EMPTY;
@@ -28,7 +28,7 @@ impl Stacks {
         labelled
     }
 
-    /// What stacks with these labels stand on, in addition to `base`; with one reference for the caller.
+    /// The base of stacks with these labels, on top of `base`; with one reference for the caller.
     pub(super) fn labelled(&mut self, base: StackId, labels: &Arc<LabelSet>) -> StackId {
         let id = match self.labels.find(labels) {
             Some(id) => id,
@@ -61,7 +61,7 @@ impl Stacks {
         })
     }
 
-    /// What a stack that lacks its outer frames stands on; takes over the caller's reference to `base`.
+    /// The base of a stack without its outer frames; takes over the caller's reference to `base`.
     #[cold]
     pub(super) fn truncated(&mut self, base: StackId) -> StackId {
         let (truncated, _) = self.tree.extend(base, FrameKind::Named(self.truncated).key(), 0);
@@ -69,7 +69,7 @@ impl Stacks {
         truncated
     }
 
-    /// Gives up the caller's reference to `stack` for one to a lone frame that stands for it, and keeps its origin.
+    /// Exchanges the caller's reference to `stack` for one to a single frame that stands for it; keeps its origin.
     pub fn lose(&mut self, stack: StackId) -> StackId {
         let mut base = stack;
         while let Some(node) = self.tree.node(base) {
@@ -83,7 +83,7 @@ impl Stacks {
         lost
     }
 
-    /// Whether a node is not a frame but what the frames of some stacks stand on.
+    /// Whether a node is not a frame but part of the base of some stacks.
     pub(super) fn is_base(&self, node: Node) -> bool {
         match self.frame_kind(node) {
             FrameKind::Labels(_) | FrameKind::Thread(_) => true,

@@ -1,4 +1,4 @@
-//! The last stack seen in each execution context: most stacks differ from it in a few innermost frames only.
+//! The last stack seen in each execution context: most stacks differ from it only in a few innermost frames.
 
 use crate::vm::seen_frame::SeenFrame;
 use memprofiler_core::labels::LabelSet;
@@ -6,8 +6,8 @@ use memprofiler_core::stack_tree::StackId;
 use rb_sys::VALUE;
 use std::sync::Arc;
 
-/// A control frame as it was, and the stack that ends in it. Holds a reference to the stack, which keeps what the frame
-/// refers to alive: equal words mean the same code.
+/// A control frame as it was, and the stack that ends in it. Holds a reference to the stack, which keeps the frame's
+/// references alive: equal words mean the same code.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub frame: SeenFrame,
@@ -34,12 +34,12 @@ pub struct Origin<'a> {
 #[derive(Debug)]
 pub struct SeenStack {
     context: usize,
-    /// The number of the control frame that `frames` begins with.
+    /// The number of the control frame with which `frames` begins.
     pub first: usize,
     /// The context's labels and thread, as in [`Origin`].
     pub labels: Option<Arc<LabelSet>>,
     pub thread: VALUE,
-    /// What the frames stand on. Holds a reference, too.
+    /// The base of the frames. Holds a reference, too.
     pub base: StackId,
     pub frames: Vec<Seen>,
 }
@@ -60,7 +60,7 @@ impl SeenStack {
         self.first == first && self.thread == origin.thread && same_labels
     }
 
-    /// Forgets the frames; the references are passed to `release`.
+    /// Forgets the frames; passes the references to `release`.
     pub fn forget(&mut self, mut release: impl FnMut(StackId)) {
         self.frames.drain(..).rev().for_each(|seen| release(seen.stack));
         release(std::mem::replace(&mut self.base, StackId::EMPTY));
@@ -68,23 +68,23 @@ impl SeenStack {
     }
 }
 
-/// How many contexts are remembered. A program that switches among more fibers than this pays for whole walks.
+/// How many contexts are remembered. A program that switches among more fibers than this pays for full walks.
 const CAPACITY: usize = 32;
-/// How many frames of other contexts are remembered beside those of the one that runs.
+/// How many frames of other contexts are remembered, besides those of the running one.
 const MOST_FRAMES: usize = 1 << 15;
 
-/// The contexts that allocated samples lately.
+/// The contexts that recently allocated samples.
 #[derive(Debug, Default)]
 pub struct Contexts {
     stacks: Vec<SeenStack>,
-    /// Where the last look-up ended.
+    /// Where the last lookup ended.
     latest: usize,
-    /// Whom to replace next.
+    /// Which one to replace next.
     victim: usize,
 }
 
 impl Contexts {
-    /// What was seen of `context` last. If it takes the place of another, the references of that one are passed to
+    /// What was last seen of `context`. If it replaces another context, the references of that one are passed to
     /// `release`.
     #[inline]
     pub fn of(&mut self, context: *const u8, release: impl FnMut(StackId)) -> &mut SeenStack {
@@ -119,7 +119,7 @@ impl Contexts {
         self.victim
     }
 
-    /// Forgets everything; the references are passed to `release`.
+    /// Forgets everything; passes the references to `release`.
     pub fn clear(&mut self, mut release: impl FnMut(StackId)) {
         self.stacks.drain(..).for_each(|mut stack| stack.forget(&mut release));
     }

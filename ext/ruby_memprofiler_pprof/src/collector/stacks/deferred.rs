@@ -1,4 +1,5 @@
-//! Stacks that a hook cannot read, each in the tree as one frame that stands for what is read at the next safe point.
+//! Stacks that a hook cannot read. The tree has a single frame for each, as a placeholder for what is read at the next
+//! safe point.
 
 use super::{FrameKind, Stacks};
 use crate::vm::names::FunctionName;
@@ -9,34 +10,34 @@ use memprofiler_core::stack_tree::StackId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the job ran where it could do nothing, and has to be asked for again.
+/// Whether the job ran where it could do nothing, and must be requested again.
 static MISSED: AtomicBool = AtomicBool::new(false);
 
-/// The stacks that samples are still waiting for, and those that came.
+/// The stacks that samples are still waiting for, and those that were read.
 #[derive(Debug)]
 pub struct Deferred {
-    /// What reads them.
+    /// The job that reads them.
     job: Job,
-    /// The number given out last.
+    /// The number assigned last.
     latest: u32,
-    /// The context whose stack it stands for, until that was read.
+    /// The context whose stack that number stands for, until it is read.
     awaited: Option<usize>,
     /// The stacks read since the last flush; each holds a reference.
     read: Map<u32, StackId>,
 }
 
 impl Deferred {
-    /// None so far. `job` is to call [`Stacks::begin_deferred`] and [`Stacks::store_deferred`].
+    /// No stacks. `job` must call [`Stacks::begin_deferred`] and [`Stacks::store_deferred`].
     pub fn new(job: Job) -> Self {
         Self { job, latest: 0, awaited: None, read: Map::default() }
     }
 
-    /// What reads them.
+    /// The job that reads them.
     pub fn job(&self) -> Job {
         self.job
     }
 
-    /// To be called by the job where it can do nothing: it is asked for again.
+    /// Called by the job where it can do nothing: requests it again.
     pub fn missed() {
         MISSED.store(true, Ordering::Relaxed);
     }
@@ -51,17 +52,17 @@ impl Deferred {
         self.latest
     }
 
-    /// The stack behind a number; the empty one if it could not be read.
+    /// The stack for a number; empty if it could not be read.
     pub fn stack(&self, number: u32) -> StackId {
         self.read.get(&number).copied().unwrap_or(StackId::EMPTY)
     }
 
-    /// Bytes held, about.
+    /// Bytes held, approximately.
     pub fn bytes(&self) -> usize {
         self.read.capacity() * size_of::<(u32, StackId)>()
     }
 
-    /// Forgets the stacks up to a number; the references are passed to `release`.
+    /// Forgets the stacks up to a number; passes the references to `release`.
     fn forget_up_to(&mut self, number: u32, mut release: impl FnMut(StackId)) {
         self.read.retain(|&read, &mut stack| {
             let keep = read.wrapping_sub(number) as i32 > 0;
@@ -79,12 +80,12 @@ impl Stacks {
         self.deferred.latest
     }
 
-    /// Whether the stack of `context` is to be read now; if not, none is awaited any more.
+    /// Whether to read the stack of `context` now; if not, none is awaited any more.
     pub fn begin_deferred(&mut self, context: *const u8) -> bool {
         self.deferred.awaited.take() == Some(context as usize)
     }
 
-    /// Stores functions and lines, the innermost first, as the stack deferred last.
+    /// Stores functions and lines, innermost first, as the stack deferred last.
     pub fn store_deferred(&mut self, frames: &[(FunctionName, u32)], labels: &Arc<LabelSet>) {
         let mut leaf = if labels.pairs().is_empty() { StackId::EMPTY } else { self.labelled(StackId::EMPTY, labels) };
         for (function, line) in frames.iter().take(self.settings.max_frames).rev() {

@@ -1,4 +1,4 @@
-//! How many stacks there are, and what they take.
+//! How many stacks there are, and how much memory they take.
 
 use super::{FrameKind, Stacks};
 use crate::vm::names::FunctionName;
@@ -6,23 +6,23 @@ use memprofiler_core::labels::LabelSet;
 use rb_sys::VALUE;
 
 impl Stacks {
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn node_count(&self) -> usize {
         self.tree.len()
     }
 
-    /// How many functions the stacks have.
+    /// The number of functions in the stacks.
     pub fn function_count(&self) -> usize {
         self.tree.function_count()
     }
 
-    /// How many functions are not known by name yet, and keep the VM's objects alive, or a deferred stack.
+    /// The number of functions that are not known by name yet, and keep the VM's objects or a deferred stack alive.
     pub fn unnamed_count(&self) -> usize {
         let keys = self.tree.function_keys_of(0..usize::MAX);
         keys.filter(|&key| !matches!(FrameKind::of(key), FrameKind::Named(_) | FrameKind::Labels(_))).count()
     }
 
-    /// How many label sets there are.
+    /// The number of label sets.
     pub fn label_set_count(&self) -> usize {
         self.labels.len()
     }
@@ -32,7 +32,7 @@ impl Stacks {
         self.label_overflows
     }
 
-    /// Bytes held, but for the names of functions.
+    /// Bytes held, except by the names of functions.
     pub fn bytes(&self) -> usize {
         self.tree.bytes()
             + self.contexts.bytes()

@@ -1,5 +1,5 @@
-//! What frames stand for: functions, known by the VM's objects until a flush has read their names and by name after that,
-//! so that the profiler keeps no method alive longer than to the next flush; or what takes the place of one.
+//! What frames stand for. Functions are known by the VM's objects until a flush has read their names, and by name after
+//! that, so that the profiler keeps no method alive beyond the next flush. Other kinds stand in place of a function.
 
 use memprofiler_core::stack_tree::FunctionKey;
 use rb_sys::VALUE;
@@ -7,18 +7,19 @@ use rb_sys::VALUE;
 /// What a frame of a stored stack stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
-    /// An instruction sequence and a method entry, each or 0. The frame's position is an index into the code.
+    /// An instruction sequence and a method entry, either of which can be 0. The frame's position is an index into the
+    /// code.
     Walked {
         /// The instruction sequence; 0 for a C function.
         iseq: VALUE,
-        /// The method entry; 0 outside of methods.
+        /// The method entry; 0 outside methods.
         entry: VALUE,
     },
-    /// What `rb_profile_frames` returned. The frame's position is a line.
+    /// An object from `rb_profile_frames`. The frame's position is a line.
     Profiled(VALUE),
     /// A name, an id in the table of function names. The frame's position is a line.
     Named(u32),
-    /// A whole stack in place of a function: the one that was deferred under this number.
+    /// A whole stack in place of a function: the one deferred under this number.
     Deferred(u32),
     /// Labels in place of a function, at the outer end of a stack: an id in the table of label sets.
     Labels(u32),
@@ -26,7 +27,7 @@ pub enum FrameKind {
     Thread(VALUE),
 }
 
-// None is a reference to the heap.
+// None of these is a heap reference.
 const NAMED: u64 = 1;
 const PROFILED: u64 = 3;
 const DEFERRED: u64 = 5;
@@ -46,7 +47,7 @@ impl FrameKind {
         }
     }
 
-    /// Undoes [`key`](Self::key).
+    /// The inverse of [`key`](Self::key).
     pub fn of(key: FunctionKey) -> Self {
         match key.code {
             NAMED => Self::Named((key.owner >> 1) as u32),

@@ -1,4 +1,4 @@
-//! Call stacks: read in hooks, stored once, and known by name once a flush has asked for the names.
+//! Call stacks: read in hooks, stored once, and known by name after a flush has looked the names up.
 
 mod bases;
 mod contexts;
@@ -28,38 +28,39 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     pub method: BacktraceMethod,
-    /// The most frames of a stack.
+    /// The maximum number of frames of a stack.
     pub max_frames: usize,
-    /// The most nodes of the tree of all stacks.
+    /// The maximum number of nodes in the tree of all stacks.
     pub max_nodes: usize,
 }
 
-/// The stacks that something refers to, by number, and what they are made of.
+/// The referenced stacks, by number, and their parts.
 #[derive(Debug)]
 pub struct Stacks {
     settings: Settings,
     tree: StackTree,
-    /// How many nodes there may be before the next attempt to keep fewer; more than the most while much is held.
+    /// The number of nodes that triggers the next attempt to keep fewer; above the maximum while much is held.
     limit: usize,
     contexts: Contexts,
     deferred: Deferred,
     function_names: NameTable<FunctionName>,
-    /// The label sets of the stacks. A stack with labels stands on a node for them, and both on one for the thread.
+    /// The label sets of the stacks. A stack with labels is on top of a node for them, and that on one for the thread.
     labels: NameTable<LabelSet>,
     /// How often labels were not kept because there were too many sets.
     label_overflows: u64,
-    /// The name of the frame that stands for the outer frames of a stack deeper than `max_frames`.
+    /// The name of the frame that replaces the outer frames of a stack deeper than `max_frames`.
     truncated: u32,
-    /// The name of the frame that stands for a stack that was not kept.
+    /// The name of the frame that replaces a stack that was not kept.
     lost: u32,
-    /// The objects that mark what the functions refer to, for so many ids each. What is beyond them, the holder marks.
+    /// The objects that mark what the functions refer to, each for a fixed number of ids. The holder marks what is
+    /// beyond them.
     keepers: Vec<VALUE>,
-    /// Where `rb_profile_frames` puts its frames, and their lines.
+    /// Buffers for the frames of `rb_profile_frames` and their lines.
     buffer: (Vec<VALUE>, Vec<i32>),
 }
 
 impl Stacks {
-    /// Into how many parts [`shrink`](Self::shrink) is cut.
+    /// The number of parts in which [`shrink`](Self::shrink) works.
     pub const PARTS: usize = StackTree::PARTS;
 
     /// No stacks. `backtrace_job` reads, at a safe point, those that a hook cannot.
@@ -100,7 +101,7 @@ impl Stacks {
         self.settings.method
     }
 
-    /// Makes sure of room for most stacks, of which only the innermost frames are new; false if there is no memory.
+    /// Reserves room for a typical stack, with only its innermost frames new; false if there is no memory.
     #[inline]
     pub fn try_reserve(&mut self) -> bool {
         const FRAMES: usize = 64;
@@ -117,7 +118,7 @@ impl Stacks {
         FrameKind::of(self.tree.function_key(node.function))
     }
 
-    /// The function with this number, of those known by name.
+    /// The name of the function with this number.
     pub fn function_name(&self, id: u32) -> Option<&Arc<FunctionName>> {
         self.function_names.get(id)
     }
@@ -127,17 +128,17 @@ impl Stacks {
         self.labels.get(id)
     }
 
-    /// Adds a reference to a stack that has one.
+    /// Adds a reference to a stack that already has one.
     pub fn retain(&mut self, stack: StackId) {
         self.tree.retain(stack);
     }
 
-    /// Gives up one reference.
+    /// Releases one reference.
     pub fn release(&mut self, stack: StackId) {
         self.tree.release(stack);
     }
 
-    /// Forgets what was seen in each context, and with it what only that keeps alive.
+    /// Forgets what was seen in each context, and what only that keeps alive.
     pub fn forget_contexts(&mut self) {
         let Self { tree, contexts, .. } = self;
         contexts.clear(|stack| tree.release(stack));
@@ -149,7 +150,7 @@ impl Stacks {
         self.tree.len() > self.limit
     }
 
-    /// Allows more than there are now, since they cannot be given up at this time.
+    /// Allows more nodes than there are now, since they cannot be released yet.
     pub fn raise_limit(&mut self) {
         self.limit = self.tree.len() + self.settings.max_nodes / 2;
     }
@@ -159,12 +160,12 @@ impl Stacks {
         self.limit = self.settings.max_nodes;
     }
 
-    /// How many nodes there may be at most, by the settings.
+    /// The maximum number of nodes, from the settings.
     pub fn max_nodes(&self) -> usize {
         self.settings.max_nodes
     }
 
-    /// Gives memory back after many stacks were dropped, from one of [`PARTS`](Self::PARTS) parts.
+    /// Frees memory after many stacks were dropped, in one of [`PARTS`](Self::PARTS) parts.
     pub fn shrink(&mut self, part: usize) {
         self.tree.shrink(part);
     }

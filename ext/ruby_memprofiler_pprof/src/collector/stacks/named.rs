@@ -1,4 +1,4 @@
-//! Frames by name, in place of frames known by the VM's objects.
+//! Named frames, in place of frames known by the VM's objects.
 
 use super::{FrameKind, Stacks};
 use crate::vm::names::{FunctionName, Place};
@@ -7,14 +7,14 @@ use memprofiler_core::stack_tree::{Node, StackId};
 use std::sync::Arc;
 
 impl Stacks {
-    /// The counterpart of a frame that stays as it is, on a caller that is known by name; with one reference for the
-    /// caller of this function.
+    /// The counterpart of a frame that stays as it is, on top of a named caller; with one reference for the caller of
+    /// this function.
     pub fn extend_same(&mut self, caller: StackId, node: Node) -> StackId {
         let key = self.tree.function_key(node.function);
         self.tree.extend(caller, key, node.position).0
     }
 
-    /// The counterpart of a frame, on a caller that is known by name; with one reference for the caller of this function.
+    /// The counterpart of a frame, on top of a named caller; with one reference for the caller of this function.
     pub fn extend_named(
         &mut self,
         caller: StackId,
@@ -39,7 +39,7 @@ impl Stacks {
         let (parent, name, line) = match place {
             Place::Own => (caller, name, line),
             Place::InPlaceOfCaller => {
-                // Where the stack was cut above the method there is nothing to take the place of.
+                // If the stack was cut above the method, there is nothing to replace.
                 let method = self.tree.node(caller).filter(|&node| !self.is_base(node));
                 (method.map_or(caller, |node| node.parent), name, line)
             }
@@ -52,7 +52,7 @@ impl Stacks {
         self.tree.extend(parent, FrameKind::Named(id).key(), line).0
     }
 
-    /// A function without a place of its own as if it were at its caller's, and the line there.
+    /// A function without a place of its own, as if it were at its caller's, and the line there.
     fn at_caller(&self, caller: StackId, function: Arc<FunctionName>) -> (Arc<FunctionName>, u32) {
         let found = self.tree.node(caller).and_then(|node| {
             let FrameKind::Named(id) = self.frame_kind(node) else { return None };

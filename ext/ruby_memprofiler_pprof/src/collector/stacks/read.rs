@@ -1,4 +1,4 @@
-//! From an execution context to a stored stack, in a hook.
+//! Reads the stack of an execution context into the tree, in a hook.
 
 use super::contexts::Seen;
 use super::references::announce;
@@ -13,11 +13,11 @@ use crate::vm::seen_frame::SeenFrame;
 use memprofiler_core::stack_tree::StackId;
 
 impl Stacks {
-    /// The stack of `context`, which has this origin and allocates an object of type `allocated`, with one reference
+    /// The stack of `context`, which has this origin and allocates an object of type `allocated`; with one reference
     /// for the caller. Values stored for the first time are announced to the GC as references of `holder`.
     ///
     /// # Safety
-    /// In a hook that the VM runs in `context`; `holder` alive.
+    /// Must be called in a hook that the VM runs in `context`; `holder` must be alive.
     #[inline]
     pub unsafe fn read(&mut self, context: *const u8, origin: Origin, allocated: Type, holder: &mut Holder) -> StackId {
         match (self.settings.method, LAYOUT) {
@@ -25,7 +25,7 @@ impl Stacks {
             (BacktraceMethod::ControlFrames, Some(_)) => unsafe { self.walk(context, origin, allocated, holder) },
             (BacktraceMethod::BacktraceLocations, _) => {
                 let number = self.deferred.number(context);
-                // The labels are read with the stack. A thread's name cannot be: that takes a method.
+                // The labels are read with the stack. A thread's name cannot be: that takes a method call.
                 let base = self.base(Origin { labels: None, ..origin }, holder);
                 let (stack, new) = self.tree.extend(base, FrameKind::Deferred(number).key(), 0);
                 if new {
@@ -45,7 +45,7 @@ impl Stacks {
     /// As for [`read`](Self::read), and [`LAYOUT`] must be known.
     #[inline]
     unsafe fn walk(&mut self, context: *const u8, origin: Origin, allocated: Type, holder: &mut Holder) -> StackId {
-        // SAFETY: the VM runs the hook in `context`, so that it is the running thread's; the layout is known.
+        // SAFETY: the VM runs the hook in `context`, so it is the running thread's; the layout is known.
         let frames = unsafe { ControlFrames::of(context) };
         let first = first_frame(frames.len(), self.settings.max_frames);
         if !self.contexts.of(context, |stack| self.tree.release(stack)).begins_with(first, origin) {
@@ -54,13 +54,13 @@ impl Stacks {
         let Self { tree, contexts, keepers, .. } = self;
         let seen = contexts.of(context, |stack| tree.release(stack));
         let limit = seen.frames.len().min(comparable(&frames) - first);
-        // SAFETY: as many frames can be compared, and the context does not run on inside the hook. What was seen is
-        // kept alive by the references to its stacks.
+        // SAFETY: that many frames can be compared, and the context does not continue inside the hook. The references
+        // to its stacks keep what was seen alive.
         let shared = unsafe { frames.unchanged(first, &seen.frames[..limit]) };
         seen.frames.drain(shared..).rev().for_each(|seen| tree.release(seen.stack));
         let mut leaf = seen.frames.last().map_or(seen.base, |seen| seen.stack);
         for index in first + shared..frames.len() {
-            // SAFETY: the index is below the number of frames, and the context does not run on inside the hook.
+            // SAFETY: the index is below the number of frames, and the context does not continue inside the hook.
             let frame = unsafe { frames.get(index) };
             // SAFETY: the frame is on the stack.
             let entry = unsafe { frame.method_entry() };
@@ -98,7 +98,7 @@ impl Stacks {
         leaf
     }
 
-    /// Forgets what was seen of a context whose stacks stand on something else now.
+    /// Forgets what was seen of a context whose stacks now have another base.
     #[cold]
     fn begin_anew(&mut self, context: *const u8, first: usize, origin: Origin, holder: &mut Holder) {
         let mut base = self.base(origin, holder);
@@ -114,7 +114,7 @@ impl Stacks {
     /// Asks the VM for the frames of the running thread.
     ///
     /// # Safety
-    /// In a hook; `holder` alive.
+    /// Must be called in a hook; `holder` must be alive.
     unsafe fn profile_frames(&mut self, origin: Origin, holder: &mut Holder) -> StackId {
         let base = self.base(origin, holder);
         let max_frames = self.settings.max_frames;
@@ -143,8 +143,8 @@ impl Stacks {
     }
 }
 
-/// How many frames can be compared with what was seen. Where the position of the innermost frame depends on what was
-/// allocated, that frame cannot, unless a C function runs in it.
+/// How many frames can be compared with what was seen. If the position of the innermost frame depends on what was
+/// allocated, that frame cannot, unless it runs a C function.
 #[inline]
 fn comparable(frames: &ControlFrames) -> usize {
     let count = frames.len();
@@ -153,8 +153,8 @@ fn comparable(frames: &ControlFrames) -> usize {
     count - usize::from(varies)
 }
 
-/// The outermost frame to read of a stack of `count`. Stacks that are too deep are cut at a quarter of the limit at a
-/// time, so that those of a deep recursion have their outer frames in common nevertheless.
+/// The outermost frame to read of a stack of `count`. Stacks that are too deep are cut in steps of a quarter of the
+/// limit, so that those of a deep recursion still share their outer frames.
 fn first_frame(count: usize, max_frames: usize) -> usize {
     if count <= max_frames {
         return 0;

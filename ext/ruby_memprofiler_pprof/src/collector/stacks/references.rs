@@ -1,4 +1,4 @@
-//! What the stacks' functions keep alive, and what keeps names.
+//! What the stacks' functions keep alive, and which names are still needed.
 
 use super::{FrameKind, Stacks};
 use crate::collector::pins::Holder;
@@ -8,10 +8,10 @@ use memprofiler_core::stack_tree::{FunctionKey, StackId, StackTree};
 use rb_sys::VALUE;
 use std::ops::Range;
 
-/// How many functions one keeper keeps alive.
+/// How many functions a keeper keeps alive.
 const KEPT_FUNCTIONS: usize = 128;
 
-/// Tells the GC of the references of the innermost function of `stack`.
+/// Announces the references of the innermost function of `stack` to the GC.
 #[cold]
 pub(super) fn announce(tree: &StackTree, stack: StackId, keepers: &[VALUE], holder: &mut Holder) {
     let Some(node) = tree.node(stack) else { return };
@@ -20,43 +20,43 @@ pub(super) fn announce(tree: &StackTree, stack: StackId, keepers: &[VALUE], hold
     holder.pins.add(keeper.is_some());
     let keeper = keeper.unwrap_or(holder.object);
     for value in [key.code, key.owner] {
-        // SAFETY: in a hook. The holder is a root, and it marks the keepers. The value is in use in a frame of the
-        // running thread, or is that Thread, and so alive; or it is no reference to the heap.
+        // SAFETY: in a hook. The holder is a root, and it marks the keepers. The value is alive because a frame of the
+        // running thread uses it, or because it is that Thread; or it is not a heap reference.
         unsafe { gc::write_barrier(keeper, value as VALUE) };
     }
 }
 
 impl Stacks {
-    /// The number of the next keeper, if another is wanted ahead of functions to come.
+    /// The number of the next keeper, if one should be made ahead of new functions.
     pub fn next_keeper(&self) -> Option<usize> {
-        /// How many to have in reserve.
+        /// How many to keep in reserve.
         const SPARE: usize = 4;
         let wanted = self.tree.function_bound() / KEPT_FUNCTIONS + SPARE;
         (self.keepers.len() < wanted).then_some(self.keepers.len())
     }
 
-    /// Takes up the next keeper. What it is to mark it has to be told of.
+    /// Adds the next keeper. The references that it has to mark must then be announced.
     pub fn add_keeper(&mut self, keeper: VALUE) {
         self.keepers.push(keeper);
     }
 
-    /// How many keepers there are.
+    /// The number of keepers.
     pub fn keeper_count(&self) -> usize {
         self.keepers.len()
     }
 
-    /// The keepers with numbers in a range, so far as they are there.
+    /// The keepers with numbers in a range, as far as they exist.
     pub fn keepers(&self, numbers: Range<usize>) -> impl Iterator<Item = VALUE> {
         self.keepers.get(numbers).unwrap_or_default().iter().copied()
     }
 
-    /// The ids of the functions that keeper number `number` keeps alive, in use or not.
+    /// The ids of the functions, in use or not, that keeper number `number` keeps alive.
     pub fn kept_functions(&self, number: usize) -> Range<usize> {
         let bound = self.tree.function_bound();
         (number * KEPT_FUNCTIONS).min(bound)..((number + 1) * KEPT_FUNCTIONS).min(bound)
     }
 
-    /// The ids of the functions beyond those that keepers keep alive.
+    /// The ids of the functions that no keeper keeps alive.
     pub fn unkept_functions(&self) -> Range<usize> {
         let bound = self.tree.function_bound();
         (self.keepers.len() * KEPT_FUNCTIONS).min(bound)..bound
@@ -73,17 +73,17 @@ impl Stacks {
         self.references_of(0..usize::MAX)
     }
 
-    /// Follows what functions refer to where compaction has moved it, which `location` says.
+    /// Updates functions' references that compaction has moved; `location` returns the new address.
     pub fn relocate(&mut self, location: impl Fn(u64) -> u64) {
         let moved = |key: FunctionKey| FunctionKey { code: location(key.code), owner: location(key.owner) };
         if self.tree.relocate_functions(moved) {
-            // Something else may come to lie where a frame's method entry was.
+            // Something else may move to where a frame's method entry was.
             self.forget_contexts();
         }
     }
 
-    /// Drops those names that no stack has any more, of `some` functions from number `first` on, and with the first all
-    /// label sets. Returns the next number, unless that is all.
+    /// Drops names that no stack has any more: those of `some` functions from number `first` on, and on the first call
+    /// all label sets. Returns the next number, or None at the end.
     pub fn prune_names(&mut self, first: usize, some: usize) -> Option<usize> {
         let Self { tree, labels, function_names, .. } = self;
         if first == 0 {

@@ -1,13 +1,13 @@
-//! Keeping within bounds, by sampling less.
+//! Stays within bounds by sampling less.
 
 use super::State;
 
-/// How many entries the tally may have, before their classes are given up.
+/// How many entries the tally may have before their classes are dropped.
 pub const MOST_ENTRIES: usize = 1 << 16;
 
 impl State {
-    /// Makes sure that the tables have room for another sample: where there is no memory for them to grow, they are
-    /// thinned as at their bounds. False if not even that helps.
+    /// Ensures that the tables have room for another sample. If there is no memory for them to grow, they are thinned
+    /// as at their bounds. False if even that does not help.
     #[inline]
     pub(super) fn reserve(&mut self) -> bool {
         while !self.reservoir.try_reserve() {
@@ -27,8 +27,8 @@ impl State {
         self.sites.classes.try_reserve()
     }
 
-    /// Drops stacks until at most `enough` frames are left. What is known of dead objects loses its stack, not
-    /// its class; if that is not enough, live samples are thinned, which keeps the estimates unbiased.
+    /// Drops stacks until at most `enough` frames are left. Dead objects lose their stacks, but not their classes; if
+    /// that is not enough, live samples are thinned, which keeps the estimates unbiased.
     #[cold]
     pub(super) fn make_room_for_stacks(&mut self, enough: usize) {
         self.counters.stack_overflows += 1;
@@ -40,7 +40,7 @@ impl State {
         while self.sites.stacks.node_count() > enough && !self.reservoir.live().is_empty() {
             self.halve();
             if self.flushing.is_some() || self.naming.is_under_way() {
-                // What was named is held to the end: to halve again and again would not set that free.
+                // What was named is held until the end: halving again and again would not free it.
                 self.sites.stacks.raise_limit();
                 break;
             }
@@ -53,7 +53,7 @@ impl State {
         reservoir.halve(|sample| departures.release_sample(&sample));
     }
 
-    /// To be called when the tally may have more entries: past its limit it gives up classes.
+    /// Call this when the tally may have grown: past its limit it drops classes.
     #[inline]
     pub(super) fn bound_tally(&mut self) {
         if self.tally.len() > self.tally_limit {
@@ -61,8 +61,8 @@ impl State {
         }
     }
 
-    /// Gives up the classes of what has died: each sum is added to that of all classes of its stack. There are at most
-    /// as many as stacks then, for each set of readers.
+    /// Drops the classes of dead objects: adds each sum to that of all classes of its stack. There are then at most as
+    /// many sums as stacks, for each set of readers.
     #[cold]
     fn merge_classes(&mut self) {
         self.counters.class_overflows += 1;
@@ -78,13 +78,13 @@ impl State {
         self.tally_limit = MOST_ENTRIES.max(2 * self.tally.len());
     }
 
-    /// Samples with probability `rate` from now on; samples already taken keep theirs.
+    /// Changes the rate for new samples; existing ones keep theirs.
     pub fn set_rate(&mut self, rate: f64) {
         self.reservoir.set_rate(rate, !self.tally.is_empty());
     }
 
-    /// Samples removed by halving since the first reader was last told how many.
+    /// Samples dropped by halving since they were last reported to the first reader.
     pub fn thinned_since_flush(&self) -> u64 {
-        self.reservoir.thinned() - self.thinned_told
+        self.reservoir.thinned() - self.thinned_reported
     }
 }

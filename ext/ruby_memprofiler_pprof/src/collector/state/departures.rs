@@ -8,7 +8,7 @@ use memprofiler_core::reservoir::{Departed, LiveSample, Reservoir};
 use memprofiler_core::sums::{Allocated, Kind, Tally};
 use rb_sys::VALUE;
 
-/// The parts of the state that samples refer to and that count them once they have left the reservoir.
+/// The parts of the state to which samples refer, and which count them once they have left the reservoir.
 pub(super) struct Departures<'a> {
     sites: &'a mut Sites,
     tally: &'a mut Tally,
@@ -17,7 +17,7 @@ pub(super) struct Departures<'a> {
 }
 
 impl State {
-    /// The reservoir, and where the samples go that leave it.
+    /// The reservoir, and the destination of samples that leave it.
     #[inline]
     pub(super) fn split(&mut self) -> (&mut Reservoir, Departures<'_>) {
         let departures = Departures {
@@ -29,8 +29,8 @@ impl State {
         (&mut self.reservoir, departures)
     }
 
-    /// Adds to the tally, which takes over one reference to stack and class. Readers that went while a flush held it are
-    /// not told.
+    /// Adds to the tally, which takes over one reference to stack and class. Leaves out readers that were removed while
+    /// a flush held it.
     pub fn count_allocated(&mut self, kind: Kind, allocated: Allocated) {
         self.split().1.count_allocated(kind, allocated);
         self.bound_tally();
@@ -38,7 +38,7 @@ impl State {
 }
 
 impl Departures<'_> {
-    /// Gives up the references of a sample that is to be forgotten.
+    /// Releases the references of a sample that is to be forgotten.
     pub fn release_sample(&mut self, sample: &LiveSample) {
         self.sites.release(sample.stack, sample.class);
     }
@@ -50,12 +50,12 @@ impl Departures<'_> {
         }
     }
 
-    /// Whether somebody is still to be told of a sample's allocation.
+    /// Whether a reader still has to see a sample's allocation.
     fn is_wanted(&self, sample: &LiveSample) -> bool {
         !sample.unreported.is_empty() && self.track_allocations
     }
 
-    /// Counts the allocation of a sample whose object had `size` bytes, and gives up its references.
+    /// Counts the allocation of a sample whose object had `size` bytes, and releases its references.
     pub fn record(&mut self, departed: &Departed, size: usize) {
         let &Departed { sample, weight } = departed;
         if self.is_wanted(&sample) {
@@ -66,10 +66,10 @@ impl Departures<'_> {
         }
     }
 
-    /// Does so for a sample whose object is dying, and measures that.
+    /// Does the same for a sample whose object is dying, and measures the object.
     ///
     /// # Safety
-    /// In a hook in which the object is intact.
+    /// Must be called in a hook in which the object is intact.
     pub unsafe fn record_dying(&mut self, departed: &Departed) {
         let object = departed.sample.address as VALUE;
         let size = if self.is_wanted(&departed.sample) {

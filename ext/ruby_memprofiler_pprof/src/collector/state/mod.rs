@@ -25,48 +25,48 @@ pub use naming::Progress;
 pub struct Counters {
     /// Allocations sampled.
     pub samples: u64,
-    /// Deaths that no hook told of: the address was allocated again.
+    /// Deaths that no hook reported: the address was allocated again.
     pub missed_deaths: u64,
-    /// Times that there were too many stacks.
+    /// How often there were too many stacks.
     pub stack_overflows: u64,
-    /// Garbage collections that no hook told of.
+    /// Garbage collections that no hook reported.
     pub missed_collections: u64,
-    /// Times that there was no memory for a table to grow.
+    /// How often there was no memory for a table to grow.
     pub allocation_failures: u64,
     /// Flushes completed.
     pub flushes: u64,
-    /// Times that stacks and classes were named without a flush.
+    /// How often stacks and classes were named without a flush.
     pub namings: u64,
-    /// Times that the tally had too many entries.
+    /// How often the tally had too many entries.
     pub class_overflows: u64,
 }
 
-/// The profiler's data. Everything here runs without allocating on Ruby's heap, so also in hooks.
+/// The profiler's data. Nothing here allocates on Ruby's heap, so all of it can run in hooks.
 #[derive(Debug)]
 pub struct State {
     pub options: Options,
-    /// The live samples. It is never replaced: the hook counts its countdown.
+    /// The live samples. Never replaced: the hook counts its countdown.
     pub reservoir: Reservoir,
     /// What samples and tally refer to.
     pub sites: Sites,
-    /// How deaths are noticed; None is by FREEOBJ.
+    /// How deaths are noticed; None stands for FREEOBJ.
     pub mark_bits: Option<MarkBits>,
     pub tally: Tally,
-    /// Who wants to be told of allocations; the first always does.
+    /// The current readers; the first one is always there.
     pub readers: Readers,
-    /// The readers that went while a flush was under way, which may hold what they have not been told.
+    /// Readers removed during the current flush, which may hold unreported allocations of theirs.
     removed: Readers,
-    /// The Thread of the flush under way. It is pinned as long as it lives.
+    /// The Thread of the current flush. It is pinned as long as it lives.
     flushing: Option<VALUE>,
-    /// What is named without a flush.
+    /// The progress of naming without a flush.
     naming: Naming,
     /// How many entries the tally may have.
     tally_limit: usize,
     /// Whose allocations are sampled.
     pub only: Only,
     pub counters: Counters,
-    /// How many samples had been removed by halving when the first reader was last told.
-    pub thinned_told: u64,
+    /// The number of samples dropped by halving at the last report to the first reader.
+    pub thinned_reported: u64,
     /// How long marking took, in nanoseconds, in the garbage collection with this number.
     pub last_mark: (u64, u32),
 }
@@ -86,20 +86,20 @@ impl State {
             tally_limit: bounds::MOST_ENTRIES,
             only: Only::All,
             counters: Counters::default(),
-            thinned_told: 0,
+            thinned_reported: 0,
             last_mark: (0, 0),
         }
     }
 
-    /// Puts options in force, except rate and seed.
+    /// Applies options, except rate and seed.
     pub fn configure(&mut self, options: Options) {
         self.reservoir.set_bound(options.max_heap_samples);
         self.sites.stacks.configure(stack_settings(&options));
         self.options = options;
     }
 
-    /// To be called when a flush begins; [`end_flush`](Self::end_flush) must follow.
-    /// Returns what was named ahead, which is of no use to a flush.
+    /// Must be called when a flush begins, and be followed by [`end_flush`](Self::end_flush). Returns what was named
+    /// ahead, which a flush cannot use.
     pub fn begin_flush(&mut self, thread: VALUE) -> Names {
         self.flushing = Some(thread);
         self.reservoir.begin_round();
@@ -107,14 +107,14 @@ impl State {
         self.sites.begin_flush()
     }
 
-    /// To be called when a flush has given back what it held.
+    /// Must be called when a flush has returned what it held.
     pub fn end_flush(&mut self) {
         self.flushing = None;
         self.removed = Readers::NONE;
         self.tally_limit = bounds::MOST_ENTRIES;
     }
 
-    /// In a forked child: gives back what a flush held whose thread has not come through the fork.
+    /// For a forked child: returns what was held by a flush whose thread did not survive the fork.
     pub fn forget_flush_of_others(&mut self, current: VALUE) {
         if self.flushing.is_some_and(|thread| thread != current) {
             self.sites.release_held();
@@ -122,23 +122,23 @@ impl State {
         }
     }
 
-    /// Counts no allocation made so far: for a forked child, whose parent reports them.
+    /// Forgets all allocations so far: for a forked child, whose parent reports them.
     pub fn forget_allocations(&mut self) {
         self.reservoir.samples_mut().for_each(|sample| sample.unreported = Readers::NONE);
         for ((stack, class, _), _) in std::mem::take(&mut self.tally).into_entries() {
             self.sites.release(stack, class);
         }
-        self.thinned_told = self.reservoir.thinned();
+        self.thinned_reported = self.reservoir.thinned();
     }
 
-    /// Takes up one more reader, who is told of the allocations from now on. None if there are too many.
+    /// Adds a reader, which sees the allocations from now on. None if there are too many.
     pub fn add_reader(&mut self) -> Option<usize> {
         let number = self.readers.with(self.removed).free()?;
         self.readers = self.readers.with(Readers::only(number));
         Some(number)
     }
 
-    /// Forgets a reader, and what it has not been told.
+    /// Removes a reader, and its unreported allocations.
     pub fn remove_reader(&mut self, reader: Readers) {
         self.readers = self.readers.without(reader);
         if self.flushing.is_some() {
@@ -153,23 +153,23 @@ impl State {
         }
     }
 
-    /// Forgets all samples and allocations not yet reported, and with them all stacks and names.
+    /// Forgets all samples and all unreported allocations, and with them all stacks and names.
     pub fn clear(&mut self) {
         self.reservoir.clear(true);
-        self.thinned_told = self.reservoir.thinned();
+        self.thinned_reported = self.reservoir.thinned();
         self.tally = Tally::new();
         self.tally_limit = bounds::MOST_ENTRIES;
         self.naming = Naming::default();
         self.sites.clear();
     }
 
-    /// Bytes held in all.
+    /// Bytes held in total.
     pub fn bytes(&self) -> usize {
         self.reservoir.live().bytes() + self.tally.bytes() + self.sites.bytes()
     }
 }
 
-/// How stacks are read, as far as the VM allows it.
+/// How to read stacks, as far as the VM allows it.
 fn stack_settings(options: &Options) -> Settings {
     Settings {
         method: walker_check::usable(options.bt_method),

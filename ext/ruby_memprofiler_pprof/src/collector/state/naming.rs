@@ -1,9 +1,9 @@
-//! Naming without a flush: what there is to do, and a little of it at a time.
+//! Naming without a flush, in small steps.
 
 use super::State;
 use crate::collector::sites::Unnamed;
 
-/// How many entries, samples or references are gone through at a time.
+/// How many entries, samples or references a step processes.
 const STRIDE: usize = 64;
 
 /// How far it has come.
@@ -11,13 +11,13 @@ const STRIDE: usize = 64;
 pub enum Naming {
     #[default]
     Idle,
-    /// The tally is named below this position.
+    /// The tally is named, below this position.
     Tally(usize),
-    /// So are the live samples.
+    /// The live samples are named, below this position.
     Live(usize),
-    /// What was named is let go of.
+    /// The references are released.
     Release,
-    /// Names that are of no use any more are dropped, from this number on.
+    /// Names that are no longer needed are dropped, from this number on.
     Prune(usize),
 }
 
@@ -30,14 +30,14 @@ pub enum Progress {
 }
 
 impl Naming {
-    /// Whether it has begun.
+    /// Whether it has started.
     pub fn is_under_way(&self) -> bool {
         !matches!(self, Self::Idle)
     }
 }
 
 impl State {
-    /// Begins to name if it is time. Returns whether there is something to name.
+    /// Starts naming if it is time. Returns whether there is something to name.
     pub fn begin_naming(&mut self) -> bool {
         if self.flushing.is_some() {
             return false;
@@ -48,7 +48,7 @@ impl State {
         self.naming.is_under_way()
     }
 
-    /// Does a little.
+    /// Takes one step.
     pub fn name_some(&mut self) -> Progress {
         match self.naming {
             Naming::Idle => return Progress::Done,
@@ -91,13 +91,13 @@ impl State {
         self.sites.stacks.reset_limit();
     }
 
-    /// Gives up for now, without memory.
+    /// Gives up for now, for lack of memory.
     pub fn abandon_naming(&mut self) {
         self.naming = Naming::Idle;
         self.sites.release_held();
     }
 
-    /// Takes some entries of the tally out and adds them again, by name. Downwards, as a flush does.
+    /// Takes some entries out of the tally and adds them again, by name. Downwards, as a flush does.
     fn name_tally(&mut self, position: &mut usize) -> Result<(), Unnamed> {
         for _ in 0..STRIDE {
             *position = (*position).min(self.tally.len());

@@ -1,4 +1,4 @@
-//! What an allocation and a death do to what a collector knows.
+//! How an allocation and a death change what a collector knows.
 
 use super::State;
 use crate::collector::classes::Class;
@@ -17,10 +17,10 @@ use memprofiler_core::sums::Allocated;
 use rb_sys::VALUE;
 
 impl State {
-    /// Takes the object of a NEWOBJ event, the candidate, as a sample; `holder` is the Ruby object that marks this state.
+    /// Samples the object of a NEWOBJ event, the candidate; `holder` is the Ruby object that marks this state.
     ///
     /// # Safety
-    /// In a NEWOBJ hook; `holder` alive.
+    /// Must be called in a NEWOBJ hook; `holder` must be alive.
     pub unsafe fn allocated(&mut self, candidate: Candidate, arg: &TraceArg, holder: VALUE) {
         if is_muted(arg.context) || !self.only.includes(arg.context) {
             return;
@@ -34,7 +34,7 @@ impl State {
         let kind = if self.options.object_class { Class::of_header(flags, class) } else { Class::Unknown };
         // SAFETY: in a hook; the object keeps its class alive, and the holder is alive.
         let class = unsafe { self.sites.class_id(kind, holder) };
-        // SAFETY: in a hook; the borrow ends with this function, and the fiber goes on after the hook.
+        // SAFETY: in a hook; the borrow ends with this function, and the fiber continues only after the hook.
         let labels = if self.options.labels { unsafe { labels::current() } } else { None };
         let origin = Origin {
             thread: if self.options.thread_names { threads::current() } else { 0 },
@@ -59,10 +59,10 @@ impl State {
         }
     }
 
-    /// Takes note of the death of an object. Whether it was sampled is decided without touching it.
+    /// Records the death of an object. Whether it was sampled is decided without touching it.
     ///
     /// # Safety
-    /// In a FREEOBJ hook for `object`.
+    /// Must be called in a FREEOBJ hook for `object`.
     #[inline]
     pub unsafe fn freed(&mut self, object: VALUE) {
         let (reservoir, mut departures) = self.split();
@@ -77,7 +77,7 @@ impl State {
     /// Removes the samples that a garbage collection has found dead.
     ///
     /// # Safety
-    /// In a GC_END_MARK hook.
+    /// Must be called in a GC_END_MARK hook.
     pub unsafe fn collected(&mut self, major: bool) {
         let Some(marks) = self.mark_bits else { return };
         let _errno = SavedErrno::new();
@@ -85,18 +85,17 @@ impl State {
         let (reservoir, mut departures) = self.split();
         reservoir.collect(
             major,
-            // SAFETY: a sample in the live set was alive when the mark phase began, so that no earlier one swept it.
+            // SAFETY: a sample in the live set was alive when the mark phase began, so no earlier collection swept it.
             |sample, old| unsafe {
                 marks.fate(sample.address as VALUE, !old && now.wrapping_sub(sample.born) >= MarkBits::OLD_AGE)
             },
-            // SAFETY: what is found dead at the end of marking is intact until it is swept.
+            // SAFETY: an object found dead at the end of marking is intact until it is swept.
             |departed| unsafe { departures.record_dying(&departed) },
         );
         self.bound_tally();
     }
 
-    /// Forgets which objects are alive if collections were missed, and with them deaths. What is known of allocations
-    /// stays.
+    /// If collections, and with them deaths, were missed, forgets which objects are alive. Allocations stay.
     pub fn distrust_after(&mut self, missed: u32) {
         if missed == 0 {
             return;
@@ -104,12 +103,12 @@ impl State {
         let _errno = SavedErrno::new();
         self.counters.missed_collections += u64::from(missed);
         let (reservoir, mut departures) = self.split();
-        // The dead cannot be asked: even the page that their slot was on may be gone.
+        // The dead must not be touched: even the page of their slot may be gone.
         reservoir.drain(|departed| departures.record(&departed, memsize::SMALLEST_SLOT));
         self.bound_tally();
     }
 
-    /// As [`count_allocated`](Self::count_allocated), with references of its own to a stack and class known by name.
+    /// Like [`count_allocated`](Self::count_allocated), but takes its own references to a named stack and class.
     pub fn count_allocated_by_name(&mut self, (stack, class): (StackId, ClassId), readers: Readers, sum: Allocated) {
         self.sites.retain(stack, class);
         self.count_allocated((stack, class, readers), sum);
