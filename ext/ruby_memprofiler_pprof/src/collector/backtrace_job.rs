@@ -45,8 +45,8 @@ fn read_stack(collector: &Collector) -> Result<(), Error> {
 /// Function and line of each frame of the running thread, innermost first.
 fn backtrace() -> Result<Vec<(FunctionName, u32)>, Error> {
     // Not Thread#backtrace_locations: when a method returns, the VM may raise a pending exception of this thread.
-    // Nothing can be raised here, so a Thread#kill would be lost for good. SAFETY: the GVL is held and no borrow is
-    // alive across the call.
+    // Nothing can be raised here, so a Thread#kill would be lost for good.
+    // SAFETY: the GVL is held and no borrow is alive across the call.
     let entries = protect(|| unsafe { rb_sys::rb_make_backtrace() })?;
     // SAFETY: the function returns an Array.
     let entries = RArray::from_value(unsafe { Value::from_raw(entries) });

@@ -85,8 +85,9 @@ impl Collector {
     }
 
     fn end_in(&self, end: Phase) -> Result<(), Error> {
-        // In this order for the same reason as in `start`. SAFETY: on the main Ractor, where this collector was
-        // started: others have no access to it. Not in a hook. A collector that is not idle is anchored.
+        // In this order for the same reason as in `start`.
+        // SAFETY: on the main Ractor, where this collector was started: others have no access to it. Not in a hook. A
+        // collector that is not idle is anchored.
         unsafe {
             self.hook(end)?;
             self.unhook(self.phase.replace(end));

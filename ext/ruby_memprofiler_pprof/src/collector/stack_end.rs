@@ -50,8 +50,8 @@ unsafe extern "C" fn come_back(_: *mut c_void) {
     // Elsewhere, up to Ruby 3.4, the hook would be added to another list. The next flush adds it.
     if ractor::is_main() {
         hooked::each(|collector| {
-            // If there is no memory, the next flush adds it; nothing can be raised here. SAFETY: a safe point of the
-            // main Ractor.
+            // If there is no memory, the next flush adds it; nothing can be raised here.
+            // SAFETY: a safe point of the main Ractor.
             let _ = unsafe { collector.come_back() };
         });
     }

@@ -71,8 +71,9 @@ impl MarkBits {
             }
         };
         let marks = Self { query, marked: ruby.intern("marked").as_raw(), old: ruby.intern("old").as_raw() };
-        // The first call allocates, which a hook must not do. SAFETY: the GVL is held, as `ruby` shows; Object never
-        // dies, and a class keeps its `object_id` elsewhere (gc.c, class_object_id).
+        // The first call allocates, which a hook must not do.
+        // SAFETY: the GVL is held, as `ruby` shows; Object never dies, and a class keeps its `object_id` elsewhere
+        // (gc.c, class_object_id).
         unsafe { marks.fate(rb_sys::rb_cObject, true) };
         marks.is_safe(ruby).then_some(marks)
     }
