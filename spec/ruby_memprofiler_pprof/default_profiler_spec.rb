@@ -157,7 +157,27 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
         request = server.requests.first
         expect([request.query["name"], request.headers["authorization"], calls.size, Dir.children(".")])
           .to eq(["shop{region=eu}", "Bearer secret", 1, []])
+        expect(Pprof.decode(request.body).type_names).to include("alloc_objects", "inuse_space")
       end
+    end
+
+    it "has one thread for Pyroscope, however often it starts" do
+      FakeHttpServer.run(200) do |server|
+        others = Thread.list
+        one = profiler(PYROSCOPE_URL: server.url, PYROSCOPE_APP_NAME: "shop", SAMPLE_RATE: "1")
+        2.times { [one.boot, one.stop] }
+        wait_until { server.requests.size == 2 }
+        expect((Thread.list - others).map(&:name).grep(/uploader/).size).to eq(1)
+      end
+    end
+
+    it "calls on_flush although Pyroscope cannot be set up" do
+      calls = Queue.new
+      one = profiler(PYROSCOPE_URL: "http://[", PYROSCOPE_APP_NAME: "shop", SAMPLE_RATE: "1")
+      one.integrate(flusher_class: MemprofilerPprof::FileFlusher, logger: FakeLogger.new)
+      one.start(on_flush: calls.method(:push))
+      one.stop
+      expect(calls.size).to eq(1)
     end
 
     it "starts nothing if Pyroscope lacks a name" do
