@@ -134,7 +134,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
 
     it "calls on_flush with each profile, and again after it has raised" do
       calls = Queue.new
-      one = profiler(SAMPLE_RATE: "1")
+      one = profiler(SAMPLE_RATE: "1", KEEP_DAYS: "1", KEEP_FILES: "1")
       one.integrate(flusher_class: MemprofilerPprof::FileFlusher, logger: FakeLogger.new)
       one.start(on_flush: ->(profile) { calls.push(profile) && raise(NotImplementedError, "broken") })
       one.flusher.flush_soon

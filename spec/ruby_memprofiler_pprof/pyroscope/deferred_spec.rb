@@ -16,4 +16,14 @@ RSpec.describe "MemprofilerPprof::Pyroscope::Deferred" do
     RUBY
     expect(outcome(code).stdout).to eq("MemprofilerPprof::BlockFlusher0")
   end
+
+  it "passes all settings on" do
+    code = <<~RUBY
+      require "ruby_memprofiler_pprof/pyroscope/deferred"
+      print MemprofilerPprof::Pyroscope::Deferred.options(MemprofilerPprof.config).compact.sort
+    RUBY
+    expect(outcome(code, PYROSCOPE_BASIC_AUTH: "me:a:b", PYROSCOPE_TENANT_ID: "seven", TAGS: "a=b").stdout)
+      .to eq([[:app_name, "shop"], [:basic_auth, ["me", "a:b"]], [:tags, { "a" => "b" }], [:tenant_id, "seven"],
+              [:url, "http://127.0.0.1:9"]].to_s)
+  end
 end
