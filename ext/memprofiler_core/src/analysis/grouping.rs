@@ -16,7 +16,7 @@ pub enum By {
     Line,
     /// By file.
     File,
-    /// By gem, see [`gem::of`].
+    /// By gem, see `gem::of`.
     Gem,
     /// By the label `class`.
     Class,

@@ -71,7 +71,7 @@ impl Builder {
         self.stacks.child(caller, location)
     }
 
-    /// Like [`extend`](Self::extend), with a guess; see [`PrefixTree::child_near`].
+    /// Like [`extend`](Self::extend), with a guess; see `PrefixTree::child_near`.
     #[inline]
     pub fn extend_near(&mut self, guess: &mut u32, caller: u32, location: u32) -> u32 {
         self.stacks.child_near(guess, caller, location)

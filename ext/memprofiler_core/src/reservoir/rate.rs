@@ -86,7 +86,7 @@ impl Reservoir {
         self.rates.weight(sample.rate)
     }
 
-    /// The largest number of objects that a sample stands for; see [`RateTable::greatest_weight`].
+    /// The largest number of objects that a sample stands for; see `RateTable::greatest_weight`.
     pub fn greatest_weight(&self) -> f64 {
         self.rates.greatest_weight()
     }
