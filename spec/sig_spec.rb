@@ -1,11 +1,13 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/delayed_job"
 require "ruby_memprofiler_pprof/flamegraph"
 require "ruby_memprofiler_pprof/pyroscope"
 require "ruby_memprofiler_pprof/rack"
 require "ruby_memprofiler_pprof/rails/options"
 require "ruby_memprofiler_pprof/rake_task"
 require "ruby_memprofiler_pprof/report"
+require "ruby_memprofiler_pprof/resque"
 require "ruby_memprofiler_pprof/rspec"
 require "ruby_memprofiler_pprof/sidekiq"
 
@@ -26,10 +28,12 @@ module RealMethods
     "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
     "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options],
     "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without],
+    "MemprofilerPprof::DelayedJob" => %i[name_of],
     "MemprofilerPprof::Flamegraph" => %i[policy],
     "MemprofilerPprof::Profile::Estimate" => %i[of],
     "MemprofilerPprof::Pyroscope" => %i[after_fork finish],
     "MemprofilerPprof::Reader" => %i[initialize],
+    "MemprofilerPprof::Resque" => %i[name_of],
     "MemprofilerPprof::RSpec" => %i[install],
     "MemprofilerPprof::RSpec::AtMost" => %i[explain met? warm_up_calls],
     "MemprofilerPprof::Testing" => %i[save],
@@ -95,8 +99,8 @@ RSpec.describe "The signatures", :own_process do
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
-                 Configuration::Types DefaultProfiler FileSeries OwnLabels PeriodicThread Profile::Source RactorGuard
-                 RunningFlushers SignalActions SocketServer Tags] +
+                 Configuration::Types DefaultProfiler DelayedJob::Job FileSeries OwnLabels PeriodicThread
+                 Profile::Source RactorGuard Resque::Job RunningFlushers SignalActions SocketServer Tags] +
               rack + pyroscope + report + socket + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process looks at it.

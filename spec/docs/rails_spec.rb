@@ -50,6 +50,19 @@ RSpec.describe "docs/rails.md" do
     end
   end
 
+  it "labels the jobs of Delayed Job" do
+    skip "Delayed Job is not installed" unless UsableGems.include?("delayed_job")
+
+    outcome = run_ruby("require 'active_support/all'\nrequire 'delayed_job'\n#{examples[3]}\n" \
+                       "print Delayed::Backend::Base.ancestors")
+    expect(outcome.stdout).to include("MemprofilerPprof::DelayedJob::Job"), outcome.to_s
+  end
+
+  it "labels the jobs of Resque" do
+    outcome = run_ruby("require #{StandIns.path("resque").inspect}\n#{examples[4]}\nprint Resque::Job.ancestors")
+    expect(outcome.stdout).to include("MemprofilerPprof::Resque::Job"), outcome.to_s
+  end
+
   it "installs the middleware of Sidekiq" do
     skip "Sidekiq is not installed" unless UsableGems.include?("sidekiq")
 

@@ -18,11 +18,25 @@ module MemprofilerPprof
         return unless options.label_jobs
 
         ActiveSupport.on_load(:active_job) { prepend Job }
-        return unless defined?(::Sidekiq.configure_server)
-
-        require "ruby_memprofiler_pprof/sidekiq"
-        Sidekiq::Middleware.install
+        install_in_runners
       end
+
+      # For jobs that are not Active Job's: what runs them, as far as it is loaded.
+      def self.install_in_runners
+        if defined?(::Sidekiq.configure_server)
+          require "ruby_memprofiler_pprof/sidekiq"
+          Sidekiq::Middleware.install
+        end
+        if defined?(::Delayed::Backend::Base)
+          require "ruby_memprofiler_pprof/delayed_job"
+          DelayedJob.install
+        end
+        return unless defined?(::Resque::Job)
+
+        require "ruby_memprofiler_pprof/resque"
+        Resque.install
+      end
+      private_class_method :install_in_runners
 
       # For ActionController::Base and ::API.
       module Controller

@@ -21,8 +21,8 @@ module MemprofilerPprof
       attr_reader :endpoint_authorize
       # @return [Boolean] whether controllers' actions set the label `endpoint`, "users#show"; true by default
       attr_reader :label_controllers
-      # @return [Boolean] whether jobs (Active Job's and Sidekiq's) set the label `job`, the name of their class; true
-      #   by default
+      # @return [Boolean] whether jobs (Active Job's, Sidekiq's, Delayed Job's and Resque's) set the label `job`, the
+      #   name of their class; true by default
       attr_reader :label_jobs
 
       def initialize

@@ -64,6 +64,45 @@ RSpec.describe "MemprofilerPprof::Rails::Labels", :rails do
     end
   end
 
+  describe "of other gems" do
+    # What is patched of each.
+    types = { "resque" => "Resque::Job" }
+    types["delayed_job"] = "Delayed::Backend::Base" if UsableGems.include?("delayed_job")
+
+    # Loads them where Bundler.require would.
+    before(:context) do
+      files = types.keys.map { |gem| gem == "delayed_job" ? gem : StandIns.path(gem) }
+      requires = files.map { |file| "require #{file.inspect}\n" }.join
+      source = File.read("#{app}/config/application.rb")
+      File.write("#{app}/config/application.rb", source.sub(/^# As Bundler.*\n/) { |comment| comment + requires })
+    end
+
+    # The gems that are patched in the app.
+    define_method(:patched) do |settings, **keywords|
+      configure(settings)
+      questions = types.transform_values { |type| "#{type}.ancestors.join.include?('MemprofilerPprof')" }
+      answers = ask(questions, **keywords)
+      types.keys.select { |gem| answers[gem.to_sym] }
+    end
+
+    it "need patches, when the profiler starts" do
+      expect([patched(""), patched("config.enabled = true")]).to eq([[], types.keys])
+    end
+
+    it "need them, too, if it started before Rails" do
+      expect(patched("", options: ["-rruby_memprofiler_pprof/autostart"])).to eq(types.keys)
+    end
+
+    it "can be switched off for jobs" do
+      expect(patched("config.enabled = true; config.label_jobs = false")).to eq([])
+    end
+
+    it "can be switched off for all" do
+      env = { "RUBY_MEMPROFILER_PPROF_ENABLED" => "0" }
+      expect(patched("config.enabled = true", env: env)).to eq([])
+    end
+  end
+
   describe "that are switched off" do
     before(:context) do
       profile({ action: self.class.get("/jars"), job: job },
