@@ -2,6 +2,7 @@
 
 require "ruby_memprofiler_pprof/delayed_job"
 require "ruby_memprofiler_pprof/flamegraph"
+require "ruby_memprofiler_pprof/opentelemetry"
 require "ruby_memprofiler_pprof/pyroscope"
 require "ruby_memprofiler_pprof/rack"
 require "ruby_memprofiler_pprof/rails/options"
@@ -22,7 +23,7 @@ end
 module RealMethods
   # Of what could be called, that which only other parts of the gem call.
   INTERNAL = {
-    "MemprofilerPprof" => %i[forget_threads profiler yield_deep],
+    "MemprofilerPprof" => %i[enter_span forget_threads profiler yield_deep],
     "MemprofilerPprof::Atfork" => %i[around install remove],
     "MemprofilerPprof::Atfork::Handler" => %i[initialize],
     "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
@@ -30,6 +31,7 @@ module RealMethods
     "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without],
     "MemprofilerPprof::DelayedJob" => %i[name_of],
     "MemprofilerPprof::Flamegraph" => %i[policy],
+    "MemprofilerPprof::OpenTelemetry" => %i[enter],
     "MemprofilerPprof::Profile::Estimate" => %i[of],
     "MemprofilerPprof::Pyroscope" => %i[after_fork finish],
     "MemprofilerPprof::Reader" => %i[initialize],
@@ -99,8 +101,9 @@ RSpec.describe "The signatures", :own_process do
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
-                 Configuration::Types DefaultProfiler DelayedJob::Job FileSeries OwnLabels PeriodicThread
-                 Profile::Source RactorGuard Resque::Job RunningFlushers SignalActions SocketServer Tags] +
+                 Configuration::Types DefaultProfiler DelayedJob::Job FileSeries OpenTelemetry::Contexts OwnLabels
+                 PeriodicThread Profile::Source RactorGuard Resque::Job RunningFlushers SignalActions SocketServer
+                 Tags] +
               rack + pyroscope + report + socket + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process looks at it.

@@ -24,7 +24,8 @@ module MemprofilerPprof
   #     dead objects are reported under `(stack not kept)`, and live samples are thinned if necessary
   #   @param object_class [Boolean] whether samples carry the label `class`
   #   @param object_age [Boolean] whether samples carry the numeric label `gc_age`: garbage collections survived
-  #   @param labels [Boolean] whether samples carry the labels of {MemprofilerPprof.with_labels}
+  #   @param labels [Boolean] whether samples carry the labels of {MemprofilerPprof.with_labels}, and some also those of
+  #     {MemprofilerPprof::OpenTelemetry}
   #   @param thread_names [Boolean] whether samples carry a label `thread`: the name that the thread which allocated has
   #     at the next flush. The main thread is called `main` unless it has another; a nameless thread gives no label, and
   #     a label of the program's with this key takes precedence.

@@ -53,7 +53,7 @@ module MemprofilerPprof
       @logger = logger
       @destinations = Destinations.new(logger, flusher_class)
       @on_start = on_start
-      on_start&.call if running?
+      patch if running?
     end
 
     # @return [Boolean] false if the setting `enabled` is, or if the environment is wrong: then nothing can start either
@@ -167,12 +167,22 @@ module MemprofilerPprof
     def launch(files_by_default)
       return @logger.info("not profiling: the setting enabled is false") unless @config.enabled
 
-      @on_start&.call
+      patch
       listen(:everywhere)
       flusher = @flusher || @destinations.flusher(@collector, @config, files_by_default)
       @collector.start
       @flusher = flusher&.start!
       @files_by_default = files_by_default
+    end
+
+    # Patches the program's libraries so that samples get their labels.
+    def patch
+      @on_start&.call
+      return unless @config.labels && defined?(::OpenTelemetry::Context)
+
+      # Loaded only here, since few programs need it.
+      require "ruby_memprofiler_pprof/opentelemetry"
+      OpenTelemetry.install
     end
 
     # Waits for the flusher without holding the lock: its thread may be in a subscriber or logger that needs the lock.

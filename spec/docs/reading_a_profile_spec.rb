@@ -12,6 +12,13 @@ RSpec.describe "docs/reading-a-profile.md" do
     expect(outcome.stdout).to eq('[[:endpoint, "users#show"], [:tenant, "7"]]'), outcome.to_s
   end
 
+  it "labels with traces" do
+    code = Manual.ruby("docs/reading-a-profile.md", "Traces").first
+    patched = "print OpenTelemetry::Context.singleton_class.ancestors"
+    outcome = run_ruby("require #{StandIns.path("opentelemetry").inspect}\n#{code}\n#{patched}")
+    expect(outcome.stdout).to include("MemprofilerPprof::OpenTelemetry::Contexts"), outcome.to_s
+  end
+
   it "has the values" do
     names = profile.profile.sample_types.map(&:name)
     expect(Manual.names("docs/reading-a-profile.md", "Values").map(&:to_s)).to eq(names)

@@ -43,6 +43,7 @@ RSpec.describe "a hook", :faults do
           Thread.new do
             MemprofilerPprof.with_labels(number: number) do
               20.times do |round|
+                MemprofilerPprof.enter_span("trace" * 3 + round.chr, [number].pack("Q"))
                 kept << Array.new(200) { [Object.new, "string" * 10, { round => number }] }
                 kept.shift if kept.size > 20
                 eval("def self.method_\#{round} = [1].each { Object.new }; method_\#{round}")

@@ -1,12 +1,13 @@
 //! The parts of a heap profiler that know nothing about Ruby.
 //!
 //! While the program runs: which allocations are sampled ([`reservoir`]), which readers still have to see them
-//! ([`sums`], [`readers`]), and where they were made ([`stack_tree`]). Afterwards: a [`profile`] in memory, its file
-//! format ([`pprof`]), and what it shows ([`analysis`]).
+//! ([`sums`], [`readers`]), where they were made ([`stack_tree`]) and, for some, in which span ([`exemplars`]).
+//! Afterwards: a [`profile`] in memory, its file format ([`pprof`]), and what it shows ([`analysis`]).
 
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod exemplars;
 pub mod hash;
 pub mod id_index;
 pub mod interner;

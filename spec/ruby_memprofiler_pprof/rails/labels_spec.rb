@@ -66,7 +66,7 @@ RSpec.describe "MemprofilerPprof::Rails::Labels", :rails do
 
   describe "of other gems" do
     # What is patched of each.
-    types = { "resque" => "Resque::Job" }
+    types = { "resque" => "Resque::Job", "opentelemetry" => "OpenTelemetry::Context.singleton_class" }
     types["delayed_job"] = "Delayed::Backend::Base" if UsableGems.include?("delayed_job")
 
     # Loads them where Bundler.require would.
@@ -94,7 +94,7 @@ RSpec.describe "MemprofilerPprof::Rails::Labels", :rails do
     end
 
     it "can be switched off for jobs" do
-      expect(patched("config.enabled = true; config.label_jobs = false")).to eq([])
+      expect(patched("config.enabled = true; config.label_jobs = false")).to eq(%w[opentelemetry])
     end
 
     it "can be switched off for all" do

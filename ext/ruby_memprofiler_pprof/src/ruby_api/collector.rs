@@ -322,6 +322,7 @@ fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
     hash.aset(ruby.to_symbol("class_overflows"), stats.counters.class_overflows)?;
     hash.aset(ruby.to_symbol("label_sets"), stats.label_sets)?;
     hash.aset(ruby.to_symbol("label_overflows"), stats.label_overflows)?;
+    hash.aset(ruby.to_symbol("exemplars"), stats.exemplars)?;
     hash.aset(ruby.to_symbol("live_set_bytes"), stats.live_set_bytes)?;
     hash.aset(ruby.to_symbol("stack_bytes"), stats.stack_bytes)?;
     hash.aset(ruby.to_symbol("name_bytes"), stats.name_bytes)?;

@@ -12,6 +12,7 @@ mod profile;
 mod profile_data;
 mod profile_sum;
 mod profile_views;
+mod span;
 mod tags;
 mod without_profiling;
 
@@ -32,6 +33,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     without_profiling::init(ruby, module)?;
     diagnosis::init(module)?;
     labels::init(ruby, module)?;
+    span::init(module)?;
     profile::init(ruby, module)?;
     profile_data::init(ruby, module)?;
     #[cfg(feature = "faults")]

@@ -23,6 +23,7 @@ pub mod ractor;
 pub mod safepoint;
 pub mod seen_frame;
 pub mod selftest;
+pub mod span;
 mod symbols;
 pub mod thread_events;
 pub mod threads;

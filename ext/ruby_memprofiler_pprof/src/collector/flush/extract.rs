@@ -57,7 +57,7 @@ pub struct NamedFrame {
 pub enum What {
     /// A line of a function.
     Line(Arc<FunctionName>, u32),
-    /// The labels of the stack above.
+    /// The labels of the stack above or, at its inner end, of the whole stack.
     Labels(Arc<LabelSet>),
 }
 
@@ -93,6 +93,7 @@ impl Extract {
                     stacks.function_name(id).map(|name| What::Line(Arc::clone(name), node.position))
                 }
                 FrameKind::Labels(id) => stacks.labels(id).map(|labels| What::Labels(Arc::clone(labels))),
+                FrameKind::Span(number) => stacks.span(number).map(|span| What::Labels(Arc::new(span.labels()))),
                 _ => None,
             };
             let Some(what) = what else { continue };

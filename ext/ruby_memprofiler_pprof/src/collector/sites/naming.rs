@@ -39,7 +39,7 @@ impl Sites {
     /// Whether the stack or class keeps code or a class alive, and could be known by name or merged with others. If the
     /// innermost frame is named, so are the others.
     pub fn are_unnamed(&self, stack: StackId, class: ClassId) -> bool {
-        let node = self.stacks.node(stack);
+        let node = self.stacks.innermost_frame(stack);
         node.is_some_and(|node| !self.resolver.leaves(self.stacks.frame_kind(node)))
             || matches!(self.classes.class(class), Class::Object(_))
     }

@@ -83,7 +83,7 @@ impl Resolver {
     pub(super) fn leaves(&self, kind: FrameKind) -> bool {
         match kind {
             FrameKind::Walked { .. } | FrameKind::Profiled(_) => false,
-            FrameKind::Named(_) | FrameKind::Labels(_) => true,
+            FrameKind::Named(_) | FrameKind::Labels(_) | FrameKind::Span(_) => true,
             FrameKind::Thread(_) => self.between_flushes,
             FrameKind::Deferred(number) => self.between_flushes && number.wrapping_sub(self.deferred) as i32 > 0,
         }

@@ -19,7 +19,8 @@ impl Stacks {
     /// The number of functions that are not known by name yet, and keep the VM's objects or a deferred stack alive.
     pub fn unnamed_count(&self) -> usize {
         let keys = self.tree.function_keys_of(0..usize::MAX);
-        keys.filter(|&key| !matches!(FrameKind::of(key), FrameKind::Named(_) | FrameKind::Labels(_))).count()
+        let named = |key| matches!(FrameKind::of(key), FrameKind::Named(_) | FrameKind::Labels(_) | FrameKind::Span(_));
+        keys.filter(|&key| !named(key)).count()
     }
 
     /// The number of label sets.
@@ -38,6 +39,7 @@ impl Stacks {
             + self.contexts.bytes()
             + self.deferred.bytes()
             + self.labels.bytes(LabelSet::bytes)
+            + self.exemplars.bytes()
             + self.buffer.0.capacity() * size_of::<VALUE>()
             + self.buffer.1.capacity() * size_of::<i32>()
     }

@@ -25,6 +25,8 @@ pub enum FrameKind {
     Labels(u32),
     /// A Thread in place of a function, at the outer end of a stack.
     Thread(VALUE),
+    /// A span in place of a function, at the inner end of an exemplar's stack: its number.
+    Span(u64),
 }
 
 // None of these is a heap reference.
@@ -33,6 +35,7 @@ const PROFILED: u64 = 3;
 const DEFERRED: u64 = 5;
 const LABELS: u64 = 7;
 const THREAD: u64 = 9;
+const SPAN: u64 = 11;
 
 impl FrameKind {
     /// As the stack tree stores it.
@@ -44,6 +47,7 @@ impl FrameKind {
             Self::Deferred(number) => FunctionKey { code: DEFERRED, owner: u64::from(number) << 1 | 1 },
             Self::Labels(id) => FunctionKey { code: LABELS, owner: u64::from(id) << 1 | 1 },
             Self::Thread(thread) => FunctionKey { code: THREAD, owner: thread },
+            Self::Span(number) => FunctionKey { code: SPAN, owner: number << 1 | 1 },
         }
     }
 
@@ -55,6 +59,7 @@ impl FrameKind {
             LABELS => Self::Labels((key.owner >> 1) as u32),
             PROFILED => Self::Profiled(key.owner as VALUE),
             THREAD => Self::Thread(key.owner as VALUE),
+            SPAN => Self::Span(key.owner >> 1),
             _ => Self::Walked { iseq: key.code as VALUE, entry: key.owner as VALUE },
         }
     }

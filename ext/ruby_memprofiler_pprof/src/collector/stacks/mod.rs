@@ -9,6 +9,7 @@ mod method;
 mod named;
 mod read;
 mod references;
+mod spans;
 
 pub use contexts::Origin;
 pub use deferred::Deferred;
@@ -18,6 +19,7 @@ pub use method::BacktraceMethod;
 use crate::vm::names::FunctionName;
 use crate::vm::safepoint::Job;
 use contexts::Contexts;
+use memprofiler_core::exemplars::Exemplars;
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::name_table::NameTable;
 use memprofiler_core::stack_tree::{Node, StackId, StackTree};
@@ -48,6 +50,8 @@ pub struct Stacks {
     labels: NameTable<LabelSet>,
     /// How often labels were not kept because there were too many sets.
     label_overflows: u64,
+    /// The samples that carry the ids of their span.
+    exemplars: Exemplars,
     /// The name of the frame that replaces the outer frames of a stack deeper than `max_frames`.
     truncated: u32,
     /// The name of the frame that replaces a stack that was not kept.
@@ -77,6 +81,7 @@ impl Stacks {
             function_names,
             labels: NameTable::new(),
             label_overflows: 0,
+            exemplars: Exemplars::new(),
             truncated,
             lost,
             keepers: Vec::new(),

@@ -8,10 +8,13 @@ use std::sync::Arc;
 
 impl Stacks {
     /// The counterpart of a frame that stays as it is, on top of a named caller; with one reference for the caller of
-    /// this function.
+    /// this function. The span of a sample that is no longer an exemplar is left out.
     pub fn extend_same(&mut self, caller: StackId, node: Node) -> StackId {
         let key = self.tree.function_key(node.function);
-        self.tree.extend(caller, key, node.position).0
+        match FrameKind::of(key) {
+            FrameKind::Span(number) if self.span(number).is_none() => self.tree.retained(caller),
+            _ => self.tree.extend(caller, key, node.position).0,
+        }
     }
 
     /// The counterpart of a frame, on top of a named caller; with one reference for the caller of this function.
@@ -23,7 +26,7 @@ impl Stacks {
         line: u32,
     ) -> StackId {
         match self.frame_kind(node) {
-            FrameKind::Named(_) | FrameKind::Labels(_) => self.extend_same(caller, node),
+            FrameKind::Named(_) | FrameKind::Labels(_) | FrameKind::Span(_) => self.extend_same(caller, node),
             FrameKind::Thread(_) if name.name.is_empty() => StackId::EMPTY,
             FrameKind::Thread(_) => {
                 let mut labels = LabelSet::default();

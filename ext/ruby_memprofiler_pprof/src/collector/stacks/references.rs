@@ -83,11 +83,12 @@ impl Stacks {
     }
 
     /// Drops names that no stack has any more: those of `some` functions from number `first` on, and on the first call
-    /// all label sets. Returns the next number, or None at the end.
+    /// all label sets and spans. Returns the next number, or None at the end.
     pub fn prune_names(&mut self, first: usize, some: usize) -> Option<usize> {
-        let Self { tree, labels, function_names, .. } = self;
+        let Self { tree, labels, exemplars, function_names, .. } = self;
         if first == 0 {
             labels.prune(0..usize::MAX, |id| tree.has_function(FrameKind::Labels(id).key()));
+            exemplars.prune(|number| tree.has_function(FrameKind::Span(number).key()));
         }
         // The placeholders' names stay, whether a stack has them or not.
         let placeholders = [self.truncated, self.lost];

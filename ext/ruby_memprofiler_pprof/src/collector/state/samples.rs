@@ -9,7 +9,7 @@ use crate::vm::errno::SavedErrno;
 use crate::vm::hooks::TraceArg;
 use crate::vm::mark_bits::MarkBits;
 use crate::vm::object::{Type, class, flags};
-use crate::vm::{gc, labels, memsize, safepoint, threads};
+use crate::vm::{gc, labels, memsize, safepoint, span, threads};
 use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{Candidate, ClassId, LiveSample};
 use memprofiler_core::stack_tree::StackId;
@@ -42,6 +42,9 @@ impl State {
         };
         // SAFETY: the VM runs the hook in this context.
         let stack = unsafe { self.sites.read_stack(arg.context, origin, Type::of_flags(flags), holder) };
+        // SAFETY: in a hook.
+        let span = if self.options.labels { unsafe { span::current() } } else { None };
+        let stack = span.map_or(stack, |span| self.sites.stacks.in_span(stack, span));
         self.counters.samples += 1;
         let sample = LiveSample::new(object, stack, class, gc::count(), self.readers);
         let (reservoir, mut departures) = self.split();
