@@ -97,7 +97,7 @@ RSpec.describe "The signatures", :own_process do
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
                Testing::LeakCheck Testing::Limit Testing::Measurement Testing::Report Testing::Sample
                Testing::Selection]
-  report = %w[Births Counts LeaksText PathShortener SiteText Statistics Table Table::Column Trend Units]
+  report = %w[Births Counts DisplayWidth LeaksText PathShortener SiteText Statistics Table Table::Column Trend Units]
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable

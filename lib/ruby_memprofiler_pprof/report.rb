@@ -12,6 +12,7 @@ end
 require "ruby_memprofiler_pprof/report/style"
 require "ruby_memprofiler_pprof/report/units"
 require "ruby_memprofiler_pprof/report/path_shortener"
+require "ruby_memprofiler_pprof/report/display_width"
 require "ruby_memprofiler_pprof/report/table"
 require "ruby_memprofiler_pprof/report/totals"
 require "ruby_memprofiler_pprof/report/statistics"

@@ -73,6 +73,16 @@ RSpec.describe MemprofilerPprof::Report do
     end
   end
 
+  describe "DisplayWidth" do
+    { "ascii" => 5, "王" => 2, "a 王" => 4, "ﾊﾟ" => 2, "é" => 1, "e\u0301" => 1, "한" => 2,
+      "\u1112\u1161\u11ab" => 2, "（）" => 4, "👍🏽" => 2, "👩‍👩‍👧" => 2, "❤️" => 2, "❤" => 1,
+      "🇯🇵" => 2, "\u200b" => 0 }.each do |text, columns|
+      it "is #{columns} for #{text.dump}" do
+        expect(described_class.const_get(:DisplayWidth).of(text)).to eq(columns)
+      end
+    end
+  end
+
   describe "Table" do
     let(:table) do
       described_class.const_get(:Table).new([["N", :right, nil], ["LESS", :right, 1], ["LEAST", :right, 2],
@@ -99,6 +109,19 @@ RSpec.describe MemprofilerPprof::Report do
 
     it "cuts the middle if nothing else helps" do
       expect(lines(12)).to eq(["N  SITE", "1  fi...b:12"])
+    end
+
+    it "aligns columns by what they take on a terminal" do
+      table = described_class.const_get(:Table).new([["N", :left, nil], ["SITE", :left, nil]])
+      %W[王王 e\u0301 abc].each { |name| table.add([name, "x"]) }
+      expect(table.lines(described_class::PLAIN)).to eq(["N     SITE", "王王  x", "e\u0301     x", "abc   x"])
+    end
+
+    it "cuts no character in two, and leaves room for wide ones" do
+      site = ["/王", *["国"] * 4, "e\u0301.rb"].join
+      line = described_class.const_get(:Table).new([["SITE", :left, nil]]).add([site])
+                            .lines(described_class::Style.new(12, false)).last
+      expect(line).to eq("/王...国e\u0301.rb")
     end
 
     it "colours whole lines" do

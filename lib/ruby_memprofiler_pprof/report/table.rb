@@ -56,7 +56,7 @@ module MemprofilerPprof
       end
 
       def widest(index)
-        (@widest ||= {})[index] ||= [@columns[index].title, *texts(index)].map(&:size).max
+        (@widest ||= {})[index] ||= [@columns[index].title, *texts(index)].map { |text| DisplayWidth.of(text) }.max
       end
 
       def blank?(index)
@@ -69,7 +69,7 @@ module MemprofilerPprof
 
       def line(cells, shown, style, color)
         fixed = shown[0...-1].map do |index|
-          @columns[index].align == :right ? cells[index].rjust(widest(index)) : cells[index].ljust(widest(index))
+          DisplayWidth.public_send(@columns[index].align == :right ? :rjust : :ljust, cells[index], widest(index))
         end
         last = Table.cut(*cells[shown.last], width: [style.width - taken(shown), 8].max)
         style.paint([*fixed, last].join(GAP).rstrip, color)
@@ -78,12 +78,12 @@ module MemprofilerPprof
       class << self
         # @return [String] the text, or else the short one, without its middle if that is too long, too
         def cut(text, short = text, width:)
-          return text if text.size <= width
-          return short if short.size <= width
+          return text if DisplayWidth.of(text) <= width
+          return short if DisplayWidth.of(short) <= width
 
           # Two thirds of what is kept are from the end, which has the file's own name.
           left = (width - 3) / 3
-          "#{short[0, left]}...#{short[(short.size - (width - 3 - left))..]}"
+          "#{DisplayWidth.first(short, left)}...#{DisplayWidth.last(short, width - 3 - left)}"
         end
       end
     end
