@@ -40,6 +40,8 @@ module RealMethods
     "MemprofilerPprof::RSpec::AtMost" => %i[explain met? warm_up_calls],
     "MemprofilerPprof::Testing" => %i[save],
     "MemprofilerPprof::Report" => %i[type],
+    "MemprofilerPprof::Report::Totals" => %i[notes],
+    "MemprofilerPprof::Report::Leaks" => %i[notes section],
     "MemprofilerPprof::Report::Growth" => %i[initialize trend testable? grows? late? proven? settled? slowing?],
     "MemprofilerPprof::Report::Style" => %i[paint]
   }.freeze
@@ -97,7 +99,8 @@ RSpec.describe "The signatures", :own_process do
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
                Testing::LeakCheck Testing::Limit Testing::Measurement Testing::Report Testing::Sample
                Testing::Selection]
-  report = %w[Births Counts DisplayWidth LeaksText PathShortener SiteText Statistics Table Table::Column Trend Units]
+  report = %w[Births Counts DisplayWidth Document Json LeaksText Markdown Note PathShortener Section SiteText Statistics
+              Table Table::Column Table::Row Text Trend Units View]
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable

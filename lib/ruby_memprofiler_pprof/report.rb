@@ -3,7 +3,7 @@
 require "ruby_memprofiler_pprof"
 
 module MemprofilerPprof
-  # Reports on profiles, as text and as data for JSON: tables, trees, growth, leaks. Loaded separately:
+  # Reports on profiles, as text, JSON and Markdown: tables, trees, growth, leaks. Loaded separately:
   # `require "ruby_memprofiler_pprof/report"`.
   module Report
   end
@@ -14,6 +14,12 @@ require "ruby_memprofiler_pprof/report/units"
 require "ruby_memprofiler_pprof/report/path_shortener"
 require "ruby_memprofiler_pprof/report/display_width"
 require "ruby_memprofiler_pprof/report/table"
+require "ruby_memprofiler_pprof/report/codes"
+require "ruby_memprofiler_pprof/report/document"
+require "ruby_memprofiler_pprof/report/text"
+require "ruby_memprofiler_pprof/report/json"
+require "ruby_memprofiler_pprof/report/markdown"
+require "ruby_memprofiler_pprof/report/view"
 require "ruby_memprofiler_pprof/report/totals"
 require "ruby_memprofiler_pprof/report/statistics"
 require "ruby_memprofiler_pprof/report/site_text"

@@ -28,8 +28,12 @@ module MemprofilerPprof
         raise Failure, "no profile has the tag #{@by_tag}; they #{others}"
       end
 
-      def tag_heading(value)
-        "== #{value ? "#{@by_tag}=#{value}" : "without #{@by_tag}"} =="
+      # @param value [String, nil] of the tag
+      # @return [Hash{Symbol => Object}] the members of a {Report::Section} that say so, if --by-tag was given
+      def group(value, data = {})
+        return { data: data } unless @by_tag
+
+        { group: value ? "#{@by_tag}=#{value}" : "without #{@by_tag}", data: { tag: { @by_tag => value }, **data } }
       end
     end
   end

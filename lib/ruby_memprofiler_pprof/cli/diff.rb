@@ -1,11 +1,14 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/cli/formatted"
 require "ruby_memprofiler_pprof/cli/profile_command"
 
 module MemprofilerPprof
   class CLI
     # `diff`.
     class Diff < ProfileCommand
+      include Formatted
+
       SUMMARY = "show what has grown between two profiles"
       USAGE = "[OPTION]... OLD NEW"
       DESCRIPTION = <<~TEXT
@@ -24,6 +27,7 @@ module MemprofilerPprof
 
       def define_options(parser)
         super
+        define_format(parser)
         parser.on("--value NAME", "what to compare, such as retained_objects",
                   "(default: the profile's, retained_size)") { |value| @value = value }
       end
@@ -35,9 +39,9 @@ module MemprofilerPprof
         totals = MemprofilerPprof::Report::Totals.new(new)
         options = { by: @by || :line, type: @value, limit: @limit }
         difference = MemprofilerPprof::Report::Difference.new(filter(old), filter(new), **options)
-        return print_json(files: files, totals: totals.to_h, diff: difference.to_h) if @json
-
-        puts "#{files.join(" -> ")}#{elapsed(old, new)}", *totals.lines, *caveat(old, totals), difference.to_s(style)
+        section = difference.section(title: "#{files.join(" -> ")}#{elapsed(old, new)}",
+                                     notes: totals.notes + caveat(old, totals), data: { totals: totals.to_h })
+        print_document(files, [section])
       end
 
       def elapsed(old, new)
@@ -49,9 +53,12 @@ module MemprofilerPprof
 
       def caveat(old, totals)
         before = MemprofilerPprof::Report::Totals.new(old)
-        return if before["pid"] == totals["pid"] && before.started_at == totals.started_at
+        return [] if before["pid"] == totals["pid"] && before.started_at == totals.started_at
 
-        "These are of different processes, or the profiler was restarted in between, so growth means little."
+        MemprofilerPprof::Report::Note.list(
+          MemprofilerPprof::Report::Codes::DIFFERENT_PROCESSES =>
+            "These are of different processes, or the profiler was restarted in between, so growth means little."
+        )
       end
     end
   end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/cli/by_tag"
+require "ruby_memprofiler_pprof/cli/formatted"
 require "ruby_memprofiler_pprof/cli/profile_command"
 
 module MemprofilerPprof
@@ -8,6 +9,7 @@ module MemprofilerPprof
     # `leaks`.
     class Leaks < ProfileCommand
       include ByTag
+      include Formatted
 
       SUMMARY = "find what keeps growing in a series of profiles"
       USAGE = "[OPTION]... FILE..."
@@ -20,7 +22,8 @@ module MemprofilerPprof
         %{me} tmp/profiles
         %{me} tmp/profiles/mem-4711-*.pprof
         %{me} --by-tag release tmp/profiles
-        %{me} --exit-code --json soak/
+        %{me} --exit-code --format json soak/
+        %{me} --format markdown --max-bytes 4000 tmp/profiles
 
         Exit status: 0; with --exit-code 1 if something grows; 2 if a file cannot be read, or the command line is wrong.
       TEXT
@@ -31,6 +34,7 @@ module MemprofilerPprof
 
       def define_options(parser)
         super
+        define_format(parser)
         define_by_tag(parser)
         parser.on("--exit-code", "exit with 1 if something grows") { @exit_code = true }
       end
@@ -42,8 +46,7 @@ module MemprofilerPprof
         raise Failure, "at least two profiles of one process are needed, 8 to find a leak" if series.empty?
 
         reports = reports(series)
-        groups = @by_tag ? by_tag(reports, series.map { |snapshots| snapshots.last.totals.tags }) : { nil => reports }
-        show_groups(groups, single.size)
+        print_document(files, sections(reports, series), single_profiles(single.size))
         status(reports)
       end
 
@@ -58,22 +61,32 @@ module MemprofilerPprof
       end
 
       def snapshots(files)
-        read_ahead(files) do |file|
-          # Without libraries already, with --app: filter does that.
-          MemprofilerPprof::Report::Snapshot.new(filter(load(file)), by: @by || :line, libraries: true)
-        rescue ProfileError => e
-          raise ProfileError, e.message.start_with?(file) ? e.message : "#{file}: #{e.message}"
-        end.to_a
+        read_ahead(files) { |file| snapshot(file, filter(load(file))) }.to_a
       end
 
-      def show_groups(groups, single)
-        return print_json(groups.values.flatten.map(&:to_h)) if @json
+      def snapshot(file, profile)
+        # Without libraries already, with --app: filter does that.
+        MemprofilerPprof::Report::Snapshot.new(profile, by: @by || :line, libraries: true)
+      rescue ProfileError => e
+        raise ProfileError, "#{file}: #{e.message}"
+      end
 
-        texts = groups.flat_map do |value, reports|
-          [*(tag_heading(value) if @by_tag), *reports.map { |report| report.to_s(style) }]
-        end
-        puts texts.join("\n\n")
-        puts "", "Processes with only one profile: #{single}" if single.positive?
+      def sections(reports, series)
+        tags = series.map { |snapshots| snapshots.last.totals.tags }
+        groups = @by_tag ? by_tag(reports, tags) : { nil => reports }
+        groups.flat_map { |value, some| ranked(some).map { |report| report.section(**group(value)) } }
+      end
+
+      # Those with the most serious findings first.
+      def ranked(reports)
+        verdicts = MemprofilerPprof::Report::Leaks::VERDICTS
+        ranks = reports.map { |report| verdicts.index(report.findings.first&.verdict) || verdicts.size }
+        reports.sort_by.with_index { |_, index| [ranks[index], index] }
+      end
+
+      def single_profiles(count)
+        text = "Processes with only one profile: #{count}" if count.positive?
+        MemprofilerPprof::Report::Note.list(MemprofilerPprof::Report::Codes::SINGLE_PROFILES => text)
       end
     end
   end

@@ -41,7 +41,7 @@ module MemprofilerPprof
           @limit = limit.positive? ? limit : nil
         end
         define_filters(parser)
-        parser.on("--json", "print JSON, with full names and exact numbers") { @json = true }
+        parser.on("--json", "print JSON, with full names and exact numbers") { @format = :json }
       end
 
       def define_filters(parser)
@@ -110,11 +110,6 @@ module MemprofilerPprof
 
       def style
         @style ||= Terminal.style
-      end
-
-      def print_json(data)
-        require "json"
-        puts JSON.pretty_generate(data)
       end
     end
   end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/cli/by_tag"
+require "ruby_memprofiler_pprof/cli/formatted"
 require "ruby_memprofiler_pprof/cli/profile_command"
 
 module MemprofilerPprof
@@ -8,6 +9,7 @@ module MemprofilerPprof
     # `report`.
     class Report < ProfileCommand
       include ByTag
+      include Formatted
 
       SUMMARY = "show what retains, or allocates, most"
       USAGE = "[OPTION]... FILE..."
@@ -29,6 +31,7 @@ module MemprofilerPprof
 
       def define_options(parser)
         super
+        define_format(parser)
         parser.on("--value NAME", "the value to show, such as retained_objects",
                   "(default: the profile's, retained_size)") { |value| @value = value }
         define_by_tag(parser)
@@ -44,14 +47,11 @@ module MemprofilerPprof
       def show(files)
         raise Failure, "no profile given, see #{@invocation} --help" if files.empty?
 
-        sections = sections(files).map { |value, some| [value, some, *read(some)] }
-        return show_json(sections) if @json
-
-        puts sections.map { |section| text(*section) }.join("\n\n")
+        print_document(files, groups(files).map { |value, some| section(value, some, *read(some)) })
       end
 
       # The files, by the tag's value if that was asked for: then each is read twice, so that few are in memory.
-      def sections(files)
+      def groups(files)
         return { nil => files } unless @by_tag
 
         by_tag(files, read_ahead(files) { |file| Tags.of(load(file).comments) }.to_a)
@@ -70,25 +70,17 @@ module MemprofilerPprof
         [totals, times, view]
       end
 
-      def show_json(sections)
-        sections = sections.map { |section| to_json_section(*section) }
-        print_json(@by_tag ? sections : sections.first)
+      def section(value, files, totals, times, view)
+        view.section(title: title(files, totals, times), notes: notes(totals),
+                     **group(value, { inputs: files.map(&:scrub), totals: totals.map(&:to_h) }))
       end
 
-      def text(value, files, totals, times, view)
-        [*([tag_heading(value), ""] if @by_tag), heading(files, totals, times), *explanation(totals),
-         view.to_s(style)].join("\n")
-      end
+      def notes(totals)
+        return totals.first.notes if totals.size == 1
 
-      def to_json_section(value, files, totals, _times, view)
-        section = { files: files, totals: totals.map(&:to_h), report: view.to_h }
-        @by_tag ? { tag: { @by_tag => value }, **section } : section
-      end
-
-      def explanation(totals)
-        return totals.first.lines if totals.size == 1
-
-        [*several_values(totals), *same_process(totals)]
+        codes = MemprofilerPprof::Report::Codes
+        MemprofilerPprof::Report::Note.list(codes::DIFFERENT_TAGS => several_values(totals),
+                                            codes::SAME_PROCESS => same_process(totals))
       end
 
       def several_values(totals)
@@ -112,7 +104,7 @@ module MemprofilerPprof
         reports::Top.new(profile, by: @by || :line, type: @value, sort: @sort || :flat, limit: @limit)
       end
 
-      def heading(files, totals, times)
+      def title(files, totals, times)
         times = times.compact.minmax.compact.uniq.map { |time| time.getutc.strftime("%F %T") }
         name = files.size == 1 ? files.first : "#{files.size} profiles"
         shared = totals.map { |each| each.tags.to_a }.reduce(:&).to_h

@@ -58,7 +58,7 @@ module MemprofilerPprof
 
       def watch(source, address)
         seconds = @interval || 1
-        terminal = self.terminal unless @once || @json
+        terminal = self.terminal unless @once || @format
         return once(address, source.fetch(seconds)) unless terminal
 
         require "ruby_memprofiler_pprof/cli/top/live"
@@ -82,10 +82,15 @@ module MemprofilerPprof
       def once(address, profile)
         totals = MemprofilerPprof::Report::Totals.new(profile)
         activity = MemprofilerPprof::Report::Activity.new(filter(profile), by: by, sort: sort, limit: @limit)
-        return print_json(address: address, totals: totals.to_h, top: activity.to_h) if @json
+        return print_json(address: address, totals: totals.to_h, top: activity.to_h) if @format
 
         puts "#{address}, pid #{totals["pid"]}", *totals.lines, *activity.summary(style), "",
              *activity.lines(style)
+      end
+
+      def print_json(data)
+        require "json"
+        puts JSON.pretty_generate(data)
       end
     end
   end

@@ -18,6 +18,8 @@ module MemprofilerPprof
     # The probability that a site has grown is that of a normal variable with such mean and variance to be positive. It
     # is for each site by itself: of a hundred sites that have not grown, about five have more than 95 %.
     class Difference
+      include View
+
       # @!attribute old
       #   @return [Profile::Estimate]
       # @!attribute new
@@ -26,7 +28,18 @@ module MemprofilerPprof
       #   @return [Profile::Estimate]
       # @!attribute probability
       #   @return [Float, nil] that it has grown, 0..1; nil if the profiles do not say how they were sampled
-      Change = Struct.new(:name, :file, :line, :function, :old, :new, :change, :probability)
+      Change = Struct.new(:name, :file, :line, :function, :old, :new, :change, :probability) do
+        # @return [String] whether it has grown or shrunk, if that is no chance: one of {Codes}
+        def code
+          return Codes::UNCERTAIN if probability.nil? || change.low_confidence? || PERHAPS.cover?(probability)
+
+          change.value.positive? ? Codes::GREW : Codes::SHRANK
+        end
+      end
+      # The probabilities of growth with which the 95 % interval of the change contains 0.
+      PERHAPS = (0.025..0.975)
+      COLORS = { Codes::GREW => :red, Codes::SHRANK => :green }.freeze
+      private_constant :PERHAPS, :COLORS
 
       # @param old [Profile]
       # @param new [Profile]
@@ -53,23 +66,31 @@ module MemprofilerPprof
       # @param style [Style]
       # @return [String]
       def to_s(style = PLAIN)
-        table = Table.new([["CHANGE", :right, nil], ["95% INTERVAL", :right, nil], ["GREW", :right, 5],
-                           ["OLD", :right, 10], ["95% INTERVAL", :right, 10], ["NEW", :right, 9],
-                           ["95% INTERVAL", :right, 9], ["", :left, nil], [@by.upcase.to_s, :left, nil]])
-        paths = SiteText.paths(@changes)
-        @changes.each { |each| table.add(cells(each, paths), color(each)) }
-        ["#{@type.name}: #{Units.format(@total, @type.unit, signed: true)} in all", "", *table.lines(style)].join("\n")
+        Text.section(section, style)
       end
 
       # @return [Hash{Symbol => Object}]
       def to_h
-        { type: @type.to_h, by: @by, change: @total, sites: @changes.map do |each|
+        { type: @type.to_h, by: @by, change: @total, findings: @changes.map do |each|
           estimates = %i[old new change].to_h { |name| [name, SiteText.estimate(each[name])] }
-          SiteText.site(each).merge(estimates, probability: each.probability)
+          { code: each.code, **SiteText.site(each), **estimates, probability: each.probability }
         end }
       end
 
       private
+
+      def summary
+        "#{@type.name}: #{Units.format(@total, @type.unit, signed: true)} in all"
+      end
+
+      def table
+        table = Table.new([["CHANGE", :right, nil], ["95% INTERVAL", :right, nil], ["GREW", :right, 5],
+                           ["OLD", :right, 10], ["95% INTERVAL", :right, 10], ["NEW", :right, 9],
+                           ["95% INTERVAL", :right, 9], ["", :left, nil], [@by.upcase.to_s, :left, nil]])
+        paths = SiteText.paths(@changes)
+        @changes.each { |each| table.add(cells(each, paths), COLORS[each.code], code: each.code) }
+        table
+      end
 
       # Pairs of sites, old and new, by name.
       def pairs(old, new)
@@ -113,12 +134,6 @@ module MemprofilerPprof
         end
         [Units.format(estimate.value, @type.unit, signed: true), SiteText.interval(estimate, @type.unit),
          Units.probability(each.probability), *sides, SiteText.note(estimate), SiteText.label(each, paths)]
-      end
-
-      def color(each)
-        return if each.probability.nil? || each.change.low_confidence?
-
-        { true => :red, false => :green }[each.change.value.positive?] unless (0.025..0.975).cover?(each.probability)
       end
     end
 

@@ -24,12 +24,18 @@ module MemprofilerPprof
       #   @return [Float, nil] that the growth is not chance, corrected for the number of sites, 0..1; nil if unclear
       # @!attribute growth
       #   @return [Growth]
-      Finding = Struct.new(:verdict, :probability, :growth)
+      Finding = Struct.new(:verdict, :probability, :growth) do
+        # @return [String] the verdict as one of {Codes}
+        def code
+          Codes.const_get(verdict.upcase)
+        end
+      end
 
       # @return [Array<Finding>] in the order of the verdicts; of those with the same one, the fastest first
       attr_reader :findings
-      # @return [Array<String>] why no site can be called growing in this series
-      attr_reader :warnings
+      # @return [Array<Note>] why no site can be called growing in this series
+      # @api private
+      attr_reader :notes
       # @return [Integer] how many profiles at the end are left out, since no major garbage collection followed them
       attr_reader :cut
 
@@ -45,7 +51,7 @@ module MemprofilerPprof
         @clean = clean
         @cut = 0
         cut_off_the_unproven
-        @warnings = [*too_few, *no_major_collection]
+        @notes = Note.list(Codes::TOO_FEW_PROFILES => too_few, Codes::NO_MAJOR_COLLECTION => no_major_collection)
         @findings = find
       end
 
@@ -54,18 +60,31 @@ module MemprofilerPprof
         @findings.select { |finding| finding.verdict == :growing }
       end
 
+      # @return [Array<String>] why no site can be called growing in this series
+      def warnings
+        @notes.map(&:text)
+      end
+
       # @param style [Style]
       # @return [String]
       def to_s(style = PLAIN)
-        LeaksText.new(self, @snapshots, @by, shown).to_s(style)
+        Text.section(section, style)
       end
 
-      # @return [Hash{Symbol => Object}] rates in bytes per second
+      # @param data [Hash{Symbol => Object}] what JSON says besides
+      # @param about [Hash{Symbol => Object}] other members of the section
+      # @return [Section]
+      # @api private
+      def section(data: {}, **about)
+        LeaksText.new(self, @snapshots, @by, shown).section(data: { **data, **to_h }, **about)
+      end
+
+      # @return [Hash{Symbol => Object}]
       def to_h
         first, last = @snapshots.values_at(0, -1)
         { pid: last.totals["pid"], by: @by, profiles: @snapshots.size, left_out: @cut, from: first.time, to: last.time,
-          warnings: @warnings, totals: last.totals.to_h,
-          verdicts: @findings.map(&:verdict).tally, sites: shown.map { |finding| to_json_site(finding) } }
+          totals: last.totals.to_h, counts: @findings.map(&:code).tally,
+          findings: shown.map { |finding| to_json_finding(finding) } }
       end
 
       private
@@ -76,14 +95,11 @@ module MemprofilerPprof
         @limit ? shown.first(@limit) : shown
       end
 
-      def to_json_site(finding)
+      def to_json_finding(finding)
         growth = finding.growth
-        rate = growth.rate
-        SiteText.site(growth.site).merge(
-          verdict: finding.verdict, probability: finding.probability,
-          growth: { value: rate[0], low: rate[1], high: rate[2] }, retained: SiteText.estimate(growth.retained),
-          objects: growth.objects, bytes: growth.bytes
-        )
+        { code: finding.code, **SiteText.site(growth.site), probability: finding.probability,
+          growth_bytes_per_second: %i[value low high].zip(growth.rate).to_h,
+          retained_bytes: SiteText.estimate(growth.retained), objects: growth.objects, bytes: growth.bytes }
       end
 
       def check
@@ -152,7 +168,7 @@ module MemprofilerPprof
 
       def verdict(growth, p_value)
         return growth.settled? ? :settled : :steady unless growth.grows?
-        return :perhaps if p_value >= LEVEL || @warnings.any?
+        return :perhaps if p_value >= LEVEL || @notes.any?
 
         growth.slowing? ? :slowing : :growing
       end

@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   module Report
-    # Formats {Leaks} as text.
+    # What people are told of {Leaks}.
     #
     # @api private
     class LeaksText
@@ -16,13 +16,16 @@ module MemprofilerPprof
         @shown = shown
       end
 
-      def to_s(style)
-        [heading, *@snapshots.last.totals.lines, *@leaks.warnings, "", *sites(style), rest].join("\n")
+      # @param about [Hash{Symbol => Object}] other members of the section
+      # @return [Section]
+      def section(**about)
+        notes = @snapshots.last.totals.notes + @leaks.notes
+        Section.new(title: title, notes: notes, table: (table if @shown.any?), closing: rest, **about)
       end
 
       private
 
-      def heading
+      def title
         times = @snapshots.values_at(0, -1).map { |snapshot| Time.at(snapshot.time).utc.strftime("%F %T") }
         totals = @snapshots.last.totals
         tags = " (#{Tags.format(totals.tags)})" if totals.tags.any?
@@ -31,15 +34,13 @@ module MemprofilerPprof
         "#{process}#{@snapshots.size} profiles, #{times.join(" to ")} UTC#{cut}"
       end
 
-      def sites(style)
-        return [] if @shown.empty?
-
+      def table
         table = Table.new([["VERDICT", :left, nil], ["SURE", :right, nil], ["GROWTH/H", :right, nil],
                            ["95% INTERVAL", :right, nil], ["RETAINED", :right, 10], ["95% INTERVAL", :right, 10],
                            ["", :left, nil], [@by.upcase.to_s, :left, nil]])
         paths = SiteText.paths(@shown.map { |finding| finding.growth.site })
-        @shown.each { |finding| table.add(cells(finding, paths), COLORS[finding.verdict]) }
-        table.lines(style) << ""
+        @shown.each { |finding| table.add(cells(finding, paths), COLORS[finding.verdict], code: finding.code) }
+        table
       end
 
       def cells(finding, paths)

@@ -11,9 +11,17 @@ module MemprofilerPprof
       # @!attribute drop_rank
       #   @return [Integer, nil] nil if it must stay; columns with the same rank go together
       Column = Struct.new(:title, :align, :drop_rank)
+      # @!attribute code
+      #   @return [String, nil] one of {Codes}: what the row states
+      Row = Struct.new(:cells, :color, :code)
       # The width that the last column should have at least.
       ROOM = 44
       GAP = "  "
+
+      # @return [Array<Column>]
+      attr_reader :columns
+      # @return [Array<Row>]
+      attr_reader :rows
 
       # @param columns [Array<Array>] the members of each Column
       def initialize(columns)
@@ -23,9 +31,10 @@ module MemprofilerPprof
 
       # @param cells [Array<String>]
       # @param color [Symbol, nil] of the row
+      # @param code [String, nil] one of {Codes}
       # @return [self]
-      def add(cells, color = nil)
-        @rows << [cells, color]
+      def add(cells, color = nil, code: nil)
+        @rows << Row.new(cells, color, code)
         self
       end
 
@@ -34,7 +43,7 @@ module MemprofilerPprof
       def lines(style)
         shown = fitting(style.width)
         [line(@columns.map(&:title), shown, style, :bold),
-         *@rows.map { |cells, color| line(cells, shown, style, color) }]
+         *@rows.map { |row| line(row.cells, shown, style, row.color) }]
       end
 
       private
@@ -60,11 +69,11 @@ module MemprofilerPprof
       end
 
       def blank?(index)
-        @rows.any? && @rows.all? { |cells, _| cells[index].empty? }
+        @rows.any? && @rows.all? { |row| row.cells[index].empty? }
       end
 
       def texts(index)
-        @rows.map { |cells, _| Array(cells[index]).last }
+        @rows.map { |row| Array(row.cells[index]).last }
       end
 
       def line(cells, shown, style, color)

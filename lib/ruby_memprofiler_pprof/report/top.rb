@@ -4,6 +4,8 @@ module MemprofilerPprof
   module Report # rubocop:disable Style/Documentation
     # The sites that retain or allocate most.
     class Top
+      include View
+
       # How many sites are shown by default.
       LIMIT = 20
 
@@ -25,19 +27,20 @@ module MemprofilerPprof
       # @param style [Style]
       # @return [String]
       def to_s(style = PLAIN)
-        [heading, "", *table.lines(style)].join("\n")
+        Text.section(section, style)
       end
 
       # @return [Hash{Symbol => Object}]
       def to_h
-        { type: @type.to_h, by: @by, sort: @sort, total: SiteText.estimate(@total), sites: @shown.map do |site|
-          SiteText.site(site).merge(flat: SiteText.estimate(site.flat), cumulative: SiteText.estimate(site.cumulative))
+        { type: @type.to_h, by: @by, sort: @sort, total: SiteText.estimate(@total), findings: @shown.map do |site|
+          { code: Codes::SITE, **SiteText.site(site), flat: SiteText.estimate(site.flat),
+            cumulative: SiteText.estimate(site.cumulative) }
         end }
       end
 
       private
 
-      def heading
+      def summary
         figure = Units.format(@total.value, @type.unit)
         interval = SiteText.interval(@total, @type.unit)
         "#{@type.name}: #{figure}#{" (95% interval #{interval})" unless interval.empty?}, " \
@@ -54,7 +57,7 @@ module MemprofilerPprof
         @shown.each do |site|
           note = SiteText.note(site[@sort])
           table.add([*figures(site.flat), *figures(site.cumulative), note, SiteText.label(site, paths)],
-                    (:dim unless note.empty?))
+                    (:dim unless note.empty?), code: Codes::SITE)
         end
         table
       end

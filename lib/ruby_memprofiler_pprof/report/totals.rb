@@ -61,7 +61,13 @@ module MemprofilerPprof
 
       # @return [Array<String>] sentences
       def lines
-        [explained, unseen, lost].compact
+        notes.map(&:text)
+      end
+
+      # @return [Array<Note>] the same, with their codes
+      # @api private
+      def notes
+        Note.list(Codes::EXPLAINED => explained, Codes::SEEN => seen, Codes::LOST => lost)
       end
 
       # @return [Hash{Symbol => Object}] for JSON, with nil for what is not known
@@ -88,7 +94,7 @@ module MemprofilerPprof
           "#{", of which #{size(heap)} are the pages of Ruby's heap" if heap}."
       end
 
-      def unseen
+      def seen
         return unless unseen_objects
 
         earlier = self["live_slots_at_start"]

@@ -4,6 +4,8 @@ module MemprofilerPprof
   module Report
     # The calls from the outermost frame inwards.
     class Tree
+      include View
+
       # Which part of the total a call must have to be shown, by default.
       MIN = 0.01
 
@@ -22,16 +24,7 @@ module MemprofilerPprof
       # @param style [Style]
       # @return [String]
       def to_s(style = PLAIN)
-        table = Table.new([["CUM", :right, nil], ["95% INTERVAL", :right, nil], ["", :right, 2], ["", :left, nil],
-                           ["CALLS BY #{@by.upcase}", :left, nil]])
-        rows = []
-        visit { |node, indent| rows << [node, indent] }
-        paths = SiteText.paths(rows.map(&:first))
-        rows.each do |node, indent|
-          table.add([*figures(node.cumulative), SiteText.label(node, paths).map { |name| indent + name }],
-                    (:dim if node.cumulative.low_confidence?))
-        end
-        [@type.name, "", *table.lines(style)].join("\n")
+        Text.section(section, style)
       end
 
       # @return [Hash{Symbol => Object}] nodes, each after its parent, with the number of the parent in the Array
@@ -40,13 +33,30 @@ module MemprofilerPprof
         nodes = []
         visit do |node, _, parent|
           numbers[node] = nodes.size
-          nodes << SiteText.site(node).merge(parent: parent && numbers[parent], flat: SiteText.estimate(node.flat),
-                                             cumulative: SiteText.estimate(node.cumulative))
+          nodes << { code: Codes::CALL, **SiteText.site(node), parent: parent && numbers[parent],
+                     flat: SiteText.estimate(node.flat), cumulative: SiteText.estimate(node.cumulative) }
         end
-        { type: @type.to_h, by: @by, nodes: nodes }
+        { type: @type.to_h, by: @by, findings: nodes }
       end
 
       private
+
+      def summary
+        @type.name
+      end
+
+      def table
+        table = Table.new([["CUM", :right, nil], ["95% INTERVAL", :right, nil], ["", :right, 2], ["", :left, nil],
+                           ["CALLS BY #{@by.upcase}", :left, nil]])
+        rows = []
+        visit { |node, indent| rows << [node, indent] }
+        paths = SiteText.paths(rows.map(&:first))
+        rows.each do |node, indent|
+          table.add([*figures(node.cumulative), SiteText.label(node, paths).map { |name| indent + name }],
+                    (:dim if node.cumulative.low_confidence?), code: Codes::CALL)
+        end
+        table
+      end
 
       # Without recursion: stacks may be thousands of calls deep. An only child is not indented further.
       def visit

@@ -39,6 +39,11 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     name
   end
 
+  # The only one.
+  def section(*arguments)
+    JSON.parse(cli(*arguments, "--format", "json").stdout).fetch("sections").first
+  end
+
   def expect_failure(outcome, status, message)
     expect(outcome).to have_attributes(status: have_attributes(exitstatus: status), stdout: "", stderr: message)
   end
@@ -78,7 +83,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     it "adds profiles up" do
       write("b.pprof", { "/srv/shop/a.rb:1" => [0, 2000] })
       json = JSON.parse(cli("report", "--value", "retained_objects", file, "b.pprof", "--json").stdout)
-      expect(json.dig("report", "sites", 0, "flat", "value")).to eq(4000)
+      expect(json.dig("sections", 0, "findings", 0, "flat", "value")).to eq(4000)
     end
 
     describe "with tags" do
@@ -99,7 +104,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
         text = cli("report", "--by-tag", "release", ".").stdout
         expect(text.scan(/^== .*/)).to eq(["== release=1.1 ==", "== release=1.2 ==", "== without release =="])
         json = JSON.parse(cli("report", "--by-tag", "release", "--json", ".").stdout)
-        expect(json.map { |section| [section["tag"], section["files"]] })
+        expect(json["sections"].map { |section| [section["tag"], section["inputs"]] })
           .to eq([[{ "release" => "1.1" }, ["./1.1.pprof"]], [{ "release" => "1.2" }, ["./1.2.pprof"]],
                   [{ "release" => nil }, ["./none.pprof"]]])
       end
@@ -126,7 +131,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
 
     %w[method line file gem class].each do |by|
       it "adds up by #{by}" do
-        expect(JSON.parse(cli("report", "--by", by, "--json", file).stdout).dig("report", "by")).to eq(by)
+        expect(section("report", "--by", by, file)["by"]).to eq(by)
       end
     end
 
@@ -147,11 +152,18 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     end
 
     it "prints JSON with whole names and numbers" do
-      json = JSON.parse(cli("report", "--json", file).stdout)
-      expect(json["report"]["sites"].first)
-        .to include("name" => "/srv/shop/a.rb:1", "line" => 1, "file" => "/srv/shop/a.rb")
-      expect(json["report"]["sites"].first["flat"]).to include("value" => 200_000, "low_confidence" => false)
-      expect(json["totals"].first).to include("rss_bytes" => 10_485_760, "unseen_objects" => 1010)
+      section = section("report", file)
+      expect(section["findings"].first)
+        .to include("code" => "SITE", "name" => "/srv/shop/a.rb:1", "line" => 1, "file" => "/srv/shop/a.rb")
+      expect(section["findings"].first["flat"]).to include("value" => 200_000, "low_confidence" => false)
+      expect(section["totals"].first).to include("rss_bytes" => 10_485_760, "unseen_objects" => 1010)
+    end
+
+    it "prints Markdown within the size that was asked for" do
+      write("many.pprof", Array.new(40) { |index| ["/srv/shop/a.rb:#{index + 1}", [0, 100]] }.to_h)
+      markdown = cli("report", "--format", "markdown", "--max-bytes", "1500", "many.pprof").stdout
+      expect(markdown.bytesize).to be_between(1200, 1500)
+      expect(markdown).to start_with("# memprofiler report\n").and match(/^Left out .* 1500 bytes: \d+ findings\.\n\z/)
     end
 
     it "fits into a narrow terminal" do
@@ -186,6 +198,9 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect_failure(cli("report", "--by", "foo", file), 2, /--by foo/)
       expect_failure(cli("report", "--value", "foo", file), 2, /--value must be one of allocations, .*, got "foo"/)
       expect_failure(cli("report", "--tag", "foo", file), 2, /foo, must be KEY=VALUE/)
+      expect_failure(cli("report", "--format", "xml", file), 2, /--format xml/)
+      expect_failure(cli("report", "--max-bytes", "9000", file), 2, /--max-bytes needs --format markdown/)
+      expect_failure(cli("report", "--format", "markdown", "--max-bytes", "9", file), 2, /--max-bytes 9, must be at/)
     end
   end
 
@@ -206,9 +221,10 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     end
 
     it "prints JSON" do
-      sites = JSON.parse(cli("diff", "--json", file, grown).stdout)["diff"]["sites"]
-      expect(sites.map { |site| site.dig("change", "value") }).to eq([90_000, -4000])
-      expect(sites.first["probability"]).to be > 0.999
+      findings = section("diff", file, grown)["findings"]
+      expect(findings.map { |finding| [finding["code"], finding.dig("change", "value")] })
+        .to eq([["GREW", 90_000], ["UNCERTAIN", -4000]])
+      expect(findings.first["probability"]).to be > 0.999
     end
 
     it "needs two profiles" do
@@ -246,7 +262,8 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     it "looks at each process by itself" do
       write("mem-8-0.pprof", { "/srv/shop/leak.rb:1" => [0, 9] }, comments: { pid: 8 })
       json = JSON.parse(cli("leaks", "--json", ".").stdout)
-      expect(json.map { |process| process["pid"] }).to eq([7])
+      expect(json["sections"].map { |section| section["pid"] }).to eq([7])
+      expect(json["notes"].map { |note| note["code"] }).to eq(%w[SINGLE_PROFILES])
       expect(cli("leaks", ".").stdout).to include("Processes with only one profile: 1")
     end
 
@@ -260,6 +277,22 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       headings = cli("leaks", "--by-tag", "release", ".").stdout.scan(/^(?:==|Process \d+).*?(?:==|:)/)
       expect(headings).to eq(["== release=1.1 ==", "Process 9 (release=1.1):", "== release=1.2 ==",
                               "Process 8 (release=1.2):", "== without release ==", "Process 7:"])
+    end
+
+    it "shows those processes first that have something growing" do
+      20.times do |index|
+        write("early-#{index}.pprof", { "/srv/shop/cache.rb:2" => [0, [index * 500, 2500].min] },
+              time: 1_000_000_000 + (index * 60), comments: { pid: 6, major_gc_count: index })
+      end
+      expect(cli("leaks", ".").stdout.scan(/^Process (\d+)|^(\w+) .*:\d/).flatten.compact)
+        .to eq(%w[7 growing settled 6 settled])
+    end
+
+    it "exits the same, and names what it found, in all formats" do
+      %w[text json markdown].each do |format|
+        outcome = cli("leaks", "--exit-code", "--format", format, ".")
+        expect([outcome.status.exitstatus, outcome.stdout]).to match([1, /growing/i])
+      end
     end
 
     it "needs a series" do

@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # What reports state, in a word that stays the same: for programs that read their JSON or Markdown.
+    # docs/reports-and-leaks.md has the same list.
+    module Codes
+      # About lines in a series: the verdicts of {Leaks}.
+      GROWING = "GROWING"
+      SLOWING = "SLOWING"
+      PERHAPS = "PERHAPS"
+      SETTLED = "SETTLED"
+      STEADY = "STEADY"
+      UNCLEAR = "UNCLEAR"
+
+      # About sites in a {Difference}.
+      GREW = "GREW"
+      SHRANK = "SHRANK"
+      UNCERTAIN = "UNCERTAIN"
+
+      # About one profile: sites of {Top} and calls of {Tree}.
+      SITE = "SITE"
+      CALL = "CALL"
+
+      # About a profile as a whole.
+      EXPLAINED = "EXPLAINED"
+      SEEN = "SEEN"
+      LOST = "LOST"
+
+      # About what was put together.
+      TOO_FEW_PROFILES = "TOO_FEW_PROFILES"
+      NO_MAJOR_COLLECTION = "NO_MAJOR_COLLECTION"
+      SINGLE_PROFILES = "SINGLE_PROFILES"
+      DIFFERENT_PROCESSES = "DIFFERENT_PROCESSES"
+      DIFFERENT_TAGS = "DIFFERENT_TAGS"
+      SAME_PROCESS = "SAME_PROCESS"
+    end
+  end
+end

@@ -1,0 +1,125 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # Shows what was found as Markdown of a bounded size: for tickets, chats and coding assistants. Findings are items
+    # of lists, which all of these show well. What does not fit is left out as a whole: first the last findings of each
+    # section, then the last sections.
+    #
+    # @api private
+    class Markdown
+      # The size by default, and the least that holds the frame and some findings.
+      MAX_BYTES = 8000
+      LEAST_BYTES = 500
+
+      # What could be markup. Underscores within words are none.
+      MARKUP = /[\\`*\[\]<>|~#]|(?<![[:alnum:]])_|_(?![[:alnum:]])/
+      # The title of columns that are shown in parentheses.
+      INTERVAL = "95% INTERVAL"
+      private_constant :MARKUP, :INTERVAL
+
+      # A section as text.
+      Block = Struct.new(:head, :items) do
+        # How many findings of it may be shown; one without any is shown all the same.
+        def steps
+          1..[items.size, 1].max
+        end
+
+        def first(count)
+          items.first(count)
+        end
+      end
+      private_constant :Block
+
+      # @param document [Document]
+      # @param max_bytes [Integer] from {LEAST_BYTES}
+      # @raise [ArgumentError]
+      def initialize(document, max_bytes: MAX_BYTES)
+        @document = document
+        @max_bytes = Argument.integer(:max_bytes, max_bytes, from: LEAST_BYTES)
+      end
+
+      # @return [String] at most so many bytes
+      def to_s
+        @blocks = @document.sections.map { |section| Block.new(head(section), items(section.table)) }
+        whole = render(@blocks.map { |block| block.items.size })
+        whole.bytesize <= @max_bytes ? whole : render(fitting)
+      end
+
+      private
+
+      # @param counts [Array<Integer, nil>] how many findings of each section are shown; nil if not even its head is
+      def render(counts)
+        parts = @blocks.zip(counts).filter_map { |block, count| block.head + block.first(count).join if count }
+        [frame, *parts, *left_out(counts)].join("\n")
+      end
+
+      # The findings of all sections in turn, as long as there is room.
+      def fitting
+        counts = [nil] * @blocks.size
+        turns = @blocks.each_with_index.flat_map { |block, index| block.steps.map { |step| [step, index] } }
+        turns.sort.each do |step, index|
+          more = counts.dup.tap { |all| all[index] = step }
+          break if render(more).bytesize > @max_bytes
+
+          counts = more
+        end
+        counts
+      end
+
+      def frame
+        notes = @document.notes.map { |note| "\n#{escape(note.text)} (#{note.code})\n" }.join
+        "# memprofiler #{@document.command}\n\nFigures are estimates, with 95 % intervals in parentheses.\n#{notes}"
+      end
+
+      def left_out(counts)
+        findings = @blocks.zip(counts).sum { |block, count| block.items.size - block.first(count.to_i).size }
+        sections = counts.count(&:nil?)
+        return if findings.zero? && sections.zero?
+
+        also = ", and with them #{sections} of #{counts.size} sections" if sections.positive?
+        "Left out to stay within #{@max_bytes} bytes: #{findings} findings#{also}.\n"
+      end
+
+      def head(section)
+        title = [section.group, section.title].compact.join(": ")
+        paragraphs = [section.summary, section.closing].compact.map { |text| "#{escape(text)}\n\n" }
+        notes = section.notes.map { |note| "- **#{note.code}**: #{escape(note.text)}\n" }
+        ["## #{escape(title)}\n\n", *paragraphs, *notes].join
+      end
+
+      def items(table)
+        return [] unless table
+
+        table.rows.map do |row|
+          *figures, (label, _short) = row.cells
+          indent = label[/\A */]
+          "#{indent}- **#{row.code}** #{code(label.lstrip)}: #{figures(table.columns[0...-1].zip(figures), row.code)}\n"
+        end
+      end
+
+      # Such as "flat 12 KiB (11 KiB..13 KiB), 56%". A verdict is the code already.
+      def figures(pairs, code)
+        pairs.reject { |_, cell| cell.empty? || cell.casecmp?(code) }.each_with_object(+"") do |(column, cell), text|
+          next text << " (" << cell << ")" if column.title == INTERVAL
+
+          text << ", " unless text.empty?
+          text << [column.title.downcase, cell].reject(&:empty?).join(" ")
+        end
+      end
+
+      # In backquotes, more than there are in a row in the name itself.
+      def code(name)
+        longest = name.scan(/`+/).map(&:size).max
+        return "`#{name}`" unless longest
+
+        quotes = "`" * (longest + 1)
+        "#{quotes} #{name} #{quotes}"
+      end
+
+      def escape(text)
+        text.scrub.gsub(/[[:cntrl:]]/, "?").gsub(MARKUP) { |character| "\\#{character}" }
+      end
+    end
+  end
+end

@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # Shows what was found as text, for terminals.
+    #
+    # @api private
+    class Text
+      # @param section [Section]
+      # @param style [Style]
+      # @return [String]
+      def self.section(section, style)
+        head = [section.title, *section.notes&.map(&:text), section.summary].compact
+        [head, section.table&.lines(style), section.closing].compact.map { |part| [*part].join("\n") }
+                                                            .reject(&:empty?).join("\n\n")
+      end
+
+      # @param document [Document]
+      # @param style [Style]
+      def initialize(document, style)
+        @document = document
+        @style = style
+      end
+
+      # @return [String]
+      def to_s
+        groups = @document.sections.chunk_while { |one, other| one.group == other.group }
+        parts = groups.flat_map do |sections|
+          [*heading(sections.first), *sections.map { |section| self.class.section(section, @style) }]
+        end
+        "#{[*parts, *notes].join("\n\n")}\n"
+      end
+
+      private
+
+      def heading(section)
+        "== #{section.group} ==" if section.group
+      end
+
+      def notes
+        @document.notes.map(&:text).join("\n") if @document.notes.any?
+      end
+    end
+  end
+end
