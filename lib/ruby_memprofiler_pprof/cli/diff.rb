@@ -10,11 +10,12 @@ module MemprofilerPprof
       include Formatted
 
       SUMMARY = "show what has grown between two profiles"
-      USAGE = "[OPTION]... OLD NEW"
+      USAGE = "[OPTION]... [OLD NEW]"
       DESCRIPTION = <<~TEXT
         Shows what has changed most from one profile of a process to a later one, and the probability that it really grew
         (GREW), each line by itself. Samples that are alive in both cancel out. Growth between two moments need not be a
-        leak; to find one, take a series of profiles and see leaks.
+        leak; to find one, take a series of profiles and see leaks. OLD or NEW can be - for stdin; without them the first
+        and the last profile in tmp/profiles of the process that wrote the newest are compared.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} old.pprof new.pprof
@@ -39,9 +40,28 @@ module MemprofilerPprof
         totals = MemprofilerPprof::Report::Totals.new(new)
         options = { by: @by || :line, type: @value, limit: @limit }
         difference = MemprofilerPprof::Report::Difference.new(filter(old), filter(new), **options)
-        section = difference.section(title: "#{files.join(" -> ")}#{elapsed(old, new)}",
+        section = difference.section(title: "#{files.map { |file| name(file) }.join(" -> ")}#{elapsed(old, new)}",
                                      notes: totals.notes + caveat(old, totals), data: { totals: totals.to_h })
         print_document(files, [section])
+      end
+
+      # The first and the last one of the process that wrote the newest.
+      def choose(found)
+        processes = read_ahead(found) { |file| about(load(file)) }.to_a
+        newest = processes[found.index(newest(found))].first
+        of_process = found.zip(processes).select { |_, (process, time)| process == newest && time }
+        of_process.sort_by! { |file, (_, time)| [time, file] }
+        count = of_process.size
+        raise Failure, "two profiles of process #{newest.first} are needed in #{DIRECTORY}, got #{count}" if count < 2
+
+        [of_process.values_at(0, -1).map(&:first),
+         "the first and the last of #{count} profiles of process #{newest.first}"]
+      end
+
+      # What identifies its process, and its time.
+      def about(profile)
+        totals = MemprofilerPprof::Report::Totals.new(profile)
+        [[totals["pid"], totals.started_at], profile.time]
       end
 
       def elapsed(old, new)

@@ -7,10 +7,11 @@ module MemprofilerPprof
     # `flamegraph`.
     class Flamegraph < ProfileCommand
       SUMMARY = "write a flame graph of profiles, as an HTML file"
-      USAGE = "[OPTION]... FILE..."
+      USAGE = "[OPTION]... [FILE]..."
       DESCRIPTION = <<~TEXT
         Writes one HTML file with a flame graph of profiles, which works in any browser and loads nothing else. Several
-        profiles are a series, with a slider for the time; --base colours what has grown. A FILE can also be a directory.
+        profiles are a series, with a slider for the time; --base colours what has grown. A FILE can also be a directory,
+        or - for stdin; without any it is the newest profile in tmp/profiles.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} heap.pprof
@@ -52,27 +53,32 @@ module MemprofilerPprof
       end
 
       def show(files)
-        raise Failure, "no profile given, see #{@invocation} --help" if files.empty?
+        raise Failure, "no profiles found, see #{@invocation} --help" if files.empty?
 
-        write_output(page(files), @output || "#{File.basename(files.first).sub(/\.(pprof|pb\.gz|pb|gz)\z/, "")}.html")
+        write_output(page(files), @output || default_output(files.first))
         0
+      end
+
+      def default_output(file)
+        "#{File.basename(name(file)).sub(/\.(pprof|pb\.gz|pb|gz)\z/, "")}.html"
       end
 
       def page(files)
         profiles = read_ahead(files) { |file| filter(load(file)) }
-        names = files.map { |file| File.basename(file) }
+        names = files.map { |file| File.basename(name(file)) }
         title = @title || title(names)
         if @merge
           profiles = [Profile.merge(profiles)]
           names = [title]
         end
-        options = { base: (filter(load(@base)) if @base), base_name: @base, type: @value, by: @by, min: @min }.compact
+        options = { type: @value, by: @by, min: @min }.compact
+        options.update(base: filter(load(@base)), base_name: name(@base)) if @base
         MemprofilerPprof::Flamegraph.new(profiles.to_a, names: names, title: title, **options).to_html
       end
 
       def title(names)
         all = names.size > 1 ? "#{names.first} to #{names.last}" : names.first
-        @base ? "#{all} compared with #{File.basename(@base)}" : all
+        @base ? "#{all} compared with #{File.basename(name(@base))}" : all
       end
     end
   end

@@ -12,11 +12,11 @@ module MemprofilerPprof
       include Formatted
 
       SUMMARY = "find what keeps growing in a series of profiles"
-      USAGE = "[OPTION]... FILE..."
+      USAGE = "[OPTION]... [FILE]..."
       DESCRIPTION = <<~TEXT
         Shows which lines keep growing in a series of a process's profiles (a leak), which grow ever more slowly or have
         settled (a cache), and how sure that is. Needs 8 profiles, in any order; 20 or more are better. A FILE can also be
-        a directory. Each process is looked at by itself.
+        a directory; without any it is tmp/profiles. Each process is looked at by itself.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} tmp/profiles
@@ -50,6 +50,10 @@ module MemprofilerPprof
         status(reports)
       end
 
+      def choose(found)
+        [found, "all #{found.size} profiles"]
+      end
+
       def reports(series)
         series.map do |snapshots|
           MemprofilerPprof::Report::Leaks.new(snapshots, by: @by || :line, limit: @limit)
@@ -68,7 +72,7 @@ module MemprofilerPprof
         # Without libraries already, with --app: filter does that.
         MemprofilerPprof::Report::Snapshot.new(profile, by: @by || :line, libraries: true)
       rescue ProfileError => e
-        raise ProfileError, "#{file}: #{e.message}"
+        raise ProfileError, "#{name(file)}: #{e.message}"
       end
 
       def sections(reports, series)

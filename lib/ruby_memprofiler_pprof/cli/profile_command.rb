@@ -1,13 +1,14 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/cli/inputs"
 require "ruby_memprofiler_pprof/cli/terminal"
 
 module MemprofilerPprof
   class CLI
-    # What the commands that read profiles have in common: their options, and how files are found and read.
+    # What the commands that read profiles have in common.
     class ProfileCommand < Command
-      # The names of profiles in a directory.
-      NAMES = "*.{pprof,pb.gz,pb}"
+      include Inputs
+
       # How many sites are shown by default.
       LIMIT = 20
       # What is grouped by, by default.
@@ -71,29 +72,6 @@ module MemprofilerPprof
 
       def list(values)
         "#{values[0...-1].join(", ")} or #{values.last}"
-      end
-
-      # @return [Array<String>] the files that the arguments name; those of a directory or pattern sorted by name
-      def files(arguments)
-        arguments.flat_map do |argument|
-          # Names of existing directories and files are taken literally, even if they contain wildcards.
-          next Dir.glob(NAMES, base: argument).map { |name| File.join(argument, name) } if File.directory?(argument)
-
-          found = File.exist?(argument) ? [] : Dir.glob(argument)
-          # That there is no such file is reported when it is read.
-          found.empty? ? [argument] : found
-        end
-      end
-
-      def load(file)
-        Profile.load(file)
-      rescue SystemCallError => e
-        raise Failure, "#{file}: #{system_message(e)}"
-      end
-
-      # The block's value for each file. Several files are read at a time, and only those are in memory.
-      def read_ahead(files, &)
-        ReadAhead.new(files, &)
       end
 
       def filter(profile)

@@ -12,11 +12,12 @@ module MemprofilerPprof
       include Formatted
 
       SUMMARY = "show what retains, or allocates, most"
-      USAGE = "[OPTION]... FILE..."
+      USAGE = "[OPTION]... [FILE]..."
       DESCRIPTION = <<~TEXT
         Shows the sites that retain or allocate most or, with --tree, the calls. Several profiles are added up. A FILE can
-        also be a directory. Each figure has its 95 % interval, which contains the truth 19 times out of 20; a row that
-        rests on fewer than ten samples says "low confidence".
+        also be a directory, or - for stdin; without any it is the newest profile in tmp/profiles. Each figure has its
+        95 % interval, which contains the truth 19 times out of 20; a row that rests on fewer than ten samples says "low
+        confidence".
       TEXT
       EXAMPLES = <<~TEXT
         %{me} tmp/profiles/mem-4711-20261231T235959Z.pprof
@@ -45,7 +46,7 @@ module MemprofilerPprof
       end
 
       def show(files)
-        raise Failure, "no profile given, see #{@invocation} --help" if files.empty?
+        raise Failure, "no profiles found, see #{@invocation} --help" if files.empty?
 
         print_document(files, groups(files).map { |value, some| section(value, some, *read(some)) })
       end
@@ -106,7 +107,7 @@ module MemprofilerPprof
 
       def title(files, totals, times)
         times = times.compact.minmax.compact.uniq.map { |time| time.getutc.strftime("%F %T") }
-        name = files.size == 1 ? files.first : "#{files.size} profiles"
+        name = files.size == 1 ? name(files.first) : "#{files.size} profiles"
         shared = totals.map { |each| each.tags.to_a }.reduce(:&).to_h
         [name, *("#{times.join(" to ")} UTC" if times.any?), *(Tags.format(shared) if shared.any?)].join(", ")
       end

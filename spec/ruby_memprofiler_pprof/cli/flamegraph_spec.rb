@@ -96,7 +96,7 @@ RSpec.describe "memprofiler flamegraph" do
       ["a.pprof", "other.pprof"] => [2, "other.pprof cannot be shown with a.pprof: its sample types are"],
       ["a.pprof", "-o", "no/a.html"] => [2, "no/a.html: No such file or directory"],
       ["a.pprof", "--base", "none.pprof"] => [2, "none.pprof: No such file"],
-      [] => [2, "no profile given"], ["a.pprof", "--value", "x"] => [2, "--value must be one of allocations"],
+      [] => [2, "no file named"], ["a.pprof", "--value", "x"] => [2, "--value must be one of allocations"],
       ["a.pprof", "--min", "101"] => [2, "invalid argument: --min 101.0, must be in 0..100"],
       ["a.pprof", "--tag", "x"] => [2, "invalid argument: --tag x, must be KEY=VALUE"] }
       .each do |arguments, (status, text)|

@@ -194,7 +194,8 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     end
 
     it "refuses what makes no sense" do
-      expect_failure(cli("report"), 2, /no profile given, see memprofiler report --help/)
+      Dir.mkdir("empty")
+      expect_failure(cli("report", "empty"), 2, /no profiles found, see memprofiler report --help/)
       expect_failure(cli("report", "--by", "foo", file), 2, /--by foo/)
       expect_failure(cli("report", "--value", "foo", file), 2, /--value must be one of allocations, .*, got "foo"/)
       expect_failure(cli("report", "--tag", "foo", file), 2, /foo, must be KEY=VALUE/)

@@ -1,0 +1,96 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/cli/progress"
+
+module MemprofilerPprof
+  class CLI
+    # Which profiles a command reads, and how.
+    module Inputs
+      # Where profiles are by default.
+      DIRECTORY = "tmp/profiles"
+      # The names of profiles in a directory.
+      NAMES = "*.{pprof,pb.gz,pb}"
+      # What stands for stdin.
+      DASH = "-"
+
+      private
+
+      # @param arguments [Array<String>]
+      # @return [Array<String>] the files that they name; without any, those that the command takes from DIRECTORY
+      def files(arguments)
+        files = arguments.empty? ? default : arguments.flat_map { |argument| expand(argument) }
+        raise Failure, "stdin (-) can be read only once" if [*files, *@base].count(DASH) > 1
+
+        # In the locale C Ruby does not know that names may be UTF-8, and could not put them beside others.
+        files.map { |file| file.dup.force_encoding(Encoding::UTF_8) }
+      end
+
+      # The files of a directory or pattern, sorted by name.
+      def expand(argument)
+        # Names of existing directories and files are taken literally, even if they contain wildcards.
+        return Dir.glob(NAMES, base: argument).map { |name| File.join(argument, name) } if File.directory?(argument)
+
+        found = File.exist?(argument) ? [] : Dir.glob(argument)
+        # That there is no such file is reported when it is read.
+        found.empty? ? [argument] : found
+      end
+
+      def default
+        found = expand(DIRECTORY)
+        if found.empty? || found == [DIRECTORY]
+          raise Failure, "no file named, and no profiles in #{DIRECTORY}, see #{@invocation} --help"
+        end
+
+        files, which = choose(found)
+        warn "#{@invocation}: #{which} in #{DIRECTORY}"
+        files
+      end
+
+      # Which of several files are taken if none is named: here the last one that was written.
+      #
+      # @param found [Array<String>]
+      # @return [Array(Array<String>, String)] those, and what they are, in words
+      def choose(found)
+        file = newest(found)
+        [[file], "#{File.basename(file)}, the newest of #{found.size} profiles"]
+      end
+
+      def newest(files)
+        files.max_by { |file| [written_at(file), file] }
+      end
+
+      def written_at(file)
+        File.mtime(file)
+      rescue SystemCallError
+        # It was removed meanwhile, as old ones are.
+        Time.at(0)
+      end
+
+      # @param file [String]
+      # @return [String] what to call it
+      def name(file)
+        file == DASH ? "stdin" : file
+      end
+
+      def load(file)
+        file == DASH ? stdin : Profile.load(file)
+      rescue SystemCallError => e
+        raise Failure, "#{name(file)}: #{system_message(e)}"
+      end
+
+      # Is kept, for commands that read each file twice.
+      def stdin
+        raise Failure, "stdin (-) is a terminal, and no profile" if $stdin.tty?
+
+        @stdin ||= Profile.load($stdin.binmode)
+      rescue ProfileError => e
+        raise ProfileError, e.message.sub(/\A.*?(?=: )/, name(DASH))
+      end
+
+      # The block's value for each file. Several files are read at a time, and only those are in memory.
+      def read_ahead(files, &)
+        Progress.new(ReadAhead.new(files, &), files.size)
+      end
+    end
+  end
+end

@@ -1,0 +1,140 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "json"
+require "pty"
+require "timeout"
+require "tmpdir"
+require "zlib"
+
+# Which profiles commands read.
+RSpec.describe "memprofiler, finding profiles" do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  let(:program) { File.join(SubprocessHelpers::EXE, "memprofiler") }
+
+  def cli(*arguments, **keywords)
+    run_command(RbConfig.ruby, program, *arguments, **keywords)
+  end
+
+  # With the file as stdin.
+  def cli_with_stdin(file, *arguments)
+    run_command("sh", "-c", "exec \"$0\" \"$@\" <#{file}", RbConfig.ruby, program, *arguments)
+  end
+
+  def bytes(objects, time: 0, pid: 7)
+    Pprof::Maker.lines({ "/srv/a.rb:1" => [0, objects] }, time: time, comments: { pid: pid, started_at: 1 }).to_s
+  end
+
+  def inputs(outcome)
+    JSON.parse(outcome.stdout)["inputs"]
+  end
+
+  def expect_failure(outcome, message)
+    expect(outcome).to have_attributes(status: have_attributes(exitstatus: 2), stdout: "", stderr: message)
+  end
+
+  describe "without a file" do
+    # The time in the profile, and that of the file: process 8 has written the newest file.
+    before do
+      FileUtils.mkdir_p("tmp/profiles")
+      [["a", 7, 100, 5], ["b", 8, 300, 6], ["c", 8, 200, 3], ["d", 8, 400, 9], ["e", 7, 500, 8]]
+        .each do |name, pid, time, written|
+          file = "tmp/profiles/#{name}.pprof"
+          File.binwrite(file, bytes(time, time: time, pid: pid))
+          File.utime(written, written, file)
+        end
+    end
+
+    %w[report flamegraph].each do |command|
+      it "takes the newest in tmp/profiles for #{command}" do
+        outcome = cli(command)
+        expect(outcome.stderr).to eq("memprofiler #{command}: d.pprof, the newest of 5 profiles in tmp/profiles\n")
+        expect(outcome.stdout).to match(%r{\Atmp/profiles/d.pprof, |\Ad\.html\n})
+      end
+    end
+
+    it "takes all in tmp/profiles for leaks" do
+      outcome = cli("leaks", "--json")
+      expect(outcome.stderr).to eq("memprofiler leaks: all 5 profiles in tmp/profiles\n")
+      expect(inputs(outcome).map { |name| name[/\w(?=\.)/] }).to eq(%w[a b c d e])
+    end
+
+    it "compares the first and the last of the newest process for diff" do
+      outcome = cli("diff", "--json")
+      expect(outcome.stderr)
+        .to eq("memprofiler diff: the first and the last of 3 profiles of process 8 in tmp/profiles\n")
+      expect(inputs(outcome)).to eq(%w[tmp/profiles/c.pprof tmp/profiles/d.pprof])
+    end
+
+    it "needs two of that process for diff" do
+      %w[b c].each { |name| File.unlink("tmp/profiles/#{name}.pprof") }
+      expect_failure(cli("diff"), %r{: two profiles of process 8 are needed in tmp/profiles, got 1\n})
+    end
+
+    it "says so if there is none" do
+      FileUtils.rm(Dir["tmp/profiles/*"])
+      expect_failure(cli("leaks"), %r{: no file named, and no profiles in tmp/profiles, see memprofiler leaks --help\n})
+      FileUtils.rm_r("tmp")
+      expect_failure(cli("report"),
+                     %r{: no file named, and no profiles in tmp/profiles, see memprofiler report --help\n})
+    end
+  end
+
+  it "takes names with any characters, in any locale" do
+    File.binwrite("été\xFF.pprof", Pprof::Maker.lines({ "/srv/王.rb:1" => [0, 100] }).to_s)
+    { text: "/srv/王.rb:1", markdown: "`/srv/王.rb:1", json: '"name": "/srv/王.rb:1"' }.each do |format, site|
+      outcome = cli("report", "--format", format.to_s, ".", env: { "LC_ALL" => "C" })
+      expect(outcome.stderr).to eq("")
+      expect(outcome.stdout.dup.force_encoding(Encoding::UTF_8).scrub).to include("./été\uFFFD.pprof", site)
+    end
+  end
+
+  describe "for -" do
+    before do
+      File.binwrite("plain", bytes(100))
+      File.binwrite("zipped", Zlib.gzip(bytes(200, time: 60)))
+      File.binwrite("old.pprof", bytes(50, time: 10))
+    end
+
+    it "reads stdin, gzipped or not" do
+      totals = %w[plain zipped].map { |file| JSON.parse(cli_with_stdin(file, "report", "-", "--json").stdout) }
+                               .map { |json| json["sections"][0]["total"]["value"] }
+      expect(totals).to eq([10_000, 20_000])
+    end
+
+    it "reads it among files" do
+      outcome = cli_with_stdin("zipped", "diff", "old.pprof", "-")
+      expect(outcome.stdout).to start_with("old.pprof -> stdin, 50 s later\n")
+    end
+
+    it "reads it once, where other files are read twice" do
+      File.binwrite("tagged", Pprof::Maker.lines({ "/a.rb:1" => [0, 9] }, comments: { "tag.release": "1" }).to_s)
+      expect(cli_with_stdin("tagged", "report", "--by-tag", "release", "-").stdout).to start_with("== release=1 ==\n")
+    end
+
+    it "calls a flame graph so" do
+      expect(cli_with_stdin("plain", "flamegraph", "-").stdout).to eq("stdin.html\n")
+    end
+
+    it "takes it only once" do
+      expect_failure(cli_with_stdin("plain", "diff", "-", "-"), "memprofiler: stdin (-) can be read only once\n")
+      expect_failure(cli_with_stdin("zipped", "flamegraph", "-", "--base", "-"), /can be read only once/)
+    end
+
+    it "says so if it is no profile" do
+      File.write("text", "hello")
+      expect_failure(cli_with_stdin("text", "leaks", "-"), /\Amemprofiler: stdin: not a valid pprof profile/)
+    end
+
+    it "does not wait for a terminal" do
+      text = +""
+      PTY.spawn({ "RUBYOPT" => nil }, RbConfig.ruby, program, "report", "-") do |output, _, pid|
+        Timeout.timeout(60) { loop { text << output.readpartial(1024) } }
+      rescue EOFError, Errno::EIO
+        Process.wait(pid)
+      end
+      expect(text).to eq("memprofiler: stdin (-) is a terminal, and no profile\r\n")
+    end
+  end
+end
