@@ -14,6 +14,7 @@ module MemprofilerPprof
         or - for stdin; without any it is the newest profile in tmp/profiles.
       TEXT
       EXAMPLES = <<~TEXT
+        %{me} --open
         %{me} heap.pprof
         %{me} --base monday.pprof friday.pprof -o growth.html
         %{me} --focus '^Sidekiq' --tag class=String tmp/profiles
@@ -43,6 +44,7 @@ module MemprofilerPprof
       def define_output(parser)
         parser.on("-o", "--output FILE", "where to write; - is stdout (default: the first",
                   "profile's name with .html, in this directory)") { |file| @output = file }
+        parser.on("--open", "open it in the browser: $BROWSER, or the system's own") { @open = true }
         parser.on("--title TEXT", "the page's title (default: the profiles' names)") { |text| @title = text }
       end
 
@@ -55,7 +57,11 @@ module MemprofilerPprof
       def show(files)
         raise Failure, "no profiles found, see #{@invocation} --help" if files.empty?
 
-        write_output(page(files), @output || default_output(files.first))
+        output = @output || default_output(files.first)
+        raise Failure, "--open needs a file, not stdout" if @open && output == "-"
+
+        write_output(page(files), output)
+        open_page(output) if @open
         0
       end
 
@@ -79,6 +85,12 @@ module MemprofilerPprof
       def title(names)
         all = names.size > 1 ? "#{names.first} to #{names.last}" : names.first
         @base ? "#{all} compared with #{File.basename(name(@base))}" : all
+      end
+
+      def open_page(file)
+        require "ruby_memprofiler_pprof/cli/browser"
+        $stdout.flush
+        Browser.open(file)
       end
     end
   end

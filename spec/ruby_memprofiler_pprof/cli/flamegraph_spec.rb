@@ -89,6 +89,58 @@ RSpec.describe "memprofiler flamegraph" do
     expect(strings("--app")).not_to include("Gem#call")
   end
 
+  describe "--open" do
+    # A program that writes down its arguments.
+    def opener(path, status = 0)
+      File.write(path, "#!/bin/sh\nprintf '%s\\n' \"$0\" \"$@\" >opened\nexit #{status}\n", perm: 0o755)
+    end
+
+    def flamegraph(*arguments, **env)
+      env = { "BROWSER" => nil, "PATH" => Dir.pwd }.merge(env.transform_keys(&:to_s))
+      run_command(RbConfig.ruby, program, "flamegraph", *arguments, env: env)
+    end
+
+    # What was called, and with what.
+    def opened
+      File.read("opened").lines(chomp: true)
+    end
+
+    it "opens the page as the platform does" do
+      opener(name = RUBY_PLATFORM.include?("darwin") ? "open" : "xdg-open")
+      outcome = flamegraph("a.pprof", "--open", "-o", "x y.html")
+      expect([outcome.stdout, outcome.stderr, outcome.status.exitstatus]).to eq(["x y.html\n", "", 0])
+      expect(opened).to eq([File.join(Dir.pwd, name), File.join(Dir.pwd, "x y.html")])
+    end
+
+    it "opens it with the first command of $BROWSER that there is" do
+      %w[mine xdg-open open].each { |name| opener(name) }
+      flamegraph("a.pprof", "--open", BROWSER: "missing:mine --new-window:xdg-open")
+      expect(opened).to eq([File.join(Dir.pwd, "mine"), "--new-window", File.join(Dir.pwd, "a.html")])
+    end
+
+    it "puts the name where $BROWSER wants it" do
+      opener("mine")
+      flamegraph("a.pprof", "--open", BROWSER: "mine --url=%s --private")
+      expect(opened.drop(1)).to eq(["--url=#{File.join(Dir.pwd, "a.html")}", "--private"])
+    end
+
+    it "says what is wrong, and has written the page" do
+      opener("mine", 3)
+      page = Regexp.escape(File.join(Dir.pwd, "a.html"))
+      { "mine" => /: mine could not open #{page}: .*exit 3\n/, "'" => /: BROWSER: Unmatched quote/i,
+        "missing" => /: found nothing to open #{page} with: tried missing, (xdg-)?open; \$BROWSER can/ }
+        .each do |browser, message|
+        outcome = flamegraph("a.pprof", "--open", BROWSER: browser)
+        expect([outcome.stdout, outcome.stderr, outcome.status.exitstatus]).to match(["a.html\n", message, 2])
+      end
+    end
+
+    it "needs a file" do
+      outcome = flamegraph("a.pprof", "--open", "-o", "-")
+      expect([outcome.stderr, outcome.status.exitstatus]).to eq(["memprofiler: --open needs a file, not stdout\n", 2])
+    end
+  end
+
   it "names what it cannot read" do
     File.write("bad.pprof", "x")
     profile("other.pprof", [["a"], 1], types: [%w[samples count]])
