@@ -23,7 +23,7 @@ end
 module RealMethods
   # Of what could be called, that which only other parts of the gem call.
   INTERNAL = {
-    "MemprofilerPprof" => %i[enter_span forget_threads profiler yield_deep],
+    "MemprofilerPprof" => %i[enter_span forget_threads profiler signal_handler yield_deep],
     "MemprofilerPprof::Atfork" => %i[around install remove],
     "MemprofilerPprof::Atfork::Handler" => %i[initialize],
     "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
@@ -104,8 +104,8 @@ RSpec.describe "The signatures", :own_process do
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
-                 Configuration::Types DefaultProfiler DelayedJob::Job FileSeries OpenTelemetry::Contexts OwnLabels
-                 PeriodicThread Profile::Source RactorGuard Resque::Job RunningFlushers SignalActions SocketServer
+                 Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries OpenTelemetry::Contexts
+                 OwnLabels PeriodicThread Profile::Source RactorGuard Resque::Job RunningFlushers SignalActions SocketServer
                  Tags] +
               rack + pyroscope + report + socket + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
