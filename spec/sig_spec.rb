@@ -30,6 +30,7 @@ module RealMethods
     "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options],
     "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without],
     "MemprofilerPprof::DelayedJob" => %i[name_of],
+    "MemprofilerPprof::FileFlusher" => %i[profiles],
     "MemprofilerPprof::Flamegraph" => %i[policy],
     "MemprofilerPprof::OpenTelemetry" => %i[enter],
     "MemprofilerPprof::Profile::Estimate" => %i[of],
@@ -91,9 +92,9 @@ RSpec.describe "The signatures", :own_process do
   end
 
   # Have no signatures: see `@api private` in the code.
-  rack = %w[Access Drain Drain::Sink FlamegraphPage Gate IndexPage PageQuery Query Query::Invalid ReportPage
-            RequestSummary RequestSummary::Outcome RequestSummary::Path RequestSummary::Table Response StackText
-            SummaryPage SummaryText]
+  rack = %w[Access Drain Drain::Sink FlamegraphPage Gate IndexPage PageQuery
+            Query Query::Invalid ReportPage RequestSummary RequestSummary::Outcome RequestSummary::Path
+            RequestSummary::Table Response StackText SummaryPage SummaryText]
          .map { |name| "Rack::#{name}" }
   pyroscope = %w[Client Client::Answer Deferred Series].map { |name| "Pyroscope::#{name}" }
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
@@ -103,11 +104,12 @@ RSpec.describe "The signatures", :own_process do
               Table Table::Column Table::Row Text Trend Units View]
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
+  on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
                  Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries OpenTelemetry::Contexts
                  OwnLabels PeriodicThread Profile::Source RactorGuard Resque::Job RunningFlushers SignalActions SocketServer
                  Tags] +
-              rack + pyroscope + report + socket + testing)
+              rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process looks at it.
   autostart = "MemprofilerPprof::Autostart"

@@ -2,6 +2,7 @@
 
 require "ruby_memprofiler_pprof/configuration"
 require "ruby_memprofiler_pprof/destinations"
+require "ruby_memprofiler_pprof/on_demand"
 require "ruby_memprofiler_pprof/signal_actions"
 require "ruby_memprofiler_pprof/stderr_logger"
 
@@ -17,6 +18,10 @@ module MemprofilerPprof
 
     # @return [BlockFlusher, nil] a {FileFlusher} if it writes files
     attr_reader :flusher
+    # @return [#error, #warn, #info]
+    attr_reader :logger
+    # @return [OnDemand]
+    attr_reader :on_demand
 
     # @param env [ENV, Hash{String => String}] is read once, when it is first needed
     def initialize(env = ENV)
@@ -24,6 +29,7 @@ module MemprofilerPprof
       @mutex = Mutex.new
       @logger = StderrLogger
       @destinations = Destinations.new(@logger)
+      @on_demand = OnDemand.new(self)
       @listening = nil
       @files_by_default = true
       @signals = SignalActions.new { |action| action == :toggle ? toggle : dump }
@@ -124,6 +130,12 @@ module MemprofilerPprof
       @logger.warn("no profile: #{running? ? "profiles go nowhere" : "the profiler is not running"}")
     end
 
+    # @return [Hash{Integer => String}] the sockets of the processes that run by the same setting `socket`, this one's
+    #   among them, by process id; empty if it has no `%{pid}` or there is none
+    def siblings
+      @server&.siblings || {}
+    end
+
     # @param profile [ProfileData] of a block
     # @param collector [Collector] that it is from
     # @return [void]
@@ -191,6 +203,7 @@ module MemprofilerPprof
         @collector&.stop
         @flusher.tap { @flusher = nil }
       end
+      @on_demand.close
       # Writes what was alive when the collector stopped.
       flusher&.stop!
     end

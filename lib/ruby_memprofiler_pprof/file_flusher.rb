@@ -58,6 +58,12 @@ module MemprofilerPprof
       @pattern = FilePattern.new(pattern)
     end
 
+    # @return [Array<String>] the files of this process that are kept, oldest first
+    # @api private
+    def profiles
+      @pid == Process.pid ? @series.paths : []
+    end
+
     private
 
     def deliver(profile)

@@ -63,6 +63,14 @@ module MemprofilerPprof
                  .flat_map { |path| children(path, /\A#{numbered(name)}\z/) }
     end
 
+    # Those of {files} in whose names nothing but the process id differs; none if the pattern has no `%{pid}`.
+    # @return [Hash{Integer => String}] by process id
+    def files_by_pid
+      return {} unless @pattern.match?(/%[{<]pid[}>]/)
+
+      files.filter_map { |path| pid_in(path)&.then { |pid| [pid, path] } }.to_h
+    end
+
     # @return [String] the pattern as it was given
     def to_s
       @pattern
@@ -81,6 +89,10 @@ module MemprofilerPprof
       return path.dup.freeze if path.is_a?(String)
 
       raise TypeError, "pattern must be a String or Pathname, got #{pattern.inspect}"
+    end
+
+    def pid_in(path)
+      path.scan(/\d+/).map { |digits| Integer(digits, 10) }.find { |pid| expand(pid: pid) == path }
     end
 
     # Where the search for files begins. A user's directory is taken from the list of those that follow.

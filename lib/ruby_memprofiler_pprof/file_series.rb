@@ -31,6 +31,11 @@ module MemprofilerPprof
       @entries = []
     end
 
+    # @return [Array<String>] the files that are kept, oldest first
+    def paths
+      @entries.map(&:path)
+    end
+
     # Takes a file that was just written, and removes another if there are too many now.
     # @param path [String]
     # @param time [Numeric] in seconds

@@ -60,6 +60,12 @@ module MemprofilerPprof
       reset
     end
 
+    # @return [Hash{Integer => String}] this user's sockets by this name on which a process listens, this one's too, by
+    #   process id; empty if the name has no `%{pid}`
+    def siblings
+      @path.files_by_pid.select { |_, path| own?(path) && !Listener.abandoned?(path) }
+    end
+
     # Called in a forked child, which has the sockets of its parent, but none of its threads.
     def after_fork
       inherited = @listener&.path
@@ -119,7 +125,7 @@ module MemprofilerPprof
     end
 
     def serve(client, places)
-      Exchange.new(client).call { |seconds, wait| take(seconds, wait).pprof_data }
+      Exchange.new(client).call { |request, wait| answer(request, wait) }
     rescue StandardError, ScriptError, NoMemoryError => e
       @logger.error("MemprofilerPprof: a profile was not served: #{e.class}: #{e.message} (#{e.backtrace&.first})")
     ensure
@@ -127,21 +133,18 @@ module MemprofilerPprof
       places.pop
     end
 
-    def take(seconds, wait)
+    def answer(request, wait)
       raise Error, "The profiler does not run in process #{Process.pid}." unless @profiler.running?
 
-      collector = @profiler.collector
-      return rested { collector.peek(**flush_options) } unless seconds
-
-      collector.open_reader do |reader|
-        wait.call(seconds)
-        rested { reader.flush(**flush_options) }
-      end
+      @profiler.on_demand.answer(request, @profiler.collector, wait: wait, turn: method(:rested),
+                                                               **@profiler.config.flush_options)
     end
 
-    # A look at the process must not collect garbage in it, even if the setting `gc` says so for files.
-    def flush_options
-      { **@profiler.config.flush_options, gc: false }
+    def own?(path)
+      File.lstat(path).then { |stat| stat.socket? && stat.owned? }
+    rescue SystemCallError
+      # It was removed meanwhile.
+      false
     end
 
     # Calls the block: one at a time, and at most half of the time.

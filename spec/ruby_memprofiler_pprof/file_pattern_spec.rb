@@ -136,6 +136,32 @@ RSpec.describe MemprofilerPprof::FilePattern do
     end
   end
 
+  describe "#files_by_pid" do
+    around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+    # The process ids by a pattern, in files of these names.
+    def pids(pattern, *names)
+      names.each { |name| File.write(name, "") }
+      found = described_class.new(pattern).files_by_pid
+      found.transform_values { |path| path.delete_prefix("#{File.realpath(Dir.pwd)}/") }
+    end
+
+    it "tells which process a name is of" do
+      expect(pids("v2-%{pid}.sock", "v2-2.sock", "v2-71.sock", "v2-x.sock"))
+        .to eq({ 2 => "v2-2.sock", 71 => "v2-71.sock" })
+      expect(pids("%<pid>05d", "00071")).to eq({ 71 => "00071" })
+    end
+
+    it "takes no name in which more differs" do
+      expect(pids("%{pid}-%{isotime}", "7-20260101T000000Z")).to eq({})
+      expect(pids("%{pid}.a", "7-1.a")).to eq({})
+    end
+
+    it "knows none by a pattern without the process" do
+      expect(pids("%{isotime}", described_class.new("%{isotime}").expand)).to eq({})
+    end
+  end
+
   {
     "%{foo}" => 'pattern: "%{foo}" has the unknown key "foo", allowed are pid, hostname, isotime, unixtime, index',
     "%<foo>d" => /unknown key "foo", allowed are pid/,

@@ -97,7 +97,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
     before { serve }
 
     {
-      "GET /nope HTTP/1.0\r\n\r\n" => %r{\AHTTP/1.0 404 .*There is only /heap here}m,
+      "GET /nope HTTP/1.0\r\n\r\n" => %r{\AHTTP/1.0 404 .*There is only /heap, }m,
       "GET /heap?seconds=61 HTTP/1.0\r\n\r\n" => %r{\AHTTP/1.0 400 .*from 1 to 60, got "61"}m,
       "GET /heap?seconds=x HTTP/1.0\r\n\r\n" => %r{\AHTTP/1.0 400 },
       "POST /heap HTTP/1.0\r\n\r\n" => %r{\AHTTP/1.0 405 },
@@ -113,6 +113,56 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
     it "says that the profiler does not run" do
       profiler.toggle
       expect(get("/heap")).to match(/\AHTTP.1.0 503 .*does not run in process #{Process.pid}/m)
+    end
+  end
+
+  describe "other answers" do
+    before { serve }
+
+    it "are the profiles that the endpoint has" do
+      profiles = ["/allocs", "/delta_heap", "/heap?gc=1&names=go"].map { |target| profile(target) }
+      expect(profiles.map { |profile| profile.default_sample_type.name })
+        .to eq(%w[allocations_size retained_size inuse_space])
+    end
+
+    it "are the leaks, as text" do
+      expect(get("/leaks?by=class&limit=3"))
+        .to match(%r{^Content-Type: text/plain.*^Process #{Process.pid}: 1 profile so far}m)
+    end
+  end
+
+  describe "its siblings" do
+    def server(path)
+      UNIXServer.new(path).tap { |server| servers << server }
+    end
+
+    let(:servers) { [] }
+
+    after { servers.each(&:close) }
+
+    it "are the processes with the same setting that listen" do
+      serve(socket: "mem-%{pid}.sock")
+      %w[mem-1.sock mem-2.sock other-3.sock mem-x.sock].each { |path| server(path) }
+      server("mem-4.sock").close
+      File.write("mem-5.sock", "")
+      expect(profiler.siblings)
+        .to eq([1, 2, Process.pid].to_h { |pid| [pid, File.join(File.realpath("."), "mem-#{pid}.sock")] })
+    end
+
+    it "are not another user's" do
+      serve(socket: "mem-%{pid}.sock")
+      server("mem-1.sock")
+      # Only root could make one.
+      allow(File).to receive(:lstat).and_wrap_original do |lstat, path|
+        path.end_with?("mem-1.sock") ? instance_double(File::Stat, socket?: true, owned?: false) : lstat.call(path)
+      end
+      expect(profiler.siblings.keys).to eq([Process.pid])
+    end
+
+    it "are unknown where there is no socket, or a name for one process alone" do
+      expect(profiler.siblings).to eq({})
+      serve
+      expect(profiler.siblings).to eq({})
     end
   end
 

@@ -2,8 +2,8 @@
 
 module MemprofilerPprof
   class SocketServer
-    # One request and its answer, in the little of HTTP that this takes: `GET /heap` and `GET /heap?seconds=N`, with
-    # the same meaning as at {Rack::Endpoint}, which is not used here because it needs uri, a default gem (see
+    # One request and its answer, in the little of HTTP that this takes: `GET /heap`, `GET /heap?seconds=N` and others,
+    # with the same meaning as at {Rack::Endpoint}, which is not used here because it needs uri, a default gem (see
     # {StderrLogger} for why none is loaded).
     # @api private
     class Exchange
@@ -11,12 +11,10 @@ module MemprofilerPprof
       CLIENT_TIMEOUT = 5
       # How many bytes a request may have.
       LONGEST_REQUEST = 8192
-      # The greatest value of the parameter `seconds`.
-      MAX_SECONDS = 60
+      TEXT = "text/plain; charset=utf-8"
       REASONS = { 200 => "OK", 400 => "Bad Request", 404 => "Not Found", 405 => "Method Not Allowed",
                   503 => "Service Unavailable" }.freeze
-      TARGET = %r{\A(?:http://[^/]*)?/heap(?:\?seconds=(?<seconds>[^&]*))?\z}
-      private_constant :CLIENT_TIMEOUT, :LONGEST_REQUEST, :MAX_SECONDS, :REASONS, :TARGET
+      private_constant :CLIENT_TIMEOUT, :LONGEST_REQUEST, :TEXT, :REASONS
 
       # Ends an exchange with an error response.
       class Refusal < StandardError
@@ -36,14 +34,14 @@ module MemprofilerPprof
         @client = client
       end
 
-      # Responds with the profile that the block returns.
-      # @yieldparam seconds [Integer, nil] over which to count allocations
+      # Responds with what the block returns.
+      # @yieldparam request [OnDemand::Request]
       # @yieldparam wait [Proc] waits for so many seconds, but ends the exchange if the client disconnects
-      # @yieldreturn [String] a profile
+      # @yieldreturn [String] a profile, or text
       # @return [void]
       def call
-        seconds = parse(receive)
-        deliver(200, "application/octet-stream", yield(seconds, method(:wait)))
+        request = parse(receive)
+        deliver(200, request.name == "leaks" ? TEXT : "application/octet-stream", yield(request, method(:wait)))
       rescue Refusal => e
         refuse(e.status, e.message)
       rescue Error => e
@@ -55,7 +53,7 @@ module MemprofilerPprof
       # @param status [Integer]
       # @return [void]
       def refuse(status, message)
-        deliver(status, "text/plain; charset=utf-8", "#{message}\n")
+        deliver(status, TEXT, "#{message}\n")
       rescue ClientLost, SystemCallError, IOError
         nil
       end
@@ -76,17 +74,15 @@ module MemprofilerPprof
         request
       end
 
-      # @return [Integer, nil]
-      def parse(request)
-        verb, target = request.split(" ", 3)
+      # @return [OnDemand::Request]
+      def parse(text)
+        verb, target = text.split(" ", 3)
         raise Refusal.new(405, "Only GET is allowed.") unless verb == "GET"
 
-        match = TARGET.match(target.to_s) or raise Refusal.new(404, "There is only /heap here, and /heap?seconds=N.")
-        text = match[:seconds] or return
-        seconds = Integer(text, 10, exception: false)
-        return seconds if seconds&.between?(1, MAX_SECONDS)
-
-        raise Refusal.new(400, "seconds must be a whole number from 1 to #{MAX_SECONDS}, got #{text.inspect}.")
+        OnDemand::Request.parse(target.to_s.sub(%r{\Ahttp://[^/]*}, "")) ||
+          raise(Refusal.new(404, "There is only /#{OnDemand::NAMES.join(", /")} here."))
+      rescue ArgumentError => e
+        raise Refusal.new(400, e.message)
       end
 
       # A client sends nothing after its request, so that the socket becomes readable only when it disconnects.

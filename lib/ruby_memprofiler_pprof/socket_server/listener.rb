@@ -12,6 +12,23 @@ module MemprofilerPprof
       BACKLOG = 32
       private_constant :MODE, :BACKLOG
 
+      # Whether no process listens. Connecting a datagram socket shows it without a connection that the listener would
+      # have to accept: it fails either way, but with different errors.
+      # @param path [String] of a socket
+      # @return [Boolean]
+      def self.abandoned?(path)
+        probe = Socket.new(:UNIX, :DGRAM)
+        probe.connect(Socket.sockaddr_un(path))
+        false
+      rescue Errno::ECONNREFUSED
+        true
+      rescue SystemCallError
+        # EPROTOTYPE: a process listens, with a stream socket.
+        false
+      ensure
+        probe&.close
+      end
+
       # @return [String]
       attr_reader :path
 
@@ -59,26 +76,11 @@ module MemprofilerPprof
         @socket.bind(address)
       rescue Errno::EADDRINUSE
         raise Errno::EEXIST, path unless File.lstat(path).socket?
-        raise unless abandoned?(address)
+        raise unless Listener.abandoned?(path)
 
         # If another process does the same at this moment, this may remove its new socket; that process then has none.
         File.unlink(path)
         @socket.bind(address)
-      end
-
-      # Whether no process listens. Connecting a datagram socket shows it without a connection that the listener would
-      # have to accept: it fails either way, but with different errors.
-      def abandoned?(address)
-        probe = Socket.new(:UNIX, :DGRAM)
-        probe.connect(address)
-        false
-      rescue Errno::ECONNREFUSED
-        true
-      rescue SystemCallError
-        # EPROTOTYPE: a process listens, with a stream socket.
-        false
-      ensure
-        probe&.close
       end
 
       def identity
