@@ -92,7 +92,7 @@ RSpec.describe "The signatures", :own_process do
   end
 
   # Have no signatures: see `@api private` in the code.
-  rack = %w[Access Drain Drain::Sink FlamegraphPage Gate IndexPage PageQuery
+  rack = %w[Access Answers Cluster Cluster::Refusal Drain Drain::Sink FlamegraphPage Gate IndexPage LeaksPage PageQuery
             Query Query::Invalid ReportPage RequestSummary RequestSummary::Outcome RequestSummary::Path
             RequestSummary::Table Response StackText SummaryPage SummaryText]
          .map { |name| "Rack::#{name}" }
@@ -104,7 +104,8 @@ RSpec.describe "The signatures", :own_process do
               Table Table::Column Table::Row Text Trend Units View]
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
-  on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request]
+  on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request SocketClient
+                 SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
                  Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries OpenTelemetry::Contexts
                  OwnLabels PeriodicThread Profile::Source RactorGuard Resque::Job RunningFlushers SignalActions SocketServer

@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/argument"
+require "ruby_memprofiler_pprof/on_demand"
 require "ruby_memprofiler_pprof/rack/access"
+require "ruby_memprofiler_pprof/rack/cluster"
 require "ruby_memprofiler_pprof/rack/gate"
 require "ruby_memprofiler_pprof/rack/index_page"
 require "ruby_memprofiler_pprof/rack/query"
@@ -17,24 +19,27 @@ module MemprofilerPprof
     # allocated bytes as the default value. `delta_heap` has the allocations since the last `delta_heap`. With
     # `?seconds=N` all three have the allocations of N seconds, during which only this request's thread waits.
     #
-    # `report`, `diff` and `flamegraph` are pages that show what the commands of these names do.
+    # `report`, `diff`, `flamegraph` and `leaks` are pages that show what the commands of these names do.
     #
     # `?gc=1` collects garbage first, `?debug=1` answers with text. Errors are text, which `go tool pprof` shows.
+    #
+    # `?pid=N` lets another process of the same program answer, `?pid=all` adds up all of them. They are known by their
+    # sockets: the setting `socket` must have `%{pid}` in it.
     #
     # @example
     #   token = ENV["PPROF_TOKEN"].to_s
     #   authorize = ->(env) { !token.empty? && Rack::Utils.secure_compare(env["HTTP_X_TOKEN"].to_s, token) }
     #   run MemprofilerPprof::Rack::Endpoint.new(authorize: authorize)
     class Endpoint
-      # The profiles, and which value a viewer shows first.
-      PROFILES = { "heap" => :retained_size, "allocs" => :allocations_size, "delta_heap" => :retained_size }.freeze
-      PAGES = %w[report diff flamegraph].freeze
-      private_constant :PROFILES, :PAGES
+      # What each page is made of: one of OnDemand::NAMES.
+      SOURCES = { "report" => "heap", "diff" => "diff", "flamegraph" => "heap", "leaks" => "leaks" }.freeze
+      PAGES = SOURCES.keys.freeze
+      private_constant :SOURCES, :PAGES
 
       # @param collector [Collector, nil] nil is {MemprofilerPprof.collector} if it runs, else the first that does
       # @param authorize [#call, nil] is called with the request's env and returns whether it may see profiles. Without
       #   it, only requests from this machine to a program in development may
-      # @param max_concurrent [Integer] how many profiles are made at a time, 1..6
+      # @param max_concurrent [Integer] how many profiles are made at a time, 1..5
       # @param max_seconds [Integer] the most that `?seconds=` may ask for
       # @param sample_type_names [Symbol, nil] `:go` for servers that know only Go's names, `:ruby`, or nil for the
       #   collector's option
@@ -46,14 +51,15 @@ module MemprofilerPprof
         Argument.check(:sample_type_names, sample_type_names, ":ruby, :go or nil") do
           [:ruby, :go, nil].include?(sample_type_names)
         end
-        # Each needs a reader of the collector, which has at most seven; one is for delta_heap.
-        Argument.check(:max_concurrent, max_concurrent, "an Integer in 1..6") { (1..6).include?(max_concurrent) }
+        # Each needs a reader of the collector, which has at most seven; one is for delta_heap, and one for leaks.
+        Argument.check(:max_concurrent, max_concurrent, "an Integer in 1..5") { (1..5).include?(max_concurrent) }
         @collector = collector
         @access = Access.new(authorize)
         @gate = Gate.new(max_concurrent)
         @max_seconds = Argument.integer(:max_seconds, max_seconds, from: 1)
         @sample_type_names = sample_type_names
-        @delta_mutex = Mutex.new
+        profiler = MemprofilerPprof.profiler
+        @on_demand = collector ? OnDemand.new(profiler) : profiler.on_demand
       end
 
       # @param env [Hash] a Rack environment
@@ -67,6 +73,8 @@ module MemprofilerPprof
         method == "HEAD" ? Response.without_body(response) : response
       rescue Query::Invalid => e
         Response.error(400, e.message)
+      rescue Cluster::Refusal => e
+        Response.error(e.status, e.message)
       rescue MemprofilerPprof::Error => e
         Response.error(503, "#{e.message} (#{e.class})")
       end
@@ -76,37 +84,46 @@ module MemprofilerPprof
       def respond(env, head:)
         name = env["PATH_INFO"].to_s.delete_prefix("/").delete_suffix("/")
         case name
-        when "" then Response.html(IndexPage.new(env, running_collector, @max_seconds).to_s)
+        when "" then index(env)
         when "cmdline" then Response.text([$PROGRAM_NAME, *ARGV].join("\0"))
-        when *PROFILES.keys then profile(name, Query.new(env["QUERY_STRING"], @max_seconds), head)
+        when *OnDemand::PROFILES.keys then profile(name, Query.new(env["QUERY_STRING"], @max_seconds), head)
         when *PAGES then page(name, env, head)
         else
-          names = [*PAGES, *PROFILES.keys].join(", ")
+          names = [*PAGES, *OnDemand::PROFILES.keys].join(", ")
           Response.error(404, "There is no #{name.inspect} here, only #{names} and cmdline.")
         end
       end
 
+      def index(env)
+        collector = running_collector
+        Response.html(IndexPage.new(env, collector, @max_seconds, cluster(collector).pids).to_s)
+      end
+
       def profile(name, query, head)
         with_collector(query, head, Response.profile(name, "")) do |collector|
-          answer(name, query, take(name, query, collector))
+          answers = ask(name, query, collector)
+          next answers.mark(Response.profile(name, answers.bytes)) unless query.debug
+
+          answers.mark(Response.text(StackText.new(answers.profile, OnDemand::PROFILES.fetch(name)).to_s))
         end
       end
 
       def page(name, env, head)
         # Loaded only here, since most programs are never asked for a page.
-        require "ruby_memprofiler_pprof/rack/flamegraph_page"
-        require "ruby_memprofiler_pprof/rack/report_page"
+        %w[flamegraph leaks report].each { |page| require "ruby_memprofiler_pprof/rack/#{page}_page" }
         query = PageQuery.new(name, env["QUERY_STRING"], @max_seconds)
         with_collector(query, head, Response.html("")) do |collector|
-          show(name, query, env["SCRIPT_NAME"], collector)
+          answers = ask(SOURCES.fetch(name), query, collector, by: query.by, limit: query.limit)
+          answers.mark(show(name, answers, query, env["SCRIPT_NAME"]).response)
         end
       end
 
-      def show(name, query, path, collector)
-        profiles = name == "diff" ? pair(query, collector) : [take("heap", query, collector)]
-        profiles.map!(&:profile)
-        page = name == "flamegraph" ? FlamegraphPage.new(*profiles, query) : ReportPage.new(profiles, query, path)
-        page.response
+      def show(name, answers, query, path)
+        case name
+        when "flamegraph" then FlamegraphPage.new(answers.profile, query, answers.subject)
+        when "leaks" then LeaksPage.new(answers, query, path)
+        else ReportPage.new(name == "diff" ? answers.pair : [answers.profile], query, path, answers.subject)
+        end
       end
 
       # @param empty [Array] the response without its body
@@ -119,47 +136,17 @@ module MemprofilerPprof
         @gate.enter { yield collector } || Response.too_many
       end
 
-      def answer(name, query, profile)
-        return Response.profile(name, profile.pprof_data) unless query.debug
-
-        Response.text(StackText.new(profile, PROFILES.fetch(name)).to_s)
+      # @return [Answers] of the process or processes that the query names
+      def ask(name, query, collector, **options)
+        request = OnDemand::Request.new(name: name, seconds: query.seconds, gc: query.gc, names: @sample_type_names,
+                                        **options)
+        cluster(collector).ask(query.pid, request) { @on_demand.answer(request, collector, wait: method(:sleep)) }
       end
 
-      def take(name, query, collector)
-        options = { gc: query.gc, sample_type_names: @sample_type_names, default_sample_type: PROFILES.fetch(name) }
-        return over(query.seconds, collector, options) if query.seconds
-        return delta_reader(collector).flush(**options) if name == "delta_heap"
-
-        collector.peek(**options)
-      end
-
-      def over(seconds, collector, options)
-        collector.open_reader do |reader|
-          sleep(seconds)
-          reader.flush(**options)
-        end
-      end
-
-      # The second profile has the allocations since the first, which bound what was born in between (see
-      # {Report::Difference}).
-      def pair(query, collector)
-        options = { gc: query.gc, sample_type_names: @sample_type_names }
-        collector.open_reader do |reader|
-          old = reader.flush(**options)
-          sleep(query.seconds)
-          [old, reader.flush(**options)]
-        end
-      end
-
-      def delta_reader(collector)
-        @delta_mutex.synchronize do
-          unless collector.equal?(@delta_reader&.collector)
-            @delta_reader&.close
-            @delta_reader = nil
-            @delta_reader = collector.open_reader
-          end
-          @delta_reader
-        end
+      # The other processes answer for their own profilers, not for other collectors that they may have.
+      def cluster(collector)
+        profiler = MemprofilerPprof.profiler
+        Cluster.new(profiler.running? && profiler.collector.equal?(collector) ? profiler.siblings : {})
       end
 
       def running_collector

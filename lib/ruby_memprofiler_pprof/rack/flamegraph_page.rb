@@ -10,11 +10,13 @@ module MemprofilerPprof
     class FlamegraphPage
       # @param profile [Profile]
       # @param query [PageQuery]
+      # @param subject [String] what it is of
       # @raise [Query::Invalid]
-      def initialize(profile, query)
+      def initialize(profile, query, subject)
         @profile = query.app ? profile.without_libraries : profile
         @type = query.value(profile)
         @query = query
+        @subject = subject
       end
 
       # @return [Array] for Rack; as text, folded stacks
@@ -27,8 +29,7 @@ module MemprofilerPprof
       private
 
       def html
-        name = "Process #{Process.pid}"
-        Flamegraph.new([@profile], names: [name], title: name, **{ type: @type, by: @query.by }.compact).to_html
+        Flamegraph.new([@profile], names: [@subject], title: @subject, **{ type: @type, by: @query.by }.compact).to_html
       end
     end
   end

@@ -21,22 +21,27 @@ module MemprofilerPprof
               ["report", "?by=class", "which classes retain most"],
               ["diff", "?seconds=10", "what has changed after 10 seconds"],
               ["flamegraph", "", "what is alive, as a flame graph"],
+              ["leaks", "", "which lines keep growing"],
               ["heap", "", "what is alive"],
               ["heap", "?gc=1", "what is alive after a garbage collection"],
               ["allocs", "?seconds=10", "what is allocated in the next 10 seconds"],
               ["delta_heap", "", "what is alive, and what was allocated since the last delta_heap"],
               ["heap", "?debug=1", "what is alive, as text"],
               ["cmdline", "", "the command that runs"]].freeze
-      private_constant :ROWS
+      # Those that each process has in the list of all.
+      PROCESS_ROWS = %w[report flamegraph leaks heap].freeze
+      private_constant :ROWS, :PROCESS_ROWS
 
       # @param env [Hash] of the request
       # @param collector [Collector, nil] the one that runs
       # @param max_seconds [Integer]
-      def initialize(env, collector, max_seconds)
+      # @param pids [Array<Integer>] of the processes that can be asked
+      def initialize(env, collector, max_seconds, pids)
         @path = escape(env["SCRIPT_NAME"])
         @url = escape("#{env["rack.url_scheme"]}://#{env["HTTP_HOST"] || env["SERVER_NAME"]}#{env["SCRIPT_NAME"]}")
         @collector = collector
         @max_seconds = max_seconds
+        @pids = pids
       end
 
       # @return [String] HTML
@@ -47,8 +52,10 @@ module MemprofilerPprof
           <body><h1>#{@path}</h1>
           <p>#{state}</p>
           <table>#{ROWS.map { |row| row_of(*row) }.join}</table>
+          #{processes}
           <p>All but <code>cmdline</code> take <code>gc=1</code> (collect garbage first), <code>seconds=N</code> (count the
-          allocations of N seconds, at most #{@max_seconds}) and <code>debug=1</code> (text).</p>
+          allocations of N seconds, at most #{@max_seconds}), <code>debug=1</code> (text) and <code>pid=N</code> or
+          <code>pid=all</code> (of another process, or of all).</p>
           <p><code>go tool pprof -http=: #{@url}/heap</code></p>
           </body></html>
         HTML
@@ -57,7 +64,27 @@ module MemprofilerPprof
       private
 
       def row_of(name, query, what)
-        "<tr><td class=\"code\"><a href=\"#{@path}/#{name}#{query}\">#{name}#{query}</a></td><td>#{what}</td></tr>"
+        "<tr><td class=\"code\">#{link(name, query)}</td><td>#{what}</td></tr>"
+      end
+
+      def link(name, query, text = "#{name}#{query}")
+        "<a href=\"#{@path}/#{name}#{query}\">#{text}</a>"
+      end
+
+      def processes
+        return alone if @pids.size < 2
+
+        rows = [*@pids, "all"].map do |pid|
+          links = PROCESS_ROWS.map { |name| link(name, "?pid=#{pid}", name) }
+          "<tr><td class=\"number\">#{pid}</td><td class=\"code\">#{links.join(" ")}</td>" \
+            "<td>#{"this one" if pid == Process.pid}</td></tr>"
+        end
+        "<h2>Processes</h2><table>#{rows.join}</table>"
+      end
+
+      def alone
+        "<p>No other process of this program is known. To have all listed here, let the setting <code>socket</code> " \
+          "contain <code>%{pid}</code>, such as <code>tmp/sockets/memprofiler-%{pid}.sock</code>.</p>"
       end
 
       def state

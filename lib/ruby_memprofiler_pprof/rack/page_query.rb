@@ -9,11 +9,6 @@ module MemprofilerPprof
     # The parameters of a page of {Endpoint}, named like the options of the command line.
     # @api private
     class PageQuery < Query
-      # How many sites a page may show.
-      MAX_LIMIT = 1000
-      # How many seconds `diff` covers by default.
-      SECONDS = 10
-
       # @return [Symbol, nil] what to group by
       attr_reader :by
       # @return [Symbol, nil] one of Profile::Aggregation::ORDERS
@@ -33,10 +28,10 @@ module MemprofilerPprof
         super(text, max_seconds)
         @by = choice("by", (page == "flamegraph" ? Flamegraph : Profile::Aggregation)::GROUPINGS)
         @sort = choice("sort", Profile::Aggregation::ORDERS)
-        @limit = number("limit", MAX_LIMIT)
+        @limit = number("limit", OnDemand::MOST_SITES)
         @tree = flag("tree")
         @app = flag("app")
-        @seconds ||= [SECONDS, max_seconds].min if page == "diff"
+        @seconds ||= [OnDemand::DIFF_SECONDS, max_seconds].min if page == "diff"
       end
 
       # @param profile [Profile] whose values there are

@@ -4,8 +4,8 @@ require "uri"
 
 module MemprofilerPprof
   module Rack
-    # The parameters of a request, as Go's net/http/pprof has them: `gc`, `debug`, `seconds`. Others are ignored: they
-    # may be for `authorize:`, such as a token.
+    # The parameters of a request, as Go's net/http/pprof has them: `gc`, `debug`, `seconds`; and `pid`. Others are
+    # ignored: they may be for `authorize:`, such as a token.
     # @api private
     class Query
       # A parameter has a wrong value. The message names it, its value and what is allowed.
@@ -19,6 +19,7 @@ module MemprofilerPprof
         @gc = flag("gc")
         @debug = flag("debug")
         @seconds = number("seconds", max_seconds, " (max_seconds)")
+        @pid = process
       end
 
       # @return [Hash{String => String}, nil] parameters, the first of each name; nil if malformed
@@ -34,6 +35,8 @@ module MemprofilerPprof
       attr_reader :debug
       # @return [Integer, nil] over how many seconds to count allocations
       attr_reader :seconds
+      # @return [Integer, Symbol] the id of the process that is to answer, by default this one's; or :all
+      attr_reader :pid
 
       private
 
@@ -43,6 +46,11 @@ module MemprofilerPprof
         when "1" then true
         else invalid(name, value, "0 or 1")
         end
+      end
+
+      def process
+        value = @parameters.fetch("pid") { return Process.pid }
+        value == "all" ? :all : Integer(value, 10, exception: false) || invalid("pid", value, "a process's id or all")
       end
 
       def number(name, limit, source = nil)

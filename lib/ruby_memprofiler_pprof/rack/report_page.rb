@@ -12,11 +12,13 @@ module MemprofilerPprof
       # @param profiles [Array<Profile>] one, or two that are to be compared
       # @param query [PageQuery]
       # @param path [String] of the endpoint
+      # @param subject [String] what it is of
       # @raise [Query::Invalid]
-      def initialize(profiles, query, path)
+      def initialize(profiles, query, path, subject)
         @last = profiles.last
         @query = query
         @path = path
+        @subject = subject
         profiles = profiles.map(&:without_libraries) if query.app
         @view = profiles.size == 2 ? difference(*profiles) : report(*profiles)
       end
@@ -57,7 +59,7 @@ module MemprofilerPprof
       end
 
       def title
-        "Process #{Process.pid}#{": the last #{@query.seconds} seconds" if @compares}"
+        Response.escape("#{@subject}#{": the last #{@query.seconds} seconds" if @compares}")
       end
 
       # Links to the other views, by parameter.

@@ -12,10 +12,10 @@ module MemprofilerPprof
     #     #	<main>	/app/main.rb:3
     # @api private
     class StackText
-      # @param data [ProfileData]
+      # @param profile [Profile]
       # @param order [Symbol] the value to sort by
-      def initialize(data, order)
-        @profile = data.profile
+      def initialize(profile, order)
+        @profile = profile
         @order = order == :allocations_size ? 1 : 3
       end
 

@@ -192,6 +192,10 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(body).not_to match(/<b>|<script/)
     end
 
+    it "says what other processes take to be listed" do
+      expect(get("/")[2]).to include("the setting <code>socket</code> contain <code>%{pid}</code>")
+    end
+
     it "says whether a collector runs" do
       expect(get("/")[2]).to include("at a rate of 1.0")
       collector.stop
@@ -280,6 +284,32 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     end
   end
 
+  describe "leaks" do
+    it "shows what the command does" do
+      expect(get("/leaks?debug=1&by=class").last).to start_with("Process #{Process.pid}: 1 profile so far, ")
+    end
+
+    it "is a page that links to the others, with the parameters of this one" do
+      _, headers, body = get("/leaks?token=%22%3E&limit=3")
+      expect(headers["content-type"]).to eq("text/html; charset=utf-8")
+      expect(body).to include("<h1>Process #{Process.pid}: what keeps growing</h1>", "<pre>Process #{Process.pid}: ",
+                              '<a href="?limit=3&amp;token=%22%3E&amp;by=gem">gem</a>')
+    end
+  end
+
+  describe "pid" do
+    it "can be this process's" do
+      kept = allocate(3)
+      expect(things("/heap?pid=#{Process.pid}", "retained_objects")).to eq(kept.size)
+      expect(things("/heap?pid=all", "retained_objects")).to eq(kept.size)
+    end
+
+    it "can be no other's for a collector of one's own" do
+      expect(get("/heap?pid=1")).to match([404, include("x-go-pprof" => "1"),
+                                           "There is no process 1 here, only #{Process.pid}.\n"])
+    end
+  end
+
   describe "cmdline" do
     it "is the command, separated by NUL as in Go" do
       expect(get("/cmdline")).to match([200, include("content-type" => "text/plain; charset=utf-8"),
@@ -297,6 +327,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     { "gc=yes" => /gc must be 0 or 1, got "yes"/, "debug=2" => /debug must be 0 or 1, got "2"/, "gc" => /gc must be/,
       "seconds=0" => /seconds must be .* got "0"/, "seconds=-1" => /got "-1"/, "seconds=1.5" => /got "1\.5"/,
       "seconds=" => /seconds must/, "seconds=0x1" => /got "0x1"/, "gc=%" => /got "%"/,
+      "pid=1.5" => /pid must be a process's id or all, got "1\.5"/,
       "gc=\u00e9" => /The query .* is malformed/ }.each do |query, message|
       it "is the answer to #{query}" do
         expect_error(get("/heap?#{query}"), 400, message)
@@ -327,7 +358,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
 
     it "is the answer to whoever is not permitted" do
       endpoint = endpoint_of(authorize: ->(env) { env["HTTP_TOKEN"] == "x" })
-      %w[/ /heap /allocs /delta_heap /report /diff /flamegraph /cmdline /nothing].each do |path|
+      %w[/ /heap /heap?pid=all /allocs /delta_heap /report /diff /flamegraph /leaks /cmdline /nothing].each do |path|
         expect_error(get(path, app: endpoint), 403, /Not permitted/)
       end
       expect(get("/heap", app: endpoint, HTTP_TOKEN: "x").first).to eq(200)
@@ -338,7 +369,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       first, gate = waiting(endpoint) { get("/heap?seconds=9", app: endpoint) }
       response = get("/heap", app: endpoint)
       expect_error(response, 429, /max_concurrent/)
-      %w[/report /diff /flamegraph].each { |path| expect(get(path, app: endpoint).first).to eq(429) }
+      %w[/report /diff /flamegraph /leaks].each { |path| expect(get(path, app: endpoint).first).to eq(429) }
       expect(response[1]).to include("retry-after" => "1")
       gate << true
       expect(first.value.first).to eq(200)
@@ -417,7 +448,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   describe ".new" do
     { { collector: 1 } => /collector must be a MemprofilerPprof::Collector, got 1/,
       { max_seconds: 0 } => /max_seconds must be an Integer from 1, got 0/,
-      { max_concurrent: 7 } => /max_concurrent must be an Integer in 1\.\.6, got 7/,
+      { max_concurrent: 6 } => /max_concurrent must be an Integer in 1\.\.5, got 6/,
       { sample_type_names: :perl } => /sample_type_names must be :ruby, :go or nil, got :perl/ }.each do |options, text|
       it "refuses #{options}" do
         expect { endpoint_of(**options) }.to raise_error(ArgumentError, text)

@@ -65,6 +65,21 @@ RSpec.describe "A Rails app under Puma", :rails, :threads do
     expect_jars_of(visit(2))
   end
 
+  it "serves the profiles of all workers, whichever answers", :slow do
+    FileUtils.mkdir_p("#{app}/tmp/sockets")
+    serve("-w", "2", env: { "RUBY_MEMPROFILER_PPROF_SOCKET" => "tmp/sockets/%{pid}.sock" })
+    visits = visit(2)
+    visits.each_key do |pid|
+      wait_until(what: "a list with #{pid}") { get("/debug/pprof/").include?("pid=#{pid}") }
+    end
+    expected = { **visits, "all" => visits.values.sum }
+    told = expected.to_h do |pid, _|
+      File.binwrite("#{app}/heap.pprof", get("/debug/pprof/heap?pid=#{pid}"))
+      [pid, jars("#{app}/heap.pprof", "endpoint").fetch("jars#index") / 100]
+    end
+    expect(told).to eq(expected)
+  end
+
   it "serves a profile of a single process" do
     serve
     get("/jars")

@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/socket_client"
+require "tmpdir"
+
+RSpec.describe MemprofilerPprof::SocketClient do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  after { servers.each { |thread| thread.kill.join } }
+
+  let(:servers) { [] }
+  let(:client) { described_class.new("a.sock") }
+
+  # Answers one request. Returns a queue with what was asked.
+  def serve(answer)
+    server = UNIXServer.new("a.sock")
+    asked = Queue.new
+    servers << Thread.new do
+      server.accept.tap { |io| (asked << io.readpartial(99)) && io.write(answer) }.close
+    rescue Errno::EPIPE
+      nil
+    end
+    asked
+  end
+
+  it "asks, and returns status and body" do
+    asked = serve("HTTP/1.0 503 Oh\r\nContent-Length: 5\r\n\r\nsorry")
+    expect([client.get("/heap?seconds=1", 60), asked.pop])
+      .to eq([[503, "sorry"], "GET /heap?seconds=1 HTTP/1.0\r\n\r\n"])
+  end
+
+  it "does not wait for ever" do
+    # Nobody accepts, as in a process that is stopped.
+    server = UNIXServer.new("a.sock")
+    expect { client.get("/heap", 0.01) }.to raise_error(described_class::NoAnswer, "no answer within 0.01 s")
+    server.close
+  end
+
+  it "takes no answer without an end" do
+    stub_const("#{described_class}::MOST_BYTES", 1000)
+    serve("x" * 200_000)
+    expect { client.get("/heap", 60) }.to raise_error(described_class::NoAnswer, "the answer has more than 1000 bytes")
+  end
+
+  it "takes no part of an answer" do
+    serve("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nsorr")
+    expect { client.get("/heap", 60) }.to raise_error(described_class::NoAnswer, "the process has hung up")
+  end
+
+  it "says that nobody listens" do
+    expect { client.get("/heap", 60) }.to raise_error(described_class::NoAnswer, "No such file or directory")
+  end
+end
