@@ -51,8 +51,9 @@ module RealMethods
 
   module_function
 
+  # Without the commands, which are no interface for Ruby.
   def modules(type = MemprofilerPprof)
-    nested = type.constants(false).map { |name| type.const_get(name) }.grep(Module)
+    nested = (type.constants(false) - [:CLI]).map { |name| type.const_get(name) }.grep(Module)
     [type, *nested.flat_map { |inner| modules(inner) }]
   end
 

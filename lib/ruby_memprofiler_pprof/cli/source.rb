@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "net/http"
-require "socket"
+require "ruby_memprofiler_pprof/socket_client"
 require "stringio"
 
 module MemprofilerPprof
@@ -13,13 +13,15 @@ module MemprofilerPprof
 
       # Seconds that a response may take, on top of the interval that it covers.
       ANSWER_TIMEOUT = 30
+      # What the URL of an endpoint begins with.
+      URL = %r{\Ahttps?://}i
 
       # @param address [String]
       # @param headers [Hash{String => String}] for an endpoint
       # @return [Source]
       # @raise [Unavailable] if it is a URL that is wrong
       def self.at(address, headers)
-        address.match?(%r{\Ahttps?://}i) ? Endpoint.new(address, headers) : UnixSocket.new(address)
+        address.match?(URL) ? Endpoint.new(address, headers) : UnixSocket.new(address)
       end
 
       # @param seconds [Integer, nil] over which to count allocations; nil is since the collector's last flush
@@ -44,6 +46,8 @@ module MemprofilerPprof
       def read(seconds)
         status, body = get("/heap#{"?seconds=#{seconds}" if seconds}", seconds.to_i + ANSWER_TIMEOUT)
         status == 200 ? body : raise(Unavailable, reason(status, body.to_s.dup))
+      rescue SocketClient::NoAnswer => e
+        raise Unavailable, e.message
       rescue SystemCallError => e
         # Only the system's own words: without the C function and the address, which is known.
         raise Unavailable, SystemCallError.new(nil, e.errno).message
@@ -69,16 +73,7 @@ module MemprofilerPprof
       private
 
       def get(target, timeout)
-        UNIXSocket.open(@path) do |socket|
-          socket.write("GET #{target} HTTP/1.0\r\n\r\n")
-          answer = Timeout.timeout(timeout) { socket.read }
-          head, body = answer.split("\r\n\r\n", 2)
-          unless body && body.bytesize == head[/^Content-Length: (\d+)/, 1].to_i
-            raise Unavailable, "the process has hung up"
-          end
-
-          [head.split[1].to_i, body]
-        end
+        SocketClient.new(@path).get(target, timeout)
       end
     end
 
@@ -86,7 +81,7 @@ module MemprofilerPprof
     class Endpoint < Source
       def initialize(address, headers)
         super()
-        @uri = URI.parse(address.chomp("/"))
+        @uri = URI.parse(address)
         @headers = headers
         raise Unavailable, "the URL names no host" if @uri.hostname.to_s.empty?
       rescue URI::Error
@@ -98,9 +93,14 @@ module MemprofilerPprof
       def get(target, timeout)
         options = { use_ssl: @uri.scheme.casecmp?("https"), open_timeout: 5, read_timeout: timeout }
         Net::HTTP.start(@uri.hostname, @uri.port, **options) do |http|
-          response = http.get("#{@uri.path}#{target}", @headers)
+          response = http.get("#{@uri.path.chomp("/")}#{with_query(target)}", @headers)
           [response.code.to_i, response.body]
         end
+      end
+
+      # With the parameters that the address has, such as pid.
+      def with_query(target)
+        [target, *@uri.query].join(target.include?("?") ? "&" : "?")
       end
     end
   end

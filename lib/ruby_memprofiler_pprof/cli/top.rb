@@ -9,12 +9,13 @@ module MemprofilerPprof
     class Top < ProfileCommand
       include SourceOptions
 
-      SUMMARY = "watch what a running process allocates and retains"
-      USAGE = "[OPTION]... SOCKET|URL"
+      SUMMARY = "watch what running processes allocate and retain"
+      USAGE = "[OPTION]... SOCKET|DIRECTORY|URL"
       DESCRIPTION = <<~TEXT
         Shows what a process allocates per second and what it retains, by class or site, updated every second. The process
         must run the profiler, and have a socket (the setting `socket`) or a Rack endpoint, whose URL is given instead.
-        Watching a process takes nothing away from files or other readers.
+        Watching a process takes nothing away from files or other readers. A DIRECTORY of sockets, or a quoted pattern,
+        shows all processes side by side; Enter chooses one, Backspace goes back.
 
         Keys: q or Ctrl-C quits; p or space pauses; Left and Right choose the column to sort by; Tab groups by line,
         method, file, gem; a counts what libraries allocate for the program's own lines; / filters rows by regular
@@ -23,6 +24,7 @@ module MemprofilerPprof
       EXAMPLES = <<~TEXT
         memprofiler run --socket tmp/memprofiler.sock -- puma
         %{me} tmp/memprofiler.sock
+        %{me} tmp/sockets
         %{me} --by line --sort bytes http://127.0.0.1:3000/debug/pprof
         %{me} --once --limit 5 tmp/memprofiler.sock
       TEXT
@@ -34,6 +36,8 @@ module MemprofilerPprof
 
       def define_options(parser)
         super
+        # Loaded only here, as in the superclass.
+        %w[directory live overview processes].each { |name| require "ruby_memprofiler_pprof/cli/top/#{name}" }
         orders = MemprofilerPprof::Report::Activity::ORDERS
         parser.on("--sort FIGURE", orders, list(orders), "(default: #{orders.first})") { |sort| @sort = sort }
         define_source(parser)
@@ -52,23 +56,39 @@ module MemprofilerPprof
       end
 
       def show(addresses)
-        with_source(addresses) { |source, address| watch(source, address) }
+        with_source(addresses) do |source, address|
+          Directory.address?(address) ? watch_all(Directory.new(address), address) : watch(source, address)
+        end
         0
       end
 
       def watch(source, address)
-        seconds = @interval || 1
-        terminal = self.terminal unless @once || @format
         return once(address, source.fetch(seconds)) unless terminal
 
-        require "ruby_memprofiler_pprof/cli/top/live"
-        view = View.new("#{address}  every #{seconds} s", by: by, sort: sort, app: app?, &method(:narrow))
-        Live.new(Screen.new(terminal, $stdout), view, color: style.color) { source.fetch(seconds) }.run
+        live(View, address) { source.fetch(seconds) }
       end
 
-      # The terminal to read keys from, whatever stdin is; nil if the output does not go to one.
+      def watch_all(directory, address)
+        return once_all(address, directory.fetch(seconds)) unless terminal
+
+        live(Overview, address) { |view| directory.fetch(seconds, view.chosen) }
+      end
+
+      # @param type [Class] of the view
+      # @yieldparam view [View, Overview]
+      # @yieldreturn [Object] what the view is to show next
+      def live(type, address)
+        view = type.new("#{address}  every #{seconds} s", by: by, sort: sort, app: app?, &method(:narrow))
+        Live.new(Screen.new(terminal, $stdout), view, color: style.color) { yield view }.run
+      end
+
+      # The terminal to read keys from, whatever stdin is; nil if the output does not go to one, or is to be printed.
       def terminal
-        IO.console if $stdout.tty? && ENV["TERM"] != "dumb"
+        IO.console if !@once && !@format && $stdout.tty? && ENV["TERM"] != "dumb"
+      end
+
+      def seconds
+        @interval || 1
       end
 
       def by
@@ -77,6 +97,13 @@ module MemprofilerPprof
 
       def sort
         @sort || MemprofilerPprof::Report::Activity::ORDERS.first
+      end
+
+      def once_all(address, answers)
+        processes = Processes.new(answers, by: by, sort: sort, limit: @limit) { |profile| filter(profile) }
+        return print_json(address: address, processes: processes.to_a) if @format
+
+        puts "#{address}, #{answers.size} processes", "", *processes.lines(style)
       end
 
       def once(address, profile)

@@ -21,6 +21,8 @@ module MemprofilerPprof
 
       # The figures that rows can be sorted by.
       ORDERS = FIGURES.keys.freeze
+      # What the figures are called in tables.
+      TITLES = FIGURES.transform_values { |_, _, title, _| title }.freeze
       # Stands before a figure that rests on fewer than ten samples.
       LOW_CONFIDENCE = "~"
 
@@ -35,6 +37,13 @@ module MemprofilerPprof
       # @!attribute bytes
       #   @return [Profile::Estimate] their bytes
       Row = Struct.new(:name, :file, :line, :function, *ORDERS)
+
+      # @param name [Symbol] one of {ORDERS}
+      # @param value [Numeric]
+      # @return [String] such as "11.2 MiB"
+      def self.text(name, value)
+        Units.format(value, FIGURES.fetch(name)[1])
+      end
 
       # @return [Array<Row>] those with the most first
       attr_reader :rows
@@ -68,6 +77,11 @@ module MemprofilerPprof
           text = "#{verb.ljust(9)} #{with_interval(count, " #{noun}")}, #{with_interval(bytes, per)}"
           style.paint(Table.cut(text, text.gsub(/ \([^)]*\)/, ""), width: style.width), nil)
         end
+      end
+
+      # @return [Array<String>] the figures of all sites together, in the order of {ORDERS}
+      def figures
+        FIGURES.map { |name, (_, unit)| figure(@total[name], unit) }
       end
 
       # @param style [Style]

@@ -107,7 +107,43 @@ RSpec.describe "memprofiler top" do
       app = Rack::Builder.app { map("/debug/pprof") { run endpoint } }
       HttpServer.serve(app) do |url|
         expect(top("--header", "X-Token: 7", "#{url}/debug/pprof/").stdout).to include("pid #{Process.pid}", " CLASS")
+        expect(top("--header", "X-Token: 7", "#{url}/debug/pprof?pid=1").stderr).to include("There is no process 1")
         expect(top("#{url}/debug/pprof").stderr).to match(%r{/debug/pprof: Not permitted.* \(status 403\)\n})
+      end
+    end
+
+    describe "of a directory" do
+      # Lets processes answer once.
+      def serve_all(answers)
+        Dir.mkdir("s")
+        answers.each do |name, answer|
+          server = UNIXServer.new("s/#{name}")
+          queue = Queue.new << answer
+          servers << Thread.new { answer(server.accept, Queue.new, queue) }
+        end
+        UNIXServer.new("s/stale.sock").close
+        File.write("s/file.sock", "")
+      end
+
+      it "prints a row for each process, and their sums" do
+        serve_all("a.sock" => profile, "b.sock" => profile(time: 2).sample(["x /a.rb:3"], [0, 0, 20, 800], "More"))
+        outcome = top("--sort", "objects", "s")
+        expect(outcome.stderr).to eq("")
+        expect(outcome.stdout.lines.map(&:rstrip))
+          .to match(["s, 2 processes", "", /\APID .* \*OBJECTS +RETAINED +MOST OF \*\z/, / 7 +~50 .* 120 .* Kept\z/,
+                     / 7 +~50 .* 100 .* Kept\z/, /\Aall +100 .* 220 +8\.59 KiB\z/])
+      end
+
+      it "prints JSON, and why a process is missing" do
+        serve_all("a.sock" => profile, "b.sock" => "nonsense")
+        json = JSON.parse(top("--json", "s/%{pid}.sock").stdout)
+        expect(json["processes"].map { |row| row.values_at("address", "problem", "totals") })
+          .to match([["s/a.sock", nil, include("pid" => 7)], ["s/b.sock", /no profile came/, nil]])
+      end
+
+      it "says that there is no process" do
+        serve_all({})
+        expect_failure(top("s"), 2, "memprofiler: s: no process listens on a socket there\n")
       end
     end
 
@@ -262,6 +298,22 @@ RSpec.describe "memprofiler top" do
       wait_for(/a\.sock .* (Connection refused|has hung up)/)
       pid = start
       wait_for(/pid #{pid}  \d\d:\d\d:\d\d$/)
+    end
+
+    it "shows all processes of a directory as they come and go, and the chosen one" do
+      Dir.mkdir("s")
+      pids = %w[s/a.sock s/b.sock].map { |socket| start(socket: socket) }
+      terminal.run(RbConfig.ruby, exe, "top", "s")
+      wait_for(/\As  every 1 s  2 processes  \d\d:\d\d:\d\d/)
+      expect(pids).to all(satisfy { |pid| terminal.text.match?(/^ *(> )? *#{pid} .* MiB  Lost$/) })
+      terminal.press("Enter")
+      wait_for(%r{\As/[ab]\.sock  every 1 s  pid (#{pids.join("|")})  .*^Backspace all}m)
+      terminal.press("BSpace")
+      start(socket: "s/c.sock")
+      wait_for(/ 3 processes /)
+      finish(pids.first)
+      wait_for(/ 2 processes /)
+      expect(terminal.text).not_to match(/^ *(> )? *#{pids.first} /)
     end
 
     it "says at once that there is no process, on the screen that was there" do

@@ -13,7 +13,7 @@ module MemprofilerPprof
                  :right => :next_order, ">" => :next_order, :tab => :next_grouping, "/" => :ask, :escape => :show_all,
                  up: :up, down: :down, page_up: :page_up, page_down: :page_down, home: :home }.freeze
         HELP = "q quit  p pause  Left/Right sort  Tab class, line, ...  a app  / filter  Up/Down scroll"
-        private_constant :GROUPINGS, :KEYS, :HELP
+        private_constant :GROUPINGS, :KEYS
 
         # @param text [String] why there is no newer profile
         attr_writer :problem
@@ -22,12 +22,14 @@ module MemprofilerPprof
         # @param by [Symbol]
         # @param sort [Symbol]
         # @param app [Boolean] whether what libraries allocate counts for the program's own lines
+        # @param help [String] the last line
         # @param narrow [Proc] selects the samples of a profile
-        def initialize(heading, by:, sort:, app:, &narrow)
+        def initialize(heading, by:, sort:, app:, help: HELP, &narrow)
           @heading = heading
           @by = by
           @sort = sort
           @app = app
+          @help = help
           @narrow = narrow
           @first = 0
           @page = 1
@@ -70,7 +72,7 @@ module MemprofilerPprof
           return [title, "", @problem || "Waiting for the first profile ..."].first(height) unless @profile
 
           body = body(style, height - 1)
-          [*body, *[""] * (height - 1 - body.size), @prompt.line || HELP].first(height)
+          [*body, *[""] * (height - 1 - body.size), @prompt.line || @help].first(height)
         end
 
         private
