@@ -4,8 +4,8 @@ require "ruby_memprofiler_pprof/base"
 require "ruby_memprofiler_pprof/own_labels"
 
 module MemprofilerPprof
-  # Delayed Job's jobs as labels: whatever a job allocates has the label `job`, the name of its class. For a job of
-  # Active Job that is its own class, not the wrapper's; for a delayed call the method, such as `User#remind`.
+  # Labels for Delayed Job: whatever a job allocates has the label `job`, the name of its class. For a job of Active Job
+  # this is its own class, not the wrapper's; for a delayed call it is the method, such as `User#remind`.
   #
   # In a Rails app the railtie does this; elsewhere:
   #
@@ -13,11 +13,11 @@ module MemprofilerPprof
   #   require "ruby_memprofiler_pprof/delayed_job"
   #   MemprofilerPprof::DelayedJob.install
   module DelayedJob
-    # The class of the objects in which Active Job queues its jobs.
+    # The class in which Active Job wraps its jobs.
     WRAPPER = "ActiveJob::QueueAdapters::DelayedJobAdapter::JobWrapper"
     private_constant :WRAPPER
 
-    # Patches Delayed Job, once. If the setting `enabled` is false, nothing happens.
+    # Patches Delayed Job, once. Does nothing if the setting `enabled` is false.
     # @return [void]
     def self.install
       ::Delayed::Backend::Base.prepend(Job) if MemprofilerPprof.profiler.enabled?
@@ -25,21 +25,21 @@ module MemprofilerPprof
     end
 
     # @param job [::Delayed::Backend::Base]
-    # @return [String, nil] nil if there is none
+    # @return [String, nil] nil if it has no name, or cannot be read
     # @api private
     def self.name_of(job)
       payload = job.payload_object
-      # Not what a job calls itself, which may be another name for each.
+      # Other jobs may return a different display_name each time.
       return payload.display_name if payload.is_a?(::Delayed::PerformableMethod)
 
       name = payload.class.name
       name == WRAPPER ? payload.job_data["job_class"] : name
     rescue ::Delayed::DeserializationError
-      # Which Delayed Job meets, too, and reports.
+      # Delayed Job raises and reports it when it runs the job.
       nil
     end
 
-    # Prepended to Delayed::Backend::Base, so that hooks of jobs have the label, too.
+    # Prepended to Delayed::Backend::Base, so that the label covers the job's hooks, too.
     # @api private
     module Job
       def invoke_job(*)

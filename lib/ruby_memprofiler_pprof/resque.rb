@@ -4,8 +4,8 @@ require "ruby_memprofiler_pprof/base"
 require "ruby_memprofiler_pprof/own_labels"
 
 module MemprofilerPprof
-  # Resque's jobs as labels: whatever a job allocates has the label `job`, the name of its class. For a job of Active
-  # Job that is its own class, not the wrapper's.
+  # Labels for Resque: whatever a job allocates has the label `job`, the name of its class. For a job of Active Job this
+  # is its own class, not the wrapper's.
   #
   # In a Rails app the railtie does this; elsewhere:
   #
@@ -13,11 +13,11 @@ module MemprofilerPprof
   #   require "ruby_memprofiler_pprof/resque"
   #   MemprofilerPprof::Resque.install
   module Resque
-    # The class as which Active Job queues its jobs.
+    # The class in which Active Job wraps its jobs.
     WRAPPER = "ActiveJob::QueueAdapters::ResqueAdapter::JobWrapper"
     private_constant :WRAPPER
 
-    # Patches Resque, once. If the setting `enabled` is false, nothing happens.
+    # Patches Resque, once. Does nothing if the setting `enabled` is false.
     # @return [void]
     def self.install
       ::Resque::Job.prepend(Job) if MemprofilerPprof.profiler.enabled?
@@ -25,14 +25,14 @@ module MemprofilerPprof
     end
 
     # @param payload [Hash{String => Object}] of a job, as it was queued
-    # @return [String, nil] nil if there is none
+    # @return [String, nil] nil if Active Job's data has no class
     # @api private
     def self.name_of(payload)
       name = payload["class"].to_s
       name == WRAPPER ? payload.dig("args", 0, "job_class") : name
     end
 
-    # Prepended to Resque::Job, so that hooks of jobs have the label, too.
+    # Prepended to Resque::Job, so that the label covers the job's hooks, too.
     # @api private
     module Job
       def perform(*)

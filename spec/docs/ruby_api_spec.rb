@@ -59,8 +59,8 @@ RSpec.describe "docs/ruby-api.md" do
   end
 
   it "has the functions of the module" do
-    internal_or_elsewhere = %i[profiler forget_threads yield_deep collectors signal_handler without_profiling
-                               with_labels labels]
+    internal_or_elsewhere = %i[profiler enter_span forget_threads yield_deep collectors signal_handler
+                               without_profiling with_labels labels]
     expect(names_in("Module API")).to match_array(MemprofilerPprof.singleton_methods(false) - internal_or_elsewhere)
   end
 

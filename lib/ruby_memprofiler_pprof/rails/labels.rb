@@ -21,7 +21,7 @@ module MemprofilerPprof
         install_in_runners
       end
 
-      # For jobs that are not Active Job's: what runs them, as far as it is loaded.
+      # Labels jobs that do not use Active Job, for the gems that are loaded.
       def self.install_in_runners
         if defined?(::Sidekiq.configure_server)
           require "ruby_memprofiler_pprof/sidekiq"
