@@ -2,18 +2,18 @@
 
 require "json"
 
-# What the gem tells of compiled code, and that compiled code stays compiled. In processes of their own, so that it does
-# not matter how the suite itself runs.
+# What the gem reports about compiled code, and that compiled code stays compiled. In separate processes, so that it
+# does not matter how the suite itself runs.
 module Jit
-  # Name => what switches the compiler on, and what makes it count its work. Its module is RubyVM::NAME.
+  # Name => what enables the compiler, and what makes it count its work. Its module is RubyVM::NAME.
   COMPILERS = {
     "YJIT" => { on: ["--yjit"], counting: ["--yjit", "--yjit-stats=quiet"] },
     "ZJIT" => { on: ["--zjit"], counting: ["--zjit", "--zjit-stats=quiet"] }
   }.freeze
 
-  # Allocates by all the instructions and calls that compilers have code of their own for, each on a line of its own,
-  # between lines that leave another program counter behind. Without what compilers rightly do otherwise: they leave out
-  # objects that nobody uses, interpolated Integers become Strings of their own, and `f(*list, 1)` copies twice.
+  # Allocates by all instructions and calls for which compilers have special code, each on a line of its own, between
+  # lines that leave another program counter behind. Leaves out what compilers legitimately do differently: they omit
+  # unused objects, turn interpolated Integers into separate Strings, and copy twice in `f(*list, 1)`.
   PROGRAM = <<~'RUBY'
     ONE = 1; LIST = [1, 2].freeze; HASH = { a: 1 }.freeze; TEXT = "abc"; BIG = 2**70
     PAIR = Struct.new(:left, :right)
@@ -202,10 +202,10 @@ module Jit
     end
   RUBY
 
-  # What is allocated while code is compiled, and the VM's own inline caches, are less than one in so many turns.
+  # Allocations while code is compiled, and the VM's own inline caches, are less than one in this many turns.
   TURNS = 100
 
-  # Both compilers' words for the same.
+  # Both compilers' counters of compiled instructions.
   WORK = %w[yjit_insns_count zjit_insn_count].freeze
   INVALIDATIONS = %w[invalidation_count invalidate_everything].freeze
   COMPILED = %w[compiled_iseq_count compiled_iseq_entry].freeze
@@ -222,8 +222,8 @@ RSpec.describe MemprofilerPprof::Collector, "compiled code" do
     $stderr.print((stats || {}).fetch(:compiled_iseq_count, compiler ? 1000 : 0))
   RUBY
 
-  # What the program does while a collector runs and while none does, and with a TracePoint, which is known to send it
-  # back to the interpreter.
+  # What the program does with a collector running, without one, and with a TracePoint, which is known to send it back
+  # to the interpreter.
   let(:comparison) { <<~RUBY }
     require "json"
     eval(#{Jit::PROGRAM.inspect}, binding, "case.rb")
@@ -235,7 +235,7 @@ RSpec.describe MemprofilerPprof::Collector, "compiled code" do
       stats.call.to_h { |key, value| [key, value.is_a?(Integer) ? value - before[key].to_i : 0] }
     end
     drive(1000)
-    # All that is called for the first time.
+    # Calls everything for the first time.
     new_collector(sample_rate: 1.0).profile { drive(10) }
     3.times { spent.call { drive(10) } }
 
@@ -255,8 +255,8 @@ RSpec.describe MemprofilerPprof::Collector, "compiled code" do
   RUBY
 
   # Ruby code called from inside this program, innermost first, and what was allocated there: [class, frames] => how
-  # often in a turn. A C function is at its caller's place, and may be called with a frame or without.
-  def told(profile)
+  # often per turn. A C function is at its caller's place, and may be called with or without a frame.
+  def reported(profile)
     counts = profile.samples.each_with_object(Hash.new(0)) do |sample, sums|
       next if sample.labels["class"].match?(/\A\((?!anonymous)/)
 
@@ -278,16 +278,16 @@ RSpec.describe MemprofilerPprof::Collector, "compiled code" do
       before(:context) { @available = run_ruby("exit(RubyVM::#{name}.enabled?)", options: options[:on]).success? }
       before { skip "this Ruby has no #{name}" unless @available }
 
-      it "is at the same lines, by the same names, as interpreted code" do
+      it "has the same lines and names as interpreted code" do
         interpreted = decoded(run_ruby(program))
         outcome = run_ruby(program, options: options[:on])
         compiled = decoded(outcome)
         expect(outcome.stderr.to_i).to be > 15
-        expect(told(compiled)).to eq(told(interpreted))
-        expect(told(compiled).size).to be > 80
+        expect(reported(compiled)).to eq(reported(interpreted))
+        expect(reported(compiled).size).to be > 80
       end
 
-      it "is where the frame walker passes its self-test, too" do
+      it "lets the frame walker pass its self-test, too" do
         expect(decoded(run_ruby(program, options: options[:on])).comments).to include("bt_method=cfp")
       end
 
@@ -298,7 +298,7 @@ RSpec.describe MemprofilerPprof::Collector, "compiled code" do
         work = Jit::WORK.find { |key| counts["alone"].key?(key) }
         skip "#{name} does not count its work on this Ruby" unless work
 
-        # In 0.1 %: the calls of the collector's own methods.
+        # Within 0.1 %: the calls of the collector's own methods.
         done = counts.transform_values { |values| values[work] }
         expect([done["profiled"], done["after"]]).to all(be_within(done["alone"] / 1000).of(done["alone"]))
         expect(done["traced"]).to be < done["alone"] / 2

@@ -4,14 +4,14 @@ require "fileutils"
 require "ripper"
 require "tmpdir"
 
-# What the gem consists of. `script/package` builds and installs it.
+# The contents of the gem. `script/package` builds and installs it.
 RSpec.describe "The gem" do
   subject(:gem_spec) { Gem::Specification.load(File.join(root, "ruby_memprofiler_pprof.gemspec")) }
 
   let(:root) { File.expand_path("..", __dir__) }
   let(:files) { gem_spec.files }
 
-  # All files below directories of the checkout that end in one of some ways.
+  # All files in directories of the checkout with one of several endings.
   def below(*directories, extension: "*")
     directories.flat_map { |directory| Dir.glob("#{directory}/**/*.#{extension}", base: root) }
                .select { |file| File.file?(File.join(root, file)) }
@@ -29,13 +29,13 @@ RSpec.describe "The gem" do
     )
   end
 
-  it "has nothing that is built, tests it or belongs to its making" do
+  it "has no build products, tests or development tools" do
     expect(files.grep(%r{\A(spec|script|rakelib|tmp|target|pkg)/|/(target|tests|benches|fuzz)/|\.(so|bundle|o|gem)\z}))
       .to eq([])
     expect(files.grep(/(Gemfile|Rakefile|\.lock)\z/)).to eq(["Cargo.lock"])
   end
 
-  # Whether a method hands its `&` or `...` on in a block, in a tree of Ripper's. Ruby 3.1 knows no others.
+  # Whether a method passes its `&` or `...` on inside a block, in a tree of Ripper's. Ruby 3.1 knows no others.
   def forwards_in_block?(node, in_block: false)
     return false unless node.is_a?(Array)
 
@@ -51,12 +51,12 @@ RSpec.describe "The gem" do
     expect(ruby.select { |file| forwards_in_block?(Ripper.sexp_raw(File.read(File.join(root, file)))) }).to eq([])
   end
 
-  it "has files of which only the commands can be executed" do
+  it "has no executable files but the commands" do
     expect(files.select { |file| File.executable?(File.join(root, file)) })
       .to eq(gem_spec.executables.map { |name| "exe/#{name}" })
   end
 
-  it "has the same files from wherever it is built" do
+  it "has the same files wherever it is built" do
     elsewhere = run_ruby("print Gem::Specification.load(ARGV[0]).files.join(' ')", args: [gem_spec.loaded_from],
                                                                                    chdir: Dir.tmpdir)
     expect(elsewhere.stdout.split).to eq(files)

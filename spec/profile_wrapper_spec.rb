@@ -55,7 +55,7 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
       expect([outcome.stdout, outcome.stderr, Dir.children(".")]).to eq(["false\nfalse\n", "", []])
     end
 
-    it "is profiled once, however often that is asked for" do
+    it "is profiled once, however often that is requested" do
       outcome = profile_ruby("print MemprofilerPprof::Autostart.start, MemprofilerPprof.collectors.size")
       expect(outcome.stdout).to eq("true1")
     end
@@ -65,7 +65,7 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
       expect([outcome.stdout, outcome.stderr, outcome.status.exitstatus]).to eq([%(["a b", ""]\n), %(""\n), 3])
     end
 
-    it "is profiled in its subprocesses, which are Ruby too" do
+    it "is profiled in its Ruby subprocesses" do
       profile_ruby('system(Gem.ruby, "-e", "class Kept; end; KEPT = Kept.new")', SAMPLE_RATE: "1")
       expect([profiles.size, profiles.sum { |profile| profile.by_class["Kept"].to_i }]).to eq([2, 1])
     end
@@ -110,7 +110,7 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
   end
 
   describe "a failure of the profiler" do
-    # The program says "on" and exits with 4, whatever happens.
+    # The program prints "on" and exits with 4, whatever happens.
     let(:program) { 'print "on"; exit 4' }
 
     def expect_warning(outcome, message)
@@ -154,7 +154,7 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
         .to have_attributes(status: have_attributes(exitstatus: 127), stderr: /command not found.*no-such-command/)
     end
 
-    it "exits with 126 if it is not executable" do
+    it "exits with 126 if it cannot be executed" do
       File.write("file", "")
       expect(profile("./file"))
         .to have_attributes(status: have_attributes(exitstatus: 126), stderr: %r{Permission denied.*\./file})
@@ -164,7 +164,7 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
       expect(profile("/").status.exitstatus).to eq(126)
     end
 
-    it "is not taken apart by a shell" do
+    it "is not parsed by a shell" do
       expect(profile("echo on; true").status.exitstatus).to eq(127)
     end
 
@@ -190,7 +190,7 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
       expect(profile("--", "echo", "-h").stdout).to eq("-h\n")
     end
 
-    it "exits with 2 for one that it does not know" do
+    it "exits with 2 for an unknown one" do
       expect(profile("-x")).to have_attributes(status: have_attributes(exitstatus: 2), stderr: /unknown option -x/)
     end
 

@@ -4,17 +4,17 @@ require "fileutils"
 require "tmpdir"
 
 RSpec.describe MemprofilerPprof, :liveness, :moving do
-  it "is also called as the gem is" do
+  it "is also available under the gem's name" do
     expect(RubyMemprofilerPprof).to be(described_class)
   end
 
-  it "can be started whatever the program's variables are called" do
+  it "can be started whatever names the program's variables have" do
     code = "new = plain = indexed = build = object = list = nil; p new_collector.start.stats[:walker_failure]"
     expect(run_ruby(code)).to have_attributes(stdout: "nil\n", stderr: "")
   end
 
-  # To look one up is a method call, in which threads may be switched: within a lock that would be for good.
-  it "knows its classes before it makes their objects" do
+  # Looking one up is a method call, in which threads may be switched: inside a lock that would be a deadlock.
+  it "looks up its classes before it creates their objects" do
     outcome = run_ruby(<<~RUBY)
       looked_up = []
       Object.define_singleton_method(:const_get) { |name, *rest| looked_up << name && super(name, *rest) }
@@ -32,7 +32,7 @@ RSpec.describe MemprofilerPprof, :liveness, :moving do
     # Where a precompiled gem has the library for this Ruby.
     let(:precompiled) { "ruby_memprofiler_pprof/#{RUBY_VERSION[/\d+\.\d+/]}/ruby_memprofiler_pprof" }
 
-    # Requires the gem with one more directory in the load path, before all others.
+    # Requires the gem with one more directory at the front of the load path.
     def require_gem
       run_command(RbConfig.ruby, *load_path_options, "-I.", "-e", "require 'ruby_memprofiler_pprof'; print 'loaded'")
     end
@@ -42,7 +42,7 @@ RSpec.describe MemprofilerPprof, :liveness, :moving do
       File.write(file, content)
     end
 
-    it "is the one for this Ruby if there is one" do
+    it "is the one for this Ruby if it exists" do
       write("#{precompiled}.rb", "print 'precompiled '; require 'ruby_memprofiler_pprof/ruby_memprofiler_pprof'")
       expect(require_gem.stdout).to eq("precompiled loaded")
     end
@@ -51,12 +51,12 @@ RSpec.describe MemprofilerPprof, :liveness, :moving do
       expect(require_gem).to have_attributes(stdout: "loaded", stderr: "")
     end
 
-    it "is not replaced by another when it cannot be loaded" do
+    it "is not replaced by another if it cannot be loaded" do
       write("#{precompiled}.#{RbConfig::CONFIG["DLEXT"]}", "no library")
       expect(require_gem).to have_attributes(stdout: "", stderr: /#{precompiled}.* \(LoadError\).*--platform ruby/m)
     end
 
-    # Requires a copy of the Ruby files, beside which no library is.
+    # Requires a copy of the Ruby files, without a library beside them.
     def require_copy
       FileUtils.cp_r(Dir["#{SubprocessHelpers::LIB}/*.rb"], ".")
       Dir["#{SubprocessHelpers::LIB}/ruby_memprofiler_pprof/*.rb"].each do |file|
@@ -65,13 +65,13 @@ RSpec.describe MemprofilerPprof, :liveness, :moving do
       run_command(RbConfig.ruby, "-I.", "-e", "require 'ruby_memprofiler_pprof'")
     end
 
-    it "is missed by naming the Rubies that a precompiled gem is for, and the way out" do
+    it "if missing, raises an error that names the precompiled gem's Rubies, and the way out" do
       %w[2.10 2.9].each { |minor| FileUtils.mkdir_p("ruby_memprofiler_pprof/#{minor}") }
       expect(require_copy.stderr)
         .to include("is for Ruby 2.9, 2.10, and this is Ruby #{RUBY_VERSION}; `gem install ruby_memprofiler_pprof --pl")
     end
 
-    it "is missed in a checkout by naming what makes it" do
+    it "if missing in a checkout, raises an error that names the command to build it" do
       expect(require_copy.stderr).to include("`rake compile`").and include("(LoadError)")
     end
   end

@@ -15,13 +15,13 @@ require "ruby_memprofiler_pprof/sidekiq"
 begin
   require "ruby_memprofiler_pprof/minitest"
 rescue LoadError
-  # The examples say so.
+  # The examples report that.
   nil
 end
 
-# What there really is.
+# The methods that really exist.
 module RealMethods
-  # Of what could be called, that which only other parts of the gem call.
+  # Methods that could be called, but that only other parts of the gem call.
   INTERNAL = {
     "MemprofilerPprof" => %i[enter_span forget_threads profiler signal_handler yield_deep],
     "MemprofilerPprof::Atfork" => %i[around install remove],
@@ -63,7 +63,7 @@ module RealMethods
 
   def instance_methods(type)
     names = type.public_instance_methods(false)
-    # Members of a Struct can be set, but those here are frozen.
+    # Struct members have setters, but these structs are frozen.
     names.reject! { |name| name.end_with?("=") } if structure?(type)
     names.concat(type.private_instance_methods(false) & [:initialize, *MODULE_FUNCTIONS[type.name]])
     (names - INTERNAL.fetch(type.name, [])).to_h { |name| [name, type.instance_method(name)] }
@@ -92,7 +92,7 @@ RSpec.describe "The signatures", :own_process do
     skip "the gem minitest cannot be loaded" unless defined?(MemprofilerPprof::Minitest)
   end
 
-  # Have no signatures: see `@api private` in the code.
+  # These have no signatures: see `@api private` in the code.
   rack = %w[Access Answers Cluster Cluster::Refusal Drain Drain::Sink FlamegraphPage Gate IndexPage LeaksPage PageQuery
             Query Query::Invalid ReportPage RequestSummary RequestSummary::Outcome RequestSummary::Path
             RequestSummary::Table Response StackText SummaryPage SummaryText]
@@ -109,11 +109,11 @@ RSpec.describe "The signatures", :own_process do
                  SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
                  Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries OpenTelemetry::Contexts
-                 OwnLabels PeriodicThread Profile::Source RactorGuard Resque::Job RunningFlushers SignalActions SocketServer
-                 Tags] +
+                 OwnLabels PeriodicThread Profile::Source RactorGuard Resque::Job RunningFlushers SignalActions
+                 SocketServer Tags] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
-  # Loading this one profiles the process, so another process looks at it.
+  # Loading this one profiles the process, so another process examines it.
   autostart = "MemprofilerPprof::Autostart"
 
   def expect_equal_parameters(signatures, methods)
@@ -158,7 +158,7 @@ RSpec.describe "The signatures", :own_process do
   end
 
   it "of #{autostart} are those of its methods" do
-    # A wrong setting keeps it from starting anything.
+    # A wrong setting prevents it from starting anything.
     outcome = run_ruby("require 'ruby_memprofiler_pprof/autostart'; p #{autostart}.singleton_methods(false).sort",
                        env: { "RUBY_MEMPROFILER_PPROF_SAMPLE_RATE" => "2" })
     expect(outcome.stdout.chomp).to eq(Signatures.singleton_methods(autostart).keys.sort.inspect)

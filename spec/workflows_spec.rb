@@ -2,7 +2,7 @@
 
 require "yaml"
 
-# GitHub runs them, and nobody else can: here what they name is compared with what is there.
+# Only GitHub can run them: so this compares the names in them with what exists.
 RSpec.describe "The workflows" do
   let(:root) { File.expand_path("..", __dir__) }
   let(:workflows) do
@@ -15,7 +15,7 @@ RSpec.describe "The workflows" do
     expect(workflows.keys).to contain_exactly("test.yml", "release.yml")
   end
 
-  it "call scripts that can be called" do
+  it "call existing scripts" do
     scripts = commands.join("\n").scan(%r{(?<![\w/])script/[\w./]+}).uniq
     expect(scripts).to include("script/native", "script/native.d/in_alpine", "script/package.d/install_native")
     expect(scripts.reject { |script| File.executable?(File.join(root, script)) || script == "script/layout" }).to eq([])
@@ -26,21 +26,21 @@ RSpec.describe "The workflows" do
     expect(directories.reject { |directory| File.directory?(File.join(root, directory)) }).to eq([])
   end
 
-  it "run tasks that there are" do
+  it "run existing tasks" do
     tasks = commands.join("\n").scan(/bundle exec rake (.+)/).flat_map { |line,| line.split }.uniq
     known = run_command(RbConfig.ruby, "-S", "rake", "--silent", "--all", "--tasks", chdir: root).stdout
     expect(tasks).to include("compile", "spec")
     expect(tasks - known.scan(/^rake (\S+)/).flatten).to eq([])
   end
 
-  it "wait for jobs that there are" do
+  it "wait for existing jobs" do
     missing = workflows.values.map do |workflow|
       workflow["jobs"].values.flat_map { |job| [*job["needs"]] } - workflow["jobs"].keys
     end
     expect(missing).to all(be_empty)
   end
 
-  it "give no token more than it needs" do
+  it "give no token more permissions than it needs" do
     expect(workflows.values.map { |workflow| workflow["permissions"] }).to all(eq("contents" => "read"))
     expect(jobs.filter_map { |job| job["permissions"] }).to eq([{ "id-token" => "write" }])
   end
@@ -50,18 +50,18 @@ RSpec.describe "The workflows" do
     let(:rubies) { release["env"]["RUBIES"].split }
     let(:library) { release["jobs"]["library"]["strategy"]["matrix"] }
 
-    it "build a library for every Ruby whose gem they make" do
+    it "build a library for every Ruby that the gem supports" do
       expect(library["ruby"]).to eq(rubies)
       expect(release["jobs"]["install-macos"]["strategy"]["matrix"]["ruby"]).to eq(rubies)
     end
 
-    it "build for Rubies without a gap, from the oldest that is supported" do
+    it "build for all Rubies without a gap, from the oldest supported one on" do
       expect(rubies.first).to eq(Gem::Specification.load(File.join(root, "ruby_memprofiler_pprof.gemspec"))
                                                     .required_ruby_version.requirements.first.last.to_s)
       expect(rubies).to eq(%w[3.1 3.2 3.3 3.4 4.0])
     end
 
-    it "make a gem of the libraries for every platform" do
+    it "build a gem from the libraries for every platform" do
       platforms = release["jobs"]["gem"]["strategy"]["matrix"]["platform"]
       expect(library["platform"].map { |platform| platform["name"] }).to eq(platforms)
       expect(platforms).to eq(%w[x86_64-linux-gnu aarch64-linux-gnu x86_64-linux-musl aarch64-linux-musl
@@ -83,13 +83,13 @@ RSpec.describe "The workflows" do
     end
   end
 
-  it "test every Ruby that there is a gem for" do
+  it "test every Ruby that has a gem" do
     tested = workflows["test.yml"]["jobs"].values_at("test", "yjit").map { |job| job["strategy"]["matrix"]["ruby"] }
     rubies = workflows["release.yml"]["env"]["RUBIES"].split
     expect(tested).to eq([[*rubies, "head"], rubies])
   end
 
-  it "compile with the oldest Rust that is supported" do
+  it "compile with the oldest supported Rust" do
     wanted = File.read(File.join(root, "Cargo.toml"))[/^rust-version = "(.*)"/, 1]
     setup = workflows["test.yml"]["jobs"]["oldest-rust"]["steps"].find { |step| step.to_s.include?("toolchain") }
     expect(setup["with"]["rustup-toolchain"]).to eq(wanted)

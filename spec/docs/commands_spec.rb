@@ -3,14 +3,14 @@
 require "json"
 require "shellwords"
 
-# The gem's commands, wherever a page has one.
+# The gem's commands, wherever a page mentions one.
 RSpec.describe "The manual's commands" do
   # Arguments, without comments and redirections.
   def arguments(line)
     Shellwords.split(line.sub(/ +#.*/, "").sub(/\s(?:[0-9]?>|&\s*\z).*/, ""))
   end
 
-  # @return [Array<String>] the lines of code of all pages, and what stands in backquotes, that call the gem
+  # @return [Array<String>] the lines of code on all pages, and the text in backquotes, that call the gem
   def commands
     Manual.pages.flat_map do |page|
       code = Manual.text(page).scan(/^(?:    )?(?:\$ )?(?:bundle exec )?memprofiler (.*)$/)
@@ -19,14 +19,14 @@ RSpec.describe "The manual's commands" do
     end.uniq
   end
 
-  # The options of a command, as its help has them.
+  # The options of a command, according to its help.
   def options(command)
     outcome = run_command(RbConfig.ruby, *load_path_options, "#{SubprocessHelpers::EXE}/memprofiler", "help",
                           command)
     outcome.stdout.scan(/^ +(?:-\w, )?(--[\w\[\]-]+)/).flatten - %w[--help]
   end
 
-  it "have a right name and right options" do
+  it "have valid names and options" do
     lines = commands.grep_v(/COMMAND|OPTION/)
     expect(lines.size).to be > 20
     outcome = run_ruby(<<~RUBY, args: [JSON.dump(lines.map { |line| arguments(line) })])

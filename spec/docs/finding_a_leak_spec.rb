@@ -2,7 +2,7 @@
 
 require "socket"
 
-# Runs docs/finding-a-leak.md, whose figures are others each time. script/pictures writes it anew.
+# Runs docs/finding-a-leak.md, whose figures differ each time. script/pictures updates the page.
 RSpec.describe "docs/finding-a-leak.md", :docs, :own_process do
   before(:all) do
     skip "script/test --lane docs runs it" unless ENV["SPEC_DOCS"]
@@ -30,8 +30,8 @@ RSpec.describe "docs/finding-a-leak.md", :docs, :own_process do
     end
   end
 
-  it "prints tables as the page has them" do
-    # What is shown of the mended app is for another example.
+  it "prints the tables that the page shows" do
+    # The page shows the fixed app's output for another example.
     page, now = [@printed, @actual].map { |outputs| tables(outputs)[0..-2].map { |table| gist(table) } }
     expect(now).to eq(page)
     expect(now.size).to eq(4)
@@ -42,7 +42,7 @@ RSpec.describe "docs/finding-a-leak.md", :docs, :own_process do
     expect(@actual.grep(/def fetch/).size).to eq(1)
   end
 
-  it "no longer has the line growing when it is mended" do
+  it "no longer reports the line as growing once it is fixed" do
     [@printed, @actual].each do |outputs|
       expect(outputs.last).not_to match(/^(growing|perhaps) .*product_card_cache\.rb/)
       expect(outputs.last).to match(/^VERDICT/)
@@ -53,7 +53,7 @@ end
 RSpec.describe "The pictures in docs/" do
   let(:directory) { File.expand_path("../../docs", __dir__) }
 
-  it "are those that the pages have, and small" do
+  it "are those that the pages show, and small" do
     shown = Manual.pages.flat_map { |page| Manual.text(page).scan(%r{\]\((?:docs/)?(\w+\.png)\)}) }.flatten.uniq
     expect(shown).to match_array(Dir.children(directory).grep(/\.png\z/))
     expect(Dir.glob("#{directory}/*.png").map { |picture| File.size(picture) }).to all(be < 150_000)

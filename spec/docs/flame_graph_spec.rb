@@ -3,7 +3,7 @@
 require "tmpdir"
 
 RSpec.describe "docs/flame-graph.md" do
-  it "draws what has grown" do
+  it "draws what grew" do
     kept = []
     Dir.mktmpdir do |directory|
       %w[old new].each do |name|

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe "docs/http.md" do
-  # Runs a config.ru, and prints what it answers to requests by path, without the token and with it.
+  # Runs a config.ru, and prints its responses to requests by path, with and without the token.
   def answers(section, *paths, token: "x")
     skip "Rack is not installed" unless HttpServer.available?
 

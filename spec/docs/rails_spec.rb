@@ -28,12 +28,12 @@ RSpec.describe "docs/rails.md" do
       options = "#{type}.instance_methods(false).grep(/\\w\\z/).to_h { |name| [name, #{type}.new.send(name).inspect] }"
       setup = "[MemprofilerPprof.config.interval, MemprofilerPprof.running?]"
       @answers = ask({ options: options, setup: setup, failures: <<~RUBY })
-        $told = []
-        Errors = Class.new { def report(error, handled:) = $told.push(error.message, handled) }
+        $reported = []
+        Errors = Class.new { def report(error, handled:) = $reported.push(error.message, handled) }
         Rails.define_singleton_method(:error) { Errors.new }
         #{examples[1]}
         ActiveSupport::Notifications.instrument("flush_failed.memprofiler_pprof", exception_object: IOError.new("full"))
-        $told
+        $reported
       RUBY
     end
 
@@ -66,7 +66,7 @@ RSpec.describe "docs/rails.md" do
   it "installs the middleware of Sidekiq" do
     skip "Sidekiq is not installed" unless UsableGems.include?("sidekiq")
 
-    # Where Sidekiq 7, and 6, keep the middlewares of a server.
+    # Where Sidekiq 7 and Sidekiq 6 keep a server's middlewares.
     config = "(Sidekiq.respond_to?(:default_configuration) ? Sidekiq.default_configuration : Sidekiq)"
     outcome = run_ruby("require 'sidekiq/cli'\n#{examples[2]}\nprint #{config}.server_middleware.entries.map(&:klass)")
     expect(outcome.stdout).to include("MemprofilerPprof::Sidekiq::Middleware"), outcome.to_s

@@ -37,14 +37,14 @@ RSpec.describe "docs/reading-a-profile.md" do
     expect(profile.profile.comments).to include(comment)
   end
 
-  it "has commands that work", :go, :slow do
+  it "shows commands that work", :go, :slow do
     commands = Manual.rows("docs/reading-a-profile.md", "With go tool pprof").map { |command,| command.delete("`") }
     expect(commands.size).to be > 10
     Dir.mktmpdir do |directory|
       %w[old heap].each { |name| profile.write("#{directory}/#{name}.pprof") }
       commands.grep_v(/-http/).each do |command|
         outcome = run_command(*Shellwords.split(command), chdir: directory)
-        # There is no Session.visit in this profile.
+        # This profile has no Session.visit.
         expect(outcome).to be_success.or(have_attributes(stderr: /no matches found for regexp: Session/)), outcome.to_s
       end
     end

@@ -13,16 +13,16 @@ RSpec.describe "The README" do
     expect(text.bytesize).to be <= 12_000
   end
 
-  it "begins with what leaks prints" do
+  it "begins with the output of leaks" do
     printed, walkthrough = %w[README.md docs/finding-a-leak.md].map do |page|
-      # Columns on the right are left out where there is no room.
+      # The rightmost columns are left out where space is short.
       table = Manual.text(page)[/^VERDICT.*\n.*/].lines
       [table.first.split.first(5), table.last.split.values_at(0, 1, -1)]
     end
     expect(printed).to eq(walkthrough)
   end
 
-  it "has commands that build and test the gem" do
+  it "shows commands that build and test the gem" do
     commands = Manual.section("README.md", "Build and test").scan(%r{^    (script/\w+)}).flatten
     expect(commands).to eq(%w[script/demo script/test])
     expect(commands.select { |command| File.executable?(File.join(Manual::ROOT, command)) }).to eq(commands)

@@ -27,7 +27,7 @@ RSpec.describe "docs/ruby-api.md" do
       expect(run(code)[/1000 words, (\d+) objects/, 1].to_i).to be >= 1000
     end
 
-    it "print what has grown" do
+    it "print what grew" do
       kept = []
       collector = new_collector(sample_rate: 1.0).start
       %w[old new].each do |name|
@@ -69,7 +69,7 @@ RSpec.describe "docs/ruby-api.md" do
     expect(names_in("ProfileData")).to match_array(methods)
   end
 
-  it "has the methods of what reads profiles" do
+  it "has the methods of the classes that read profiles" do
     section = Manual.section("docs/ruby-api.md", "Reading profiles in Ruby")
     type = MemprofilerPprof::Profile
     methods = type.included_modules.select { |mixin| mixin.name.start_with?(type.name) }.push(type)

@@ -5,7 +5,7 @@ RSpec.describe "docs/settings.md" do
     Manual.rows("docs/settings.md", heading).map { |row| row.map { |cell| cell.delete("`") } }
   end
 
-  it "has every setting, in the environment, in Ruby and on the command line" do
+  it "lists every setting, in the environment, in Ruby and on the command line" do
     settings = MemprofilerPprof::Configuration.settings.select(&:option).map do |setting|
       [setting.name, setting.keyword.to_s, setting.option, setting.default, setting.purpose]
     end

@@ -34,7 +34,7 @@ RSpec.describe "docs/testing.md" do
   it "has the numbers of calls" do
     table = Manual.rows("docs/testing.md", "What is a leak").first(5).map { |row| row.last(2) }
     expect(table).to eq(MemprofilerPprof::Testing::Cost.const_get(:STEPS).map do |step|
-      # The first five batches, and then each twice as long as the one before.
+      # The first five batches, followed by batches twice as long as the one before.
       all = step.first_calls + (step.first_calls / 5 * ((2**(step.longer_batches + 1)) - 2))
       [step.first_calls, all].map { |calls| calls.to_s.gsub(/(?<=\d)(?=(\d{3})+\z)/, ",") }
     end)

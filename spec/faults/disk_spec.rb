@@ -2,11 +2,11 @@
 
 require "tmpdir"
 
-# Where profiles cannot be written: the program goes on, and the log says what was lost and why.
+# When profiles cannot be written, the program goes on, and the log says what was lost and why.
 RSpec.describe MemprofilerPprof::FileFlusher do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
-  # What is logged by a program that has a flusher while its disk is as `before` makes it, and then as `after` does.
+  # The log of a program with a flusher, while its disk is as `before` makes it, and then as `after` does.
   # @return [Array<String>] lines
   def log_of(before: "", after: "", pattern: "profiles/%{index}.pprof")
     outcome = run_ruby(<<~RUBY)
@@ -32,8 +32,8 @@ RSpec.describe MemprofilerPprof::FileFlusher do
 
   let(:went_on) { ["running true", "went on true"] }
 
-  # A limit on the size of files fails in the middle of a write, as a full disk does.
-  it "says what is lost while the disk is full, leaves no part of a file, and writes again when it is not" do
+  # A limit on the size of files makes a write fail halfway, like a full disk.
+  it "says what is lost while the disk is full, leaves no part of a file, and writes again afterwards" do
     lines = log_of(before: 'trap("XFSZ", "IGNORE"); Process.setrlimit(:FSIZE, 100, Process::RLIM_INFINITY)',
                    after: "Process.setrlimit(:FSIZE, Process::RLIM_INFINITY)")
     expect([lines.first, lines[-3], lines.last(2), Dir.glob("profiles/.*tmp")])
@@ -41,27 +41,27 @@ RSpec.describe MemprofilerPprof::FileFlusher do
                  /\Ainfo .*wrote /, went_on, []])
   end
 
-  it "says so where there is no directory to be made" do
+  it "says so if the directory cannot be created" do
     File.write("profiles", "")
     expect(log_of).to include(/\Aerror .*cannot write .*File exists/, *went_on)
   end
 
-  it "says so on a file system that is read-only" do
-    # What the kernel itself provides takes no files from anybody, not even root.
+  it "says so on a read-only file system" do
+    # The kernel's own file systems accept new files from nobody, not even root.
     skip "there is no /proc" unless File.directory?("/proc/self")
     expect(log_of(pattern: "/proc/self/profiles/%{index}.pprof"))
       .to include(%r{\Aerror .*cannot write /proc/self/profiles/0.pprof}, *went_on)
   end
 
   it "lets the program run on while the disk is slow" do
-    # A write that ends when the program has gone on.
+    # A write that ends only when the program has gone on.
     lines = log_of(before: <<~RUBY)
       File.prepend(Module.new { define_method(:write) { |*parts| (sleep 0.01 until kept.size > 10) || super(*parts) } })
     RUBY
     expect(lines).to include(/\Ainfo .*wrote /, *went_on)
   end
 
-  it "writes files of other names while the clock goes backwards" do
+  it "gives files distinct names while the clock goes backwards" do
     lines = log_of(pattern: "%{unixtime}.pprof", before: <<~RUBY)
       seconds = 100
       Time.define_singleton_method(:now) { at(seconds = [seconds - 1, 98].max) }
@@ -70,7 +70,7 @@ RSpec.describe MemprofilerPprof::FileFlusher do
     expect([written.uniq, written.size, lines.last(2)]).to match([written, be > 2, went_on])
   end
 
-  it "raises what the system says where a profile is written to a full device" do
+  it "raises the system's error if a profile is written to a full device" do
     skip "there is no /dev/full" unless File.exist?("/dev/full")
     expect { new_collector(sample_rate: 1.0).profile { Object.new }.write("/dev/full") }.to raise_error(Errno::ENOSPC)
   end

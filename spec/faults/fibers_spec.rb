@@ -2,7 +2,7 @@
 
 # A fiber that waits may never be resumed: what it has on its machine stack is never undone.
 RSpec.describe "fibers that a scheduler abandons while they wait to flush", :faults do
-  it "do not keep others from being muted" do
+  it "do not prevent others from being muted" do
     lines = printed_by(<<~RUBY)
       class Forgetful
         def block(*) = Fiber.yield
@@ -28,7 +28,7 @@ RSpec.describe "fibers that a scheduler abandons while they wait to flush", :fau
       puts fibers.count(&:alive?)
       kept = []
       muting = -> { MemprofilerPprof.without_profiling { kept.concat(Array.new(1000) { Object.new }) } }
-      # One slot is free, that of the flush: it takes two.
+      # One slot is free, the flush's: this takes two.
       twice = -> { MemprofilerPprof.without_profiling { Thread.new(&muting).join } }
       puts new_collector(sample_rate: 1.0).profile(&twice).heap_samples_count < 500
       $stdout.flush

@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
-# A fork while another thread flushes: parent and child go on, and both can flush.
+# A fork while another thread flushes: parent and child continue, and both can flush.
 RSpec.describe "a fork in a flush", :faults do
-  # What parent and child print: the samples of the flush that was forked in, the child's, and the next ones.
+  # The output of parent and child: the samples of the flush during which the fork happened, the child's, and the next
+  # ones.
   def lines(_place, fault)
     printed_by(<<~RUBY)
       collector = new_collector(sample_rate: 1.0, max_heap_samples: 100_000)
@@ -41,9 +42,9 @@ RSpec.describe "a fork in a flush", :faults do
     RUBY
   end
 
-  # What the flush held has nobody left to give it back.
+  # Nobody is left in the child to release what the flush held.
   ["line", "flush: live samples", "flush: extract"].each do |place|
-    it "leaves nothing in the child that a flush held at the place '#{place}'" do
+    it "releases in the child what a flush held at '#{place}'" do
       parent, child = printed_by(<<~RUBY).sort.map { |line| line.split.last.to_i }.reverse
         collector = new_collector(sample_rate: 1.0)
         kept = []
@@ -67,7 +68,7 @@ RSpec.describe "a fork in a flush", :faults do
     end
   end
 
-  it "goes on with the flush in the child if the thread that flushes has forked, in a signal handler" do
+  it "continues the flush in the child if the flushing thread forked, in a signal handler" do
     lines = printed_by(<<~RUBY)
       Marker = Class.new
       def marked(depth) = depth.zero? ? Marker.new : marked(depth - 1)
@@ -76,7 +77,7 @@ RSpec.describe "a fork in a flush", :faults do
       500.times { |depth| marked(depth) }
       3.times { GC.start }
       pid = nil
-      # What the child stores comes in the place of what it may have let go of.
+      # What the child stores may reuse the slots of what it released.
       store = -> { 2000.times { |n| kept << eval("def self.m\#{n} = Object.new; m\#{n}") } }
       trap(:USR1) { (pid = fork) || Thread.new(&store).join }
       faults.inject("flush: extract") { Process.kill(:USR1, Process.pid) }

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# Ruby raises by a jump over the frames of C, and so of Rust. A NoMemoryError may come from any call that takes memory:
-# whatever it interrupts has to be undone, and the next attempt to succeed.
+# Ruby raises by a jump over the frames of C, and thus of Rust. A NoMemoryError may come from any call that allocates:
+# whatever it interrupts must be undone, and the next attempt must succeed.
 RSpec.describe "a NoMemoryError", :faults do
-  # Prints what `code` does when memory runs out at a place, and whether this thread is sampled afterwards, then whether
-  # all can be done again.
+  # Prints the result of `code` when memory runs out at a place, whether this thread is sampled afterwards, and whether
+  # everything works again.
   def lines(place, code)
     printed_by(<<~RUBY)
       KEPT = []
@@ -35,12 +35,12 @@ RSpec.describe "a NoMemoryError", :faults do
     "keeper" => "MemprofilerPprof::Collector.new.start",
     "hook" => "MemprofilerPprof::Collector.new.start"
   }.each do |place, code|
-    it "at the place '#{place}' reaches the program, mutes nobody and locks nothing" do
+    it "at '#{place}' reaches the program, and leaves nobody muted and nothing locked" do
       expect(lines(place, code)).to eq(%w[NoMemoryError done true])
     end
   end
 
-  it "loses no allocation that a flush was about to tell of" do
+  it "loses no allocation that a flush was about to report" do
     counted = printed_by(<<~RUBY)
       collector = new_collector(sample_rate: 1.0).start
       Marker = Class.new
@@ -58,7 +58,7 @@ RSpec.describe "a NoMemoryError", :faults do
     expect(counted).to eq(["profile data", "line", "1000"])
   end
 
-  it "leaves no collector half started" do
+  it "leaves no collector half-started" do
     counts = printed_by(<<~RUBY)
       %w[keeper hook].each do |place|
         collector = new_collector

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# An extension that gets no large piece of memory: it keeps fewer samples, and says so.
+# An extension that gets no large blocks of memory: it keeps fewer samples, and says so.
 RSpec.describe "a collector without memory for its tables to grow", :faults do
   def code(limit, liveness, body)
     <<~RUBY
@@ -37,7 +37,7 @@ RSpec.describe "a collector without memory for its tables to grow", :faults do
     expect([failures.to_i, overflows.to_i]).to match([be_positive, be_positive])
   end
 
-  it "keeps few samples where there is next to nothing, and the program goes on" do
+  it "keeps few samples if there is next to no memory, and the program goes on" do
     failures, samples, = printed_by(code(16_384, :mark_bits, "10_000.times { kept << Object.new }"))
     expect([failures.to_i, samples.to_i]).to match([be_positive, be_between(1, 1000)])
   end

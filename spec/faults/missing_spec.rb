@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# A Ruby that lacks what the profiler would like to use: it does without, and says what and why.
+# A Ruby that lacks what the profiler would like to use: the profiler manages without it, and says what is missing.
 RSpec.describe "a collector on a Ruby", :faults do
-  # Stats and a profile's comments, after 1000 objects were kept and 1000 dropped.
+  # Stats and a profile's comments, after keeping 1000 objects and dropping 1000.
   def outcome_without(*denied)
     lines = printed_by(<<~RUBY)
       #{denied.inspect}.each { |what| faults.inject(what, :deny) }
@@ -21,7 +21,7 @@ RSpec.describe "a collector on a Ruby", :faults do
     { bt_method: lines[0], liveness: lines[1], walker_failure: lines[2], exact: lines[3], comments: lines.drop(4) }
   end
 
-  it "that has everything walks the frames and reads mark bits" do
+  it "that lacks nothing walks the frames and reads mark bits" do
     expect(outcome_without).to include(bt_method: "cfp", liveness: "mark_bits", walker_failure: "nil", exact: "true")
   end
 
@@ -31,27 +31,27 @@ RSpec.describe "a collector on a Ruby", :faults do
                   comments: include("bt_method=profile_frames"))
   end
 
-  it "whose frames are not what the walker takes them for uses rb_profile_frames" do
+  it "whose frames the walker misreads uses rb_profile_frames" do
     expect(outcome_without("walker"))
       .to include(bt_method: "profile_frames", walker_failure: /the frames differ/, exact: "true")
   end
 
-  it "without the functions that tell what is marked uses FREEOBJ" do
+  it "without functions that return mark bits uses FREEOBJ" do
     symbols = %w[rb_objspace_marked_object_p rb_obj_gc_flags rb_gc_object_metadata]
     expect(outcome_without(*symbols)).to include(liveness: "freeobj", exact: "true",
                                                  comments: include("liveness=freeobj"))
   end
 
-  it "whose garbage collector is another one uses FREEOBJ" do
+  it "with another garbage collector uses FREEOBJ" do
     expect(outcome_without("default GC")).to include(liveness: "freeobj", exact: "true")
   end
 
-  it "that tells of no end of marking drops what may have died, and says so" do
+  it "without the END_MARK event drops what may have died, and says so" do
     outcome = outcome_without("default GC", "GC_END_MARK")
     expect(outcome).to include(exact: "false", comments: include(/\Amissed_collections=\d+: earlier live samples/))
   end
 
-  it "whose clock says 1969 gives a profile the time 0 and a true duration" do
+  it "whose clock says 1969 gives a profile the time 0 and a correct duration" do
     lines = printed_by(<<~RUBY)
       faults.inject("clock", :deny)
       began = Process.clock_gettime(Process::CLOCK_MONOTONIC)

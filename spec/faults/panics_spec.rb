@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A bug of the extension's own that panics: the program goes on, the collector is off and says where it was.
+# A panic caused by a bug in the extension: the program goes on; the collector is off, and says where it panicked.
 RSpec.describe "a panic", :faults do
   { "NEWOBJ" => :auto, "GC_END_MARK" => :auto, "FREEOBJ" => :freeobj }.each do |hook, liveness|
     context "when in the hook #{hook}" do
@@ -23,7 +23,7 @@ RSpec.describe "a panic", :faults do
         RUBY
       end
 
-      it "switches the collector off, which says so, and nothing else" do
+      it "switches the collector off, which says so, and changes nothing else" do
         message = "the collector switched itself off after a panic in its #{hook}; please report this bug"
         expect(lines(hook, liveness)).to eq(["false", hook, message, message, "1000", "0"])
       end
@@ -51,9 +51,9 @@ RSpec.describe "a panic", :faults do
     end
   end
 
-  # Ruby code runs in the middle of a flush, and other threads do: what the hook has left behind must not be read.
+  # Ruby code and other threads run in the middle of a flush: what a panicked hook leaves behind must not be read.
   { "GC_END_MARK" => :auto, "FREEOBJ" => :freeobj }.each do |hook, liveness|
-    it "ends a flush during which the hook #{hook} has panicked" do
+    it "ends a flush during which the hook #{hook} panics" do
       lines = printed_by(<<~RUBY)
         collector = MemprofilerPprof::Collector.new(sample_rate: 1.0, liveness: :#{liveness}).start
         kept = Array.new(1000) { Object.new }
@@ -73,7 +73,7 @@ RSpec.describe "a panic", :faults do
     end
   end
 
-  it "is told by a flusher's log" do
+  it "is reported in a flusher's log" do
     lines = printed_by(<<~RUBY)
       logger = Struct.new(:lines) { %i[info warn error].each { |name| define_method(name) { |line| lines << line } } }.new([])
       collector = new_collector(sample_rate: 1.0).start

@@ -4,7 +4,8 @@ require "timeout"
 require "tmpdir"
 require "zlib"
 
-# Profiles tell names of classes and files: who can read them, and what others can do to the process that writes them.
+# Profiles contain names of classes and files: who can read them, and how others could attack the process that writes
+# them.
 RSpec.describe "security" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
@@ -34,7 +35,7 @@ RSpec.describe "security" do
     "Profile#write" => ->(profile, path) { MemprofilerPprof::Profile.load(profile.pprof_data).write(path) },
     "MemprofilerPprof.profile" => ->(_, path) { MemprofilerPprof.profile(out: path) { Object.new } }
   }.each do |name, write|
-    it "makes files for their owner only with #{name}, whatever the umask" do
+    it "creates files that only their owner can read with #{name}, whatever the umask" do
       with_umask(0) { write.call(profile, "a.pprof") }
       expect(mode("a.pprof")).to eq("600")
     end
@@ -45,8 +46,8 @@ RSpec.describe "security" do
       expect(File.exist?("elsewhere")).to be(false)
     end
 
-    it "lets no temporary file of a known name be used with #{name}" do
-      # Whoever knew the random name could put a link there.
+    it "uses no existing temporary file with #{name}" do
+      # An attacker who knew the random name could put a link there.
       allow(Random).to receive(:urandom).and_return("12345678")
       File.symlink("elsewhere", ".memprofiler-3132333435363738.tmp")
       expect { write.call(profile, "a.pprof") }.to raise_error(SystemCallError)
@@ -61,7 +62,7 @@ RSpec.describe "security" do
     expect(mode("a.pprof")).to eq("600")
   end
 
-  it "makes directories that only their owner can enter, whatever the umask" do
+  it "creates directories that only their owner can enter, whatever the umask" do
     with_umask(0) { MemprofilerPprof::AtomicFile.create("x/y/a.pprof", "") }
     expect(mode("x/y")).to eq("700")
   end
@@ -71,17 +72,17 @@ RSpec.describe "security" do
     expect(mode("x")).to eq("755")
   end
 
-  it "writes where a link to a directory leads, as its user wants it" do
+  it "follows a link to a directory, as its user intends" do
     Dir.mkdir("real")
     File.symlink("real", "link")
     MemprofilerPprof::AtomicFile.create("link/a.pprof", "bytes")
     expect(File.read("real/a.pprof")).to eq("bytes")
   end
 
-  context "when somebody else owns a link in a directory that all may write to" do
+  context "when somebody else owns a link in a world-writable directory" do
     before do
       skip "only root can give files away" unless Process.euid.zero?
-      # The directory is not the owner's either, as root's /tmp is not a user's.
+      # The directory does not belong to the owner either, as root's /tmp does not belong to a user.
       File.chown(1, 1, shared_directory)
     end
 
@@ -106,7 +107,7 @@ RSpec.describe "security" do
     end
   end
 
-  it "expands no part of a pattern to what could leave its directory" do
+  it "expands no part of a pattern to anything that could leave its directory" do
     values = { index: 12, pid: 34, time: Time.at(0) }
     pattern = "%{pid}-%{isotime}-%{unixtime}-%{index}-%<index>05d-%%"
     expect(MemprofilerPprof::FilePattern.new(pattern).expand(**values))
@@ -114,7 +115,7 @@ RSpec.describe "security" do
   end
 
   ["%{class}", "%{label}", "%{../../x}", "%<class>s", "%p", "%x"].each do |pattern|
-    it "refuses the pattern #{pattern}, which no value of the program gets into" do
+    it "refuses the pattern #{pattern}, so that no value of the program gets into names" do
       expect { MemprofilerPprof::FilePattern.new(pattern) }.to raise_error(ArgumentError, /pattern: /)
     end
   end

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# What a hook must not do ends the process, when it does it; and a whole run of the profiler ends nothing.
+# A hook that does something forbidden ends the process; a complete run of the profiler does not.
 RSpec.describe "a hook", :faults do
-  # Allocates, and has a hook that does something bad.
+  # Allocates, with a hook that does something forbidden.
   def code(hook, deed)
     <<~RUBY
       faults.arm_traps
@@ -16,7 +16,7 @@ RSpec.describe "a hook", :faults do
 
   { allocate: "allocated 1 objects", interrupts: "let the VM run other code",
     lock: "waited for the lock of the collectors", panic: "panicked" }.each do |deed, report|
-    it "is trapped when it does this: #{deed}" do
+    it "is trapped when it does something forbidden: #{deed}" do
       outcome = run_faulty(code("NEWOBJ", deed))
       expect([outcome.stderr, outcome.status.termsig]).to match([/trap: the hook NEWOBJ #{report}/, 6])
     end
@@ -33,7 +33,7 @@ RSpec.describe "a hook", :faults do
   end
 
   %i[mark_bits freeobj].each do |liveness|
-    it "does nothing bad while everything else happens, with #{liveness}" do
+    it "does nothing forbidden during a complete run, with #{liveness}" do
       hooks, postponed = printed_by(<<~RUBY, timeout: 120)
         faults.arm_traps
         collector = MemprofilerPprof::Collector.new(sample_rate: 0.5, liveness: :#{liveness}, max_heap_samples: 3000)

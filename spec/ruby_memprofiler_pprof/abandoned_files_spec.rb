@@ -9,7 +9,7 @@ RSpec.describe MemprofilerPprof::AbandonedFiles do
   let(:profile) { MemprofilerPprof.profile { Object.new }.pprof_data }
   let(:now) { Time.now }
 
-  # Makes a file that was written some hours ago.
+  # Creates a file that was written some hours ago.
   def make(name, hours, bytes = profile)
     File.binwrite(name, bytes)
     File.utime(now - (hours * 3600), now - (hours * 3600), name)
@@ -21,30 +21,30 @@ RSpec.describe MemprofilerPprof::AbandonedFiles do
     Dir.glob("*", File::FNM_DOTMATCH).grep_v(/\A\.+\z/).sort
   end
 
-  it "removes what is older than so many days" do
+  it "removes files older than a number of days" do
     make("mem-1-20260101T000000Z.pprof", 25)
     make("mem-1-20260101T000000Z-1.pprof", 25)
     young = make("mem-2-20260102T000000Z.pprof", 23)
     expect(remove).to eq([young])
   end
 
-  it "removes nothing if files are kept for ever" do
+  it "removes nothing if files are kept forever" do
     old = make("mem-1-20260101T000000Z.pprof", 10_000)
     expect(remove(days: 0)).to eq([old])
   end
 
-  it "goes by when a file was renewed, not by whether there is a process" do
+  it "goes by a file's modification time, not by whether its process exists" do
     names = [Process.pid, 1, 4_000_000].map { |pid| make("mem-#{pid}-20200101T000000Z.pprof", 1) }
     expect(remove(days: 0.001)).to match_array(names)
   end
 
-  it "removes the oldest of too many" do
+  it "removes the oldest if there are too many" do
     stub_const("MemprofilerPprof::AbandonedFiles::MOST", 2)
     names = [4, 5, 6, 7].map { |hours| make("mem-#{hours}-20260101T000000Z.pprof", hours) }
     expect(remove(days: 100)).to eq(names.first(2))
   end
 
-  it "does not count what living processes have written" do
+  it "does not count files of living processes" do
     stub_const("MemprofilerPprof::AbandonedFiles::MOST", 1)
     names = [1, 2, 9].map { |hours| make("mem-#{hours}-20260101T000000Z.pprof", hours) }
     expect(remove(days: 100)).to eq(names)
@@ -61,20 +61,20 @@ RSpec.describe MemprofilerPprof::AbandonedFiles do
     "notes.txt", "mem-1-20260101T000000Z.pprof\n",
     "memX1-20260101T000000Z.pprof", "mem-1-20260101T000000Zxpprof"
   ].each do |name|
-    it "leaves #{name.inspect}, which the pattern does not make" do
+    it "leaves #{name.inspect}, which the pattern cannot produce" do
       make(name, 1000)
       expect(remove).to eq([name])
     end
   end
 
-  it "leaves what is no profile of this gem" do
+  it "leaves files that are not profiles of this gem" do
     names = ["", "text", profile[0..50], Pprof::Crafted.samples(3)].each_with_index.map do |bytes, index|
       make("mem-#{index}-20260101T000000Z.pprof", 1000, bytes)
     end
     expect(remove).to eq(names)
   end
 
-  it "leaves links and what they lead to" do
+  it "leaves links and their targets" do
     Dir.mkdir("other")
     make("other/mem-1-20260101T000000Z.pprof", 1000)
     File.symlink("other/mem-1-20260101T000000Z.pprof", "mem-2-20260101T000000Z.pprof")
@@ -88,12 +88,12 @@ RSpec.describe MemprofilerPprof::AbandonedFiles do
     expect(remove.size).to eq(1)
   end
 
-  it "removes nothing where names have neither process nor time" do
+  it "removes nothing if names contain neither process nor time" do
     names = %w[0.pprof heap.pprof].each { |name| make(name, 1000) }
     expect([remove("heap.pprof"), remove("%{index}.pprof")]).to eq([names, names])
   end
 
-  it "removes temporary files that a killed process has left" do
+  it "removes temporary files that a killed process left behind" do
     make(".memprofiler-0123456789abcdef.tmp", 4, "")
     names = [make(".memprofiler-fedcba9876543210.tmp", 1, ""), make(".memprofiler-1.tmp", 100, "")]
     expect(remove).to match_array(names)
@@ -105,7 +105,7 @@ RSpec.describe MemprofilerPprof::AbandonedFiles do
     expect { remove }.not_to raise_error
   end
 
-  it "does nothing where there is no directory yet" do
+  it "does nothing if there is no directory yet" do
     expect(remove("none/%{pid}/%{isotime}.pprof")).to eq([])
   end
 end

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# What profiles say about allocations, whether their objects live or not.
+# What profiles report about allocations, whether their objects are alive or not.
 RSpec.describe MemprofilerPprof::Collector, "allocations", :liveness, :moving, :stress, :jit, :threads do
-  # How many objects the block allocates, as the VM counts.
+  # How many objects the block allocates, by the VM's count.
   def allocated
     before = GC.stat(:total_allocated_objects)
     yield
@@ -18,16 +18,16 @@ RSpec.describe MemprofilerPprof::Collector, "allocations", :liveness, :moving, :
   end
 
   it "equal the VM's own count at rate 1" do
-    # The first call makes the names of all its keys.
+    # The first call creates the names of all its keys.
     GC.stat(:total_allocated_objects)
     collector = new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start
     collector.flush
     expected = allocated { allocate(50_000) }
     profile = Pprof.decode(collector.flush)
-    told = profile.total(:allocations) { |sample| sample.frame?(/#allocated\z/) }
-    # Either count may hold what the calls of GC.stat themselves take.
-    expect(told).to be_within(3).of(expected)
-    expect(told).to be > 50_000
+    total = profile.total(:allocations) { |sample| sample.frame?(/#allocated\z/) }
+    # Either count may include what the calls of GC.stat themselves allocate.
+    expect(total).to be_within(3).of(expected)
+    expect(total).to be > 50_000
   end
 
   it "are those since the last flush" do
@@ -35,11 +35,11 @@ RSpec.describe MemprofilerPprof::Collector, "allocations", :liveness, :moving, :
     allocate(1000)
     collector.flush
     allocate(10)
-    # Not what other threads may allocate.
-    told = Pprof.decode(collector.flush).total(:allocations) do |sample|
+    # Excludes what other threads may allocate.
+    total = Pprof.decode(collector.flush).total(:allocations) do |sample|
       sample.labels["class"] == "Object" && sample.frame?(/#allocate\z/)
     end
-    expect(told).to eq(10)
+    expect(total).to eq(10)
   end
 
   it "count objects that died before the flush, with their size" do
@@ -65,7 +65,7 @@ RSpec.describe MemprofilerPprof::Collector, "allocations", :liveness, :moving, :
       profile = profile_of(sample_rate: 0.02, seed: seed) { allocate(20_000) }
       profile.by_class(:allocations)["Object"]
     end
-    # The standard deviation of one estimate is sqrt(20,000 * 0.98 / 0.02), that of the mean of twenty 221.
+    # The standard deviation of one estimate is sqrt(20,000 * 0.98 / 0.02), that of the mean of twenty is 221.
     expect(estimates.sum / 20.0).to be_within(6 * 221).of(20_000)
   end
 end

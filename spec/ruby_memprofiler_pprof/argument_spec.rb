@@ -3,7 +3,7 @@
 RSpec.describe "MemprofilerPprof::Argument" do
   let(:argument) { MemprofilerPprof::Argument }
 
-  it "returns what is allowed" do
+  it "returns an allowed value" do
     expect([argument.check(:a, "b", "a String") { true }, argument.one_of(:a, :b, %i[b c]), argument.integer(:a, 0),
             argument.number(:a, 0.0), argument.seconds(:a, 1r)]).to eq(["b", :b, 0, 0.0, 1r])
   end
@@ -25,13 +25,13 @@ RSpec.describe "MemprofilerPprof::Argument" do
     number: [{}, -0.1, "a finite number from 0"],
     seconds: [{}, 0, "a finite number of seconds above 0"]
   }.each do |method, (options, value, allowed)|
-    it "knows the least that #{method} allows" do
+    it "enforces the minimum of #{method}" do
       expect { argument.public_send(method, :a, value, **options) }
         .to raise_error(ArgumentError, "a must be #{allowed}, got #{value}")
     end
   end
 
-  it "allows no number that is not finite" do
+  it "allows only finite numbers" do
     %i[number seconds].product([Float::NAN, Float::INFINITY]).each do |method, value|
       expect { argument.public_send(method, :a, value) }.to raise_error(ArgumentError, /a must be a finite number/)
     end

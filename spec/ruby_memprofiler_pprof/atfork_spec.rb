@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe MemprofilerPprof::Atfork, :liveness, :moving, :threads do
-  # Runs code with `say`, whose words from all processes end up in one pipe, and returns them.
+  # Runs code with `say`, which writes words from all processes to one pipe, and returns them.
   def words_of(code, **options)
     outcome = run_ruby(<<~RUBY, **options)
       reader, WRITER = IO.pipe
@@ -50,7 +50,7 @@ RSpec.describe MemprofilerPprof::Atfork, :liveness, :moving, :threads do
     expect((words - ["parent"]).join(" ")).to eq("prepare child prepare child daemon")
   end
 
-  it "is not called by what runs another program" do
+  it "is not called when another program is run" do
     expect(words_of("#{handlers}; system('true'); Process.wait(spawn('true')); `true`")).to be_empty
   end
 
@@ -68,7 +68,7 @@ RSpec.describe MemprofilerPprof::Atfork, :liveness, :moving, :threads do
     expect(described_class.at_fork { nil }.tap(&:remove!).stage).to eq(:prepare)
   end
 
-  it "goes on after a block that raises, and tells of it" do
+  it "continues after a block that raises, and reports it" do
     outcome = run_ruby(<<~RUBY)
       MemprofilerPprof::Atfork.at_fork(:child) { raise "oh no" }
       MemprofilerPprof::Atfork.at_fork(:child) { puts "second" }
@@ -103,7 +103,7 @@ RSpec.describe MemprofilerPprof::Atfork, :liveness, :moving, :threads do
       .to raise_error(ArgumentError, "stage must be one of :prepare, :parent, :child, got :after")
   end
 
-  it "refuses to do without a block" do
+  it "requires a block" do
     expect { described_class.at_fork(:child) }.to raise_error(ArgumentError, "at_fork needs a block")
   end
 
@@ -111,7 +111,7 @@ RSpec.describe MemprofilerPprof::Atfork, :liveness, :moving, :threads do
     expect(Object.new.methods + Object.private_instance_methods).not_to include(:at_fork, :at_fork_handlers)
   end
 
-  it "tells running collectors that they are in a child" do
+  it "notifies running collectors in a child" do
     outcome = run_ruby(<<~RUBY)
       collector = new_collector.start
       collector.define_singleton_method(:after_fork) { puts "after_fork"; super() }

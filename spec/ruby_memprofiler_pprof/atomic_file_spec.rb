@@ -48,13 +48,13 @@ RSpec.describe MemprofilerPprof::AtomicFile do
     expect(files).to eq(["a.pprof"])
   end
 
-  it "replaces no file but puts a number into the name" do
+  it "replaces no file, but puts a number into the name" do
     names = Array.new(3) { |index| described_class.create("a.pprof", index.to_s) }
     expect(names.to_h { |name| [name, File.read(name)] })
       .to eq("a.pprof" => "0", "a-1.pprof" => "1", "a-2.pprof" => "2")
   end
 
-  it "puts the number in front of .pb.gz" do
+  it "puts the number before .pb.gz" do
     expect(Array.new(2) { described_class.create("v1.2/a.pb.gz", "") }).to eq(%w[v1.2/a.pb.gz v1.2/a-1.pb.gz])
   end
 
@@ -62,13 +62,13 @@ RSpec.describe MemprofilerPprof::AtomicFile do
     expect(Array.new(2) { described_class.create("v1.2/a", "") }).to eq(%w[v1.2/a v1.2/a-1])
   end
 
-  it "does not follow a link that bears the name" do
+  it "does not follow a link with that name" do
     File.symlink("elsewhere", "a.pprof")
     described_class.create("a.pprof", "bytes")
     expect(files).to eq(%w[a-1.pprof a.pprof])
   end
 
-  it "is not seen before it is whole" do
+  it "is not visible before it is complete" do
     seen = nil
     allow(File).to receive(:link).and_wrap_original do |link, *names|
       seen = [files.include?("a.pprof"), File.read(names.first)]
@@ -78,14 +78,14 @@ RSpec.describe MemprofilerPprof::AtomicFile do
     expect(seen).to eq([false, "bytes"])
   end
 
-  it "is written whole by threads that want the same name" do
+  it "is written completely by threads that compete for the name" do
     Array.new(8) { |index| Thread.new { described_class.create("x/a.pprof", index.to_s) } }.each(&:join)
     expect(files.map { |name| File.read(name) }.sort).to eq(%w[0 1 2 3 4 5 6 7])
   end
 
-  it "is not written again by a child that is forked meanwhile" do
+  it "is not written again by a child forked meanwhile" do
     outcome = run_ruby(<<~'RUBY')
-      # Every write of this process is followed by a fork, as by a thread that forks in the middle.
+      # Every write of this process is followed by a fork, like that of another thread in the middle of it.
       File.prepend(Module.new { def write(*) = super.tap { Process.wait(fork { GC.start }) } })
       MemprofilerPprof::AtomicFile.create("a.pprof", "bytes")
     RUBY
@@ -104,21 +104,21 @@ RSpec.describe MemprofilerPprof::AtomicFile do
       expect(Array.new(2) { described_class.create("a.pprof", "") }).to eq(%w[a.pprof a-1.pprof])
     end
 
-    it "replaces no link that points nowhere" do
+    it "replaces no dangling link" do
       File.symlink("elsewhere", "a.pprof")
       expect(described_class.create("a.pprof", "")).to eq("a-1.pprof")
     end
   end
 
   context "when it cannot be written" do
-    # A limit on the size of files fails in the middle of a write, as a full disk does.
+    # A limit on the size of files makes a write fail halfway, like a full disk.
     let(:outcome) { run_ruby(<<~RUBY) }
       trap("XFSZ", "IGNORE")
       Process.setrlimit(:FSIZE, 1000)
       MemprofilerPprof::AtomicFile.create("a.pprof", "x" * 100_000)
     RUBY
 
-    it "raises what the system says" do
+    it "raises the system's error" do
       expect(outcome.stderr).to include("Errno::EFBIG")
     end
 
@@ -154,7 +154,7 @@ RSpec.describe MemprofilerPprof::AtomicFile do
       expect([File.symlink?("b.pprof"), File.read("a.pprof")]).to eq([true, "new"])
     end
 
-    it "writes to what is no file without replacing it" do
+    it "writes to a named pipe without replacing it" do
       File.mkfifo("pipe")
       reader = Thread.new { File.read("pipe") }
       described_class.write("pipe", "bytes")
@@ -166,7 +166,7 @@ RSpec.describe MemprofilerPprof::AtomicFile do
       expect(files).to eq(["a.pprof"])
     end
 
-    it "makes no directory" do
+    it "creates no directory" do
       expect { described_class.write("x/a.pprof", "") }.to raise_error(Errno::ENOENT)
     end
   end

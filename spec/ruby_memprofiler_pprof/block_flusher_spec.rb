@@ -19,7 +19,7 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
     wait_until(what: "#{number} flushes") { collector.flushes.size >= number }
   end
 
-  # @return [ManualClock] by which the example's flushers go
+  # @return [ManualClock] the clock of the example's flushers
   def use_manual_clock
     ManualClock.new.tap do |clock|
       allow(MemprofilerPprof::PeriodicThread).to receive(:new).and_wrap_original do |make, *values, **options, &work|
@@ -34,7 +34,7 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
   end
 
   describe "#start!" do
-    it "flushes and hands over profiles, again and again" do
+    it "flushes and delivers profiles, again and again" do
       new_flusher.start!
       expect(Array.new(3) { profiles.pop.pprof_data }).to eq(["profile 1", "profile 2", "profile 3"])
     end
@@ -70,7 +70,7 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
       expect(flusher.start!).not_to be_paused
     end
 
-    it "starts anew after the thread was killed" do
+    it "starts again after the thread was killed" do
       flusher = new_flusher.start!
       thread_of(flusher).kill.join
       flusher.start!
@@ -89,11 +89,11 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
       expect(thread_of(flusher)).to have_attributes(name: "ruby_memprofiler_pprof flusher", priority: -2)
     end
 
-    it "tells Puma that the thread survives a fork" do
+    it "marks the thread for Puma as fork-safe" do
       expect(thread_of(new_flusher.start!).thread_variable_get(:fork_safe)).to be(true)
     end
 
-    it "passes on how to flush" do
+    it "passes on the options of the flush" do
       options = { yield_gvl: false, gc: true, min_age: 2, max_hold: 0.001, max_duration: 1 }
       new_flusher(**options).start!
       flushed_times(1)
@@ -138,14 +138,14 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
       expect([thread.alive?, flusher.running?]).to eq([false, false])
     end
 
-    it "flushes a last time after the thread was killed" do
+    it "still flushes a last time if the thread was killed" do
       flusher = new_flusher(interval: 1000).start!
       thread_of(flusher).kill.join
       flusher.stop!
       expect(collector.flushes.size).to eq(1)
     end
 
-    it "flushes a last time after something was raised in the thread" do
+    it "still flushes a last time if something was raised in the thread" do
       flusher = new_flusher(interval: 1000).start!
       thread_of(flusher).report_on_exception = false
       thread_of(flusher).raise("from elsewhere")
@@ -180,7 +180,7 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
   end
 
   describe "#run" do
-    it "is the block's value" do
+    it "returns the block's value" do
       expect(new_flusher.run { 42 }).to eq(42)
     end
 
@@ -208,7 +208,7 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
       expect(new_flusher.start!.pause).to have_attributes(running?: true, paused?: true)
     end
 
-    it "does not keep #stop! from flushing" do
+    it "does not prevent #stop! from flushing" do
       new_flusher(interval: 1000).start!.pause.stop!
       expect(collector.flushes.size).to eq(1)
     end
@@ -221,7 +221,7 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
       expect([flusher.paused?, profiles.pop]).to match([false, FakeCollector::Profile])
     end
 
-    it "makes up at once for what fell due" do
+    it "catches up immediately on what fell due" do
       clock = use_manual_clock
       flusher = new_flusher(interval: 10).start!.pause
       3.times { clock.advance(10) }
@@ -260,7 +260,7 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
   end
 
   describe "errors" do
-    it "goes on after a flush that failed" do
+    it "continues after a flush that failed" do
       collector.errors << MemprofilerPprof::Error.new("not now")
       new_flusher.start!
       expect(profiles.pop.pprof_data).to eq("profile 2")
@@ -273,14 +273,14 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
     end
 
     [RuntimeError, NotImplementedError, NoMemoryError, SystemStackError].each do |error|
-      it "goes on after a block that raised a #{error}" do
+      it "continues after a block that raised a #{error}" do
         new_flusher(on_flush: ->(_) { raise error, "no" }).start!
         wait_until { logger[:error].size > 1 }
         expect(logger[:error].first).to include("#{error}: no")
       end
     end
 
-    it "goes on when the logger fails too" do
+    it "continues when the logger fails, too" do
       allow(logger).to receive(:error).and_raise(IOError)
       collector.errors << RuntimeError.new
       new_flusher.start!
@@ -325,7 +325,7 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
       expect(Pprof.decode(profiles.pop).by_class["Object"]).to eq(kept.size)
     end
 
-    it "keeps what the block allocates out of the profiles" do
+    it "keeps the block's own allocations out of the profiles" do
       collector.start
       new_flusher(on_flush: ->(profile) { profiles << [profile, Array.new(100) { Object.new }] }).run do
         wait_until { profiles.size > 2 }
@@ -334,7 +334,7 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
       expect(found.compact).to be_empty
     end
 
-    it "keeps what the last flush allocates out of the profiles" do
+    it "keeps the last flush's own allocations out of the profiles" do
       collector.start
       flusher = new_flusher(interval: 1000, on_flush: ->(_) { profiles << Array.new(100) { Object.new } })
       2.times { flusher.start!.stop! }
@@ -398,7 +398,7 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
       end
     end
 
-    it "refuses what cannot be flushed" do
+    it "refuses an object that cannot be flushed" do
       expect { described_class.new(nil) }
         .to raise_error(TypeError, "collector must be a MemprofilerPprof::Collector, got nil")
     end

@@ -15,17 +15,17 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     expect(kept.size).to eq(50_000)
   end
 
-  it "estimates without bias in spite of halvings" do
+  it "estimates without bias despite halvings" do
     estimates = (1..30).map do |seed|
       kept = nil
       profile = profile_of(sample_rate: 1.0, max_heap_samples: 1000, seed: seed) { kept = allocate(20_000) }
       profile.by_class(:retained_objects)["Object"]
     end
-    # Some 600 samples each: a standard deviation of about 800, that of the mean of thirty about 150.
+    # Some 600 samples each: a standard deviation of about 800, that of the mean of thirty is about 150.
     expect(estimates.sum / 30.0).to be_within(6 * 150).of(20_000)
   end
 
-  # With so few samples a single one that is recorded at another rate than that of its selection shows.
+  # With so few samples it shows if a single one is recorded at another rate than it was selected with.
   [4, 10].each do |bound|
     it "estimates without bias with no more than #{bound} samples" do
       stub_const("Marker", Class.new)
@@ -42,7 +42,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     end
   end
 
-  it "tells how many samples were dropped" do
+  it "reports how many samples were dropped" do
     collector = new_collector(sample_rate: 1.0, max_heap_samples: 1000).start
     kept = allocate(5_000)
     data = collector.flush
@@ -51,7 +51,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     expect(kept.size).to eq(5_000)
   end
 
-  it "climbs back to the rate asked for when few live samples are left" do
+  it "returns to the configured rate when few live samples are left" do
     collector = new_collector(sample_rate: 1.0, max_heap_samples: 1000).start
     allocate(20_000).clear
     lowered = collector.stats[:effective_sample_rate]
@@ -68,7 +68,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     expect(Pprof.decode(collector.flush).by_class(:retained_objects)["Object"]).to eq(kept.size)
   end
 
-  # Each iteration defines a method of its own, in a file of its own, and allocates in it.
+  # Each iteration defines a method in a file of its own, and allocates in it.
   def run_generated_methods(count, code = "Object.new")
     Array.new(count) do |number|
       holder = Module.new
@@ -78,7 +78,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     end
   end
 
-  it "stays within max_stack_bytes when code is generated without end, and counts all the same" do
+  it "stays within max_stack_bytes while code is generated without end, and still counts correctly" do
     collector = new_collector(sample_rate: 1.0, max_stack_bytes: 1 << 20, seed: 1).start
     run_generated_methods(40_000)
     expect(collector.stats[:stack_bytes]).to be < 2 << 20
@@ -87,7 +87,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     expect(Pprof.decode(collector.flush).by_class(:allocations)["Object"]).to be_within(6 * 1100).of(40_000)
   end
 
-  it "is thinned once, not to nothing, when a flush holds what it has named" do
+  it "is thinned once, not to nothing, while a flush holds what it has named" do
     stub_const("Marker", Class.new)
     collector = new_collector(sample_rate: 1.0, max_stack_bytes: 1 << 20, max_heap_samples: 1_000_000, seed: 1).start
     # With the frames that the flush names there are too many; others allocate while it rests.
@@ -96,24 +96,24 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     data = collector.flush(max_hold: 0.0001, max_duration: 60)
     thread.kill.join
     expect(collector.stats[:halvings]).to be_between(1, 3)
-    # Those that were not visited yet stand for two each.
+    # Those not visited yet stand for two each.
     expect(Pprof.decode(data).by_class(:retained_objects)["Marker"]).to be_within(6 * 45).of(kept.size)
   end
 
   it "stays within max_stack_bytes with stacks that are read later" do
     collector = new_collector(sample_rate: 1.0, max_stack_bytes: 1 << 20, bt_method: :backtrace_locations).start
-    # Nothing dies: how often the garbage collector runs must not decide how often samples are thinned.
+    # Nothing dies: how often garbage is collected must not decide how often samples are thinned.
     GC.disable
     run_generated_methods(20_000)
     expect(collector.stats[:stack_bytes]).to be < 2 << 20
-    # What is left at 1/128 fits; where jobs are kept, their stacks are, and it is 13 at least.
+    # What is left at 1/128 fits; where jobs are kept, their stacks are kept as well, and it takes at least 13.
     expect(collector.stats[:halvings]).to be_between(6, 8)
   ensure
     GC.enable
   end
 
-  # In a process of its own: what is left on this one's stack would be held by that.
-  it "lets go of the instruction sequences it has named" do
+  # In a separate process: the remains of this one's stack could hold them.
+  it "releases the instruction sequences it has named" do
     outcome = run_ruby(<<~RUBY)
       require "objspace"
       collector = new_collector(sample_rate: 1.0).start
@@ -132,7 +132,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     expect(outcome).to be_success
   end
 
-  it "tells ObjectSpace how much memory it takes" do
+  it "reports its memory to ObjectSpace" do
     collector = new_collector(sample_rate: 1.0).start
     kept = allocate(10_000)
     expect(ObjectSpace.memsize_of(collector)).to be > collector.stats[:live_set_bytes]
@@ -140,7 +140,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
   end
 
   describe "without a flush" do
-    # What `body` prints at the end, in a process of its own: of another one's code nobody knows who holds it.
+    # What `body` prints at the end, in a separate process: in this one, others might hold the code.
     def printed(options, setup, body)
       outcome = run_ruby(<<~RUBY)
         require "objspace"
@@ -155,16 +155,16 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
 
     let(:evals) { "20_000.times { |n| object = eval('Object.new'); kept << object if (n % 3).zero? }" }
 
-    it "lets go of code that is gone" do
+    it "releases code that is gone" do
       held, pinned, functions, namings = printed("", evals, <<~RUBY)
         GC.start
         puts ObjectSpace.count_imemo_objects[:imemo_iseq], *collector.stats.values_at(:pinned_functions, :functions, :namings)
       RUBY
-      # A naming begins at 4,096 and takes a while.
+      # Naming starts at 4,096 and takes a while.
       expect([held, pinned, functions, namings]).to match([be < 12_000, be < 5000, be < 5000, be >= 4])
     end
 
-    it "lets go of anonymous classes, whose objects are added up" do
+    it "releases anonymous classes, and adds up their objects" do
       classes, pinned, entries = printed("", <<~RUBY, <<~PRINTED)
         20_000.times { |n| object = Class.new.new; kept << object if (n % 3).zero? }
         kept.clear
@@ -187,7 +187,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     end
 
     it "names the same functions and lines" do
-      told = lambda do |evals|
+      report = lambda do |evals|
         outcome = run_ruby(<<~RUBY)
           collector = new_collector(sample_rate: 1.0).start
           Marker = Class.new
@@ -202,7 +202,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
         expect(outcome).to be_success, outcome.to_s
         outcome.stdout
       end
-      expect(told.call(10_000)).to eq(told.call(0)).and(match(/marked.*, 4\D/))
+      expect(report.call(10_000)).to eq(report.call(0)).and(match(/marked.*, 4\D/))
     end
 
     it "leaves Threads to the flush" do
@@ -221,7 +221,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
       expect(outcome.stdout.split).to eq(%w[true late main])
     end
 
-    it "leaves what has come since the start to keepers, so that a minor collection need not look at all of it" do
+    it "has keepers mark what is new since the start, so that a minor collection need not scan all of it" do
       setup = 'kept << Array.new(2000) { |n| eval("def self.m#{n} = Object.new; m#{n}") }' # rubocop:disable Lint/InterpolationCheck
       direct, all = printed("", setup, <<~RUBY)
         puts ObjectSpace.reachable_objects_from(collector).size, collector.mark_table_size
@@ -229,7 +229,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
       expect([direct, all]).to match([be < 1000, be > 4000])
     end
 
-    it "gives up the classes of what has died where there are too many, and says so" do
+    it "drops the classes of dead objects if there are too many, and says so" do
       outcome = run_ruby(<<~RUBY)
         collector = new_collector(sample_rate: 1.0).start
         classes = Array.new(300) { |n| Object.const_set("Marker\#{n}", Class.new) }
@@ -254,7 +254,7 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
         GC.disable
         20.times { Thread.new { deep(4000) { there << Object.new && on.pop } } && there.pop }
       RUBY
-      # Those of all threads would be 2 MB.
+      # Those of all threads would take 2 MB.
       expect([bytes, nodes]).to match([be < 1_800_000, be_between(4000, 9000)])
     end
   end

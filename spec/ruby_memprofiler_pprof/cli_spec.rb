@@ -7,7 +7,7 @@ require "tmpdir"
 RSpec.describe "memprofiler" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
-  # What the command line lists, in a process of its own: the gem does not load it.
+  # What the command line lists, in a separate process: the gem does not load it.
   let(:commands) { %w[run top dump report diff leaks flamegraph doctor version help] }
 
   def cli(*arguments, exe: SubprocessHelpers::EXE, **keywords)
@@ -31,7 +31,7 @@ RSpec.describe "memprofiler" do
       end
     end
 
-    it "has the gem's name, too" do
+    it "can be called by the gem's name, too" do
       alias_of = run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "ruby_memprofiler_pprof"), "--version")
       expect(alias_of.stdout).to eq(cli("--version").stdout)
     end
@@ -50,25 +50,25 @@ RSpec.describe "memprofiler" do
       end
     end
 
-    it "is told with all commands if none is near" do
+    it "gets a list of all commands if none is similar" do
       expect_failure(cli("puma"), 2, /unknown command puma, commands: run, .*; to profile a program: run -- puma\n/)
     end
 
-    it "is told by help, too" do
+    it "is reported by help, too" do
       expect_failure(cli("help", "rnu"), 2, /unknown command rnu, did you mean run\?/)
     end
   end
 
   describe "help" do
-    # Is asked for once per command.
+    # Requested once per command.
     texts = {}
     define_method(:help) { |command| texts[command] ||= cli("help", command).stdout }
 
-    it "is the same in all places" do
+    it "is the same wherever it is requested" do
       commands.each { |command| expect(help(command)).to eq(cli(command, "--help").stdout) }
     end
 
-    it "has for each command what it is called with, what it does and an example" do
+    it "has each command's arguments, purpose and an example" do
       commands.each do |command|
         me = "memprofiler #{command}"
         expect(help(command))
@@ -76,7 +76,7 @@ RSpec.describe "memprofiler" do
       end
     end
 
-    it "has every setting's option, default and variable in that of run" do
+    it "lists every setting's option, default and variable for run" do
       text = help("run").gsub(/\s+/, " ")
       MemprofilerPprof::Configuration.settings.select(&:option).each do |setting|
         option = setting.type.boolean? ? setting.option.sub("--", "--[no-]") : "#{setting.option} "
@@ -91,7 +91,7 @@ RSpec.describe "memprofiler" do
   end
 
   describe "version" do
-    it "prints the gem's and Ruby's" do
+    it "prints the versions of the gem and of Ruby" do
       expect(cli("version").stdout).to eq("ruby_memprofiler_pprof #{MemprofilerPprof::VERSION}\n#{RUBY_DESCRIPTION}\n")
     end
 
@@ -111,7 +111,7 @@ RSpec.describe "memprofiler" do
       JSON.parse(doctor("--json", ...).stdout)["checks"].to_h { |check| check.values_at("name", "status") }
     end
 
-    it "finds this Ruby well" do
+    it "finds no problems with this Ruby" do
       outcome = doctor
       expect(outcome).to have_attributes(success?: true, stderr: ""), outcome.to_s
       expect(outcome.stdout).to include("ruby_memprofiler_pprof #{MemprofilerPprof::VERSION}, #{RUBY_DESCRIPTION}\n",
@@ -131,22 +131,22 @@ RSpec.describe "memprofiler" do
       )
     end
 
-    it "knows this Ruby's bugs" do
+    it "lists this Ruby's bugs" do
       quirks = statuses.select { |name, _| name.start_with?("quirk ractor_") }.values
       expect(quirks).to contain_exactly("ok", MemprofilerPprof::RactorGuard.needed? ? "note" : "ok")
     end
 
-    it "says what would be used, and why" do
+    it "shows what would be used, and why" do
       expect(doctor.stdout).to include("bt_method cfp (the default)", "liveness mark_bits (the best that is available)")
       expect(doctor(env: { "LIVENESS" => "freeobj" }).stdout)
         .to match(/liveness freeobj \(as RUBY_MEMPROFILER_PPROF_LIVENESS says\).*^  liveness: freeobj$/m)
     end
 
-    it "sees every object of its trial, however few are to be kept" do
+    it "sees every object of its test run, however few samples may be kept" do
       expect(statuses(env: { "MAX_HEAP_SAMPLES" => "500" })).to include("trial" => "ok")
     end
 
-    it "tells whether a JIT compiler is on" do
+    it "reports whether a JIT compiler is on" do
       skip "this Ruby has no YJIT" unless RbConfig::CONFIG["YJIT_SUPPORT"].to_s.match?(/yes|dev|stats/)
 
       expect(run_command(RbConfig.ruby, "--yjit", File.join(SubprocessHelpers::EXE, "memprofiler"), "doctor")

@@ -21,7 +21,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
   }
   boolean = [/true or false/, [nil, 1, "true"], []]
   count = [/an Integer in 1\.\.\d+/, ["5", nil, 1.5], [0, -1, 2**70]]
-  # What a message must say is allowed, values of a wrong type, and wrong values.
+  # The allowed values as a message must name them, values of a wrong type, and wrong values.
   wrong = {
     sample_rate: [/0\.0\.\.1\.0/, ["x", nil, :all, 1i], [2, -0.1, Float::NAN, Float::INFINITY, 1.000001, 10**30]],
     max_heap_samples: count, max_frames: count,
@@ -32,7 +32,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
     bt_method: [/:cfp.*:profile_frames.*:backtrace_locations/, ["cfp", nil], [:psychic]],
     liveness: [/:auto.*:freeobj/, ["auto", nil], [:psychic]],
     sample_type_names: [/:ruby.*:go/, ["go", nil], [:python]],
-    tags: [/a Hash, with names of letters/, ["a=b", { "a" => 1 }, { 1 => "a" }],
+    tags: [/a Hash whose names consist of letters/, ["a=b", { "a" => 1 }, { 1 => "a" }],
            [{ "a" => "" }, { "a" => "b,c" }, { "a" => "b=c" }, { "a" => "{" }, { "a" => "\n" }, { "a" => "b" * 257 },
             { "" => "b" }, { "__a" => "b" }, { "1" => "b" }, { "a b" => "c" }]]
   }
@@ -41,7 +41,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
     Array.new(count) { Object.new }
   end
 
-  it "are all of those that are documented" do
+  it "are exactly those that are documented" do
     expect(described_class::OPTIONS).to match_array(options.keys)
   end
 
@@ -54,7 +54,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
       expect(described_class.new(name => other).public_send(name)).to eq(other)
     end
 
-    it "let #{name} be changed, also back, while the collector runs" do
+    it "allow changing #{name}, and changing it back, while the collector runs" do
       collector = new_collector(sample_rate: 1.0).start
       found = [other, default].map do |value|
         collector.public_send(:"#{name}=", value)
@@ -82,12 +82,12 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
     end
   end
 
-  it "raise ArgumentError for a keyword that is none of them" do
+  it "raise ArgumentError for an unknown keyword" do
     expect { described_class.new(sample_rat: 1) }
       .to raise_error(ArgumentError, /:sample_rat\b.*allowed.*sample_rate.*max_heap_samples/)
   end
 
-  it "raise ArgumentError for a keyword that is a String, or an argument that is no keyword" do
+  it "raise ArgumentError for a keyword that is a String, or a positional argument" do
     expect { described_class.new("sample_rate" => 1) }.to raise_error(ArgumentError, /"sample_rate"/)
     expect { described_class.new(0.5) }.to raise_error(ArgumentError)
   end
@@ -97,11 +97,11 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
   end
 
   describe "sample_rate" do
-    it "is what the samples stand for from the beginning, whatever the default" do
+    it "weights the samples from the beginning, whatever the default" do
       expect(Pprof.decode(new_collector(sample_rate: 0.5).profile { nil }).comments).to include("greatest_weight=2")
     end
 
-    it "takes no sample at 0.0" do
+    it "takes no samples at 0.0" do
       collector = new_collector(sample_rate: 0.0)
       profile = Pprof.decode(collector.profile { allocate(10_000) })
       expect([profile.samples, collector.stats[:samples]]).to eq([[], 0])
@@ -126,7 +126,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
   end
 
   describe "seed" do
-    # Two of these must not allocate one object more or less while the collector runs, or free one.
+    # Neither process may allocate or free one object more or less while the collector runs.
     let(:program) { <<~RUBY }
       GC.disable
       def work(turns)
@@ -150,11 +150,11 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
       Pprof.decode(outcome.stdout.b).samples.map { |sample| [sample.frames.map(&:to_a), sample.labels, sample.values] }
     end
 
-    it "makes two processes sample the same" do
+    it "makes two processes sample the same objects" do
       expect(samples(1)).to eq(samples(1))
     end
 
-    it "makes another choice if it is another" do
+    it "makes another choice if it differs" do
       expect(samples(1)).not_to eq(samples(2))
     end
   end
@@ -177,13 +177,13 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
       end
     end
 
-    it "leaves a stack alone that is just as deep" do
+    it "leaves a stack of exactly that depth alone" do
       whole = names(3)
       cut = [whole.size, whole.size - 1].map { |limit| names(3, max_frames: limit).last == "(truncated)" }
       expect(cut).to eq([false, true])
     end
 
-    it "says (truncated) also where it cuts a rescue body from its method" do
+    it "also says (truncated) where it cuts a rescue body off from its method" do
       define_singleton_method(:down) do |levels|
         raise
       rescue RuntimeError
@@ -195,7 +195,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
   end
 
   describe "object_age" do
-    it "adds the garbage collections that were survived as gc_age, with a unit" do
+    it "adds the number of garbage collections survived as gc_age, with a unit" do
       collector = new_collector(sample_rate: 1.0, object_age: true).start
       old = allocate(5)
       2.times { GC.start }
@@ -215,7 +215,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
       kept = allocate(5)
       7.times { GC.start }
       found = Pprof.decode(collector.flush).samples.find { |sample| sample[:retained_objects] == kept.size }
-      # A minor collection or two may come on top.
+      # There may be one or two additional minor collections.
       expect(found.labels["gc_age"]).to eq(4).or eq(8)
     end
   end
@@ -235,12 +235,12 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
   it "leave out classes with pretty_backtraces: false" do
     profile = profile_of(pretty_backtraces: false) { allocate(10) }
     sample = profile.samples.find { |found| found.labels["class"] == "Object" }
-    # Array has a `new` of its own, which always has a frame.
+    # Array has its own `new`, which always has a frame.
     expect(sample.names.take_while { |name| name != "allocate" })
       .to eq([*ClassNew.frames("new"), "block in allocate", "initialize", "new"])
   end
 
-  it "give the values Go's names with sample_type_names: :go" do
+  it "use Go's names for the values with sample_type_names: :go" do
     profile = profile_of(sample_type_names: :go) { @kept = allocate(10) }
     expect(profile).to have_attributes(type_names: %w[alloc_objects alloc_space inuse_objects inuse_space],
                                        default_sample_type: "inuse_space",
@@ -266,7 +266,7 @@ RSpec.describe MemprofilerPprof::Collector, "life", :liveness, :moving, :threads
     expect([collector.start!, collector.stop!]).to eq([collector, collector])
   end
 
-  it "is as with one start if it is started twice" do
+  it "is the same if it is started twice" do
     collector.start.start
     allocate(10)
     expect(allocated(collector.flush)).to eq(10)
@@ -278,7 +278,7 @@ RSpec.describe MemprofilerPprof::Collector, "life", :liveness, :moving, :threads
     expect { collector.flush }.to raise_error(MemprofilerPprof::NotStartedError, /start/)
   end
 
-  it "goes on after a stop with the next start" do
+  it "continues after a stop with the next start" do
     collector.start.stop
     allocate(5)
     collector.start
@@ -286,7 +286,7 @@ RSpec.describe MemprofilerPprof::Collector, "life", :liveness, :moving, :threads
     expect(allocated(collector.flush)).to eq(3)
   end
 
-  it "ends with the flush after a stop: a further one gives an empty profile" do
+  it "ends with the flush after a stop: another one gives an empty profile" do
     kept = collector.profile { @kept = allocate(10) }
     expect([allocated(kept), Pprof.decode(collector.flush).samples]).to eq([10, []])
   end
@@ -297,7 +297,7 @@ RSpec.describe MemprofilerPprof::Collector, "life", :liveness, :moving, :threads
     expect(allocated(collector.flush)).to eq(10)
   end
 
-  it "needs a block for profile" do
+  it "requires a block for profile" do
     expect { collector.profile }.to raise_error(ArgumentError, /block/)
     expect(collector).not_to be_running
   end
@@ -315,7 +315,7 @@ RSpec.describe MemprofilerPprof::Collector, "life", :liveness, :moving, :threads
     expect(outcome.stdout).to match(/\AMemprofilerPprof::RactorError: .*main Ractor/), outcome.to_s
   end
 
-  it "is that of one object, which cannot be copied" do
+  it "belongs to one object, which cannot be copied" do
     %i[dup clone].each do |copy|
       expect { collector.public_send(copy) }.to raise_error(TypeError, /cannot be copied/)
     end

@@ -4,14 +4,14 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
   thing = Class.new
   before { stub_const("Thing", thing) }
 
-  # Decoding allocates, too: far from any thinning.
+  # Decoding allocates, too: keep far away from any thinning.
   let!(:collector) { new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start }
 
   def allocate(count)
     Array.new(count) { Thing.new }
   end
 
-  # What a flush of the collector, or of a reader, says of Things.
+  # What a flush of the collector, or of a reader, reports about Things.
   def things(value, from: collector, **options)
     total(from.flush(**options), value)
   end
@@ -21,7 +21,7 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
   end
 
   describe "#open_reader" do
-    it "begins with the allocations from now on" do
+    it "begins with the next allocation" do
       kept = allocate(3)
       reader = collector.open_reader
       kept += allocate(4)
@@ -29,25 +29,25 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       expect(kept.size).to eq(7)
     end
 
-    it "lets each reader learn of each allocation once" do
+    it "reports each allocation once to each reader" do
       readers = [collector, collector.open_reader, collector.open_reader]
-      told = Hash.new(0)
+      reported = Hash.new(0)
       30.times do |turn|
         kept = allocate(turn)
         allocate(10)
         GC.start if (turn % 7).zero?
-        # The third is told seldom, and of living and dead at once.
+        # The third rarely flushes, and gets living and dead at once.
         readers.first(turn % 10 == 9 ? 3 : 1 + (turn % 2)).each do |reader|
-          told[reader] += things("allocations", from: reader)
+          reported[reader] += things("allocations", from: reader)
         end
         expect(kept.size).to eq(turn)
       end
-      readers.each { |reader| told[reader] += things("allocations", from: reader) }
-      expect(told).to eq(readers.to_h { |reader| [reader, 300 + 30.times.sum] })
+      readers.each { |reader| reported[reader] += things("allocations", from: reader) }
+      expect(reported).to eq(readers.to_h { |reader| [reader, 300 + 30.times.sum] })
     end
 
-    it "tells nothing of what a reader was not told that was closed in mid-flush and had the same number" do
-      told = Array.new(20) do
+    it "does not inherit allocations of a reader that was closed in mid-flush and had the same number" do
+      reported = Array.new(20) do
         reader = collector.open_reader
         300.times { Thing.new.instance_eval("dup", __FILE__, __LINE__) }
         GC.start
@@ -58,10 +58,10 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
         reader = collector.open_reader
         things("allocations", from: reader).tap { reader.close }
       end
-      expect(told).to all(eq(0))
+      expect(reported).to all(eq(0))
     end
 
-    it "tells all readers of all that is retained" do
+    it "reports everything retained to all readers" do
       kept = allocate(5)
       reader = collector.open_reader
       expect(things("retained_objects", from: reader, gc: true)).to eq(kept.size)
@@ -78,20 +78,20 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       expect(of_reader).to be_between(1, of_all - 50_000_000)
     end
 
-    it "does not keep alive the classes that seldom readers have not been told of" do
+    it "does not keep classes alive for readers that rarely flush" do
       reader = collector.open_reader
       classes = ObjectSpace::WeakMap.new
-      # Not on this machine stack, where the VM may take remains for references.
+      # Not on this machine stack, whose remains the VM may take for references.
       Thread.new { 50.times { Class.new.tap { |type| classes[type] = type.new.hash } } }.join
       collector.flush(gc: true)
       2.times { GC.start }
-      # The VM of 4.0 itself keeps 11 of the 50.
+      # Ruby 4.0's VM itself keeps 11 of the 50.
       expect(classes.size).to be < 25
-      told = Pprof.decode(reader.flush).by_class("allocations")
-      expect(told.fetch("(anonymous Object)")).to eq(50)
+      reported = Pprof.decode(reader.flush).by_class("allocations")
+      expect(reported.fetch("(anonymous Object)")).to eq(50)
     end
 
-    it "keeps what readers have not been told when a flush fails" do
+    it "keeps unreported allocations when a flush fails" do
       reader = collector.open_reader
       allocate(10)
       GC.start
@@ -108,12 +108,12 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       expect([things("allocations", from: reader), things("allocations")]).to eq([10, 10])
     end
 
-    it "fails when there are eight" do
+    it "fails if there are already eight" do
       7.times { collector.open_reader }
       expect { collector.open_reader }.to raise_error(MemprofilerPprof::Error, /8 readers: close one/)
     end
 
-    it "goes on in a forked child, which tells its own allocations" do
+    it "continues in a forked child, which reports its own allocations" do
       outcome = run_ruby(<<~RUBY)
         Thing = Class.new
         clock = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) }
@@ -147,7 +147,7 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
   end
 
   describe MemprofilerPprof::Reader do
-    it "is forgotten when it is closed, and another one can take its place" do
+    it "is forgotten when it is closed, and another can replace it" do
       reader = collector.open_reader
       kept = allocate(4)
       allocate(3)
@@ -158,7 +158,7 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       expect(kept.size).to eq(4)
     end
 
-    it "can be closed again, which closes no other" do
+    it "can be closed again without closing another" do
       reader = collector.open_reader
       reader.close
       other = collector.open_reader
@@ -176,23 +176,23 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       expect { collector.open_reader.flush(reader: 1) }.to raise_error(ArgumentError, /keyword must be .*:reader/)
     end
 
-    it "says what it is" do
+    it "has a readable inspect" do
       reader = collector.open_reader
       expect(reader.inspect).to match(/\A#<MemprofilerPprof::Reader 1 of #<MemprofilerPprof::Collector/)
       expect(reader.tap(&:close).inspect).to start_with("#<MemprofilerPprof::Reader closed of ")
     end
 
-    it "gives a flusher allocations of its own" do
-      told = []
-      flusher = MemprofilerPprof::BlockFlusher.new(collector.open_reader, on_flush: ->(profile) { told << profile })
+    it "gives a flusher its own view of allocations" do
+      reported = []
+      flusher = MemprofilerPprof::BlockFlusher.new(collector.open_reader, on_flush: ->(profile) { reported << profile })
       kept = allocate(3)
       flusher.run { collector.flush }
-      expect(told.map { |profile| total(profile, "allocations") }).to eq([kept.size])
+      expect(reported.map { |profile| total(profile, "allocations") }).to eq([kept.size])
     end
   end
 
   describe "#peek" do
-    it "leaves everything to be told again" do
+    it "leaves everything to be reported again" do
       kept = allocate(2)
       allocate(3)
       3.times { expect(total(collector.peek(gc: true), "allocations")).to eq(5) }
@@ -226,7 +226,7 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
   end
 
   describe "#flush(default_sample_type:)" do
-    it "is what a viewer shows first" do
+    it "sets what a viewer shows first" do
       profile = collector.flush(sample_type_names: :go, default_sample_type: :allocations_size)
       expect(Pprof.decode(profile).default_sample_type).to eq("alloc_space")
       expect(Pprof.decode(collector.flush).default_sample_type).to eq("retained_size")
@@ -235,7 +235,7 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
   end
 
   describe "#flush" do
-    it "tells when it was" do
+    it "has the time of the flush" do
       before = Time.now
       profile = collector.flush
       expect(Time.at(0, profile.time_nanos, :nsec)).to be_between(before, Time.now)
@@ -270,7 +270,7 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       expect(things("allocations")).to eq(111)
     end
 
-    it "refuses what it does not know" do
+    it "refuses an unknown value" do
       expect { collector.start(only: :process) }
         .to raise_error(ArgumentError, "only must be :thread or :fiber, got :process")
       expect { collector.start(only: "thread") }.to raise_error(TypeError, /only must be .* got "thread"/)
@@ -279,7 +279,7 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
   end
 
   describe "#profile(only:)" do
-    it "samples as start does" do
+    it "samples like start" do
       profile = Pprof.decode(new_collector(sample_rate: 1.0).profile(only: :thread) do
         Thread.new { allocate(100) }.join
         allocate(2)

@@ -12,11 +12,11 @@ RSpec.describe MemprofilerPprof::Configuration do
     expect(from).to have_attributes(collector_options: {}, flusher_options: {}, unknown: [])
   end
 
-  it "has neither signals nor a socket of itself" do
+  it "has neither signals nor a socket by default" do
     expect(from).to have_attributes(dump_on: nil, toggle_on: nil, socket: nil)
   end
 
-  it "takes an empty variable for one that is not set" do
+  it "treats an empty variable as unset" do
     expect(from(SAMPLE_RATE: "", INTERVAL: " ")).to have_attributes(collector_options: {}, flusher_options: {})
   end
 
@@ -53,7 +53,7 @@ RSpec.describe MemprofilerPprof::Configuration do
     expect(described_class.from_env.collector_options).to eq(seed: 4)
   end
 
-  it "lists variables with the prefix that mean nothing" do
+  it "lists unknown variables with the prefix" do
     expect(from(SAMPLERATE: "1", SEED: "1").unknown).to eq(["RUBY_MEMPROFILER_PPROF_SAMPLERATE"])
   end
 
@@ -86,7 +86,7 @@ RSpec.describe MemprofilerPprof::Configuration do
     SOCKET: [["%{foo}", "a/"], "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"]
   }.each do |name, (values, allowed)|
     values.each do |value|
-      it "refuses #{name}=#{value}, saying what is allowed" do
+      it "refuses #{name}=#{value}, and says what is allowed" do
         expect { from(name => value) }
           .to raise_error(ArgumentError, "RUBY_MEMPROFILER_PPROF_#{name} must be #{allowed}, got #{value.inspect}")
       end
@@ -99,7 +99,7 @@ RSpec.describe MemprofilerPprof::Configuration do
   end
 
   describe "the sources of a setting" do
-    # A configuration in which some sources say how many frames to keep.
+    # A configuration in which some sources set the number of frames.
     def frames(environment: nil, **sources)
       configuration = environment ? from(MAX_FRAMES: environment.to_s) : from
       sources.reduce(configuration) { |result, (source, value)| result.merge(source, max_frames: value) }
@@ -113,11 +113,11 @@ RSpec.describe MemprofilerPprof::Configuration do
       expect(values.map { |value| value.source(:max_frames) }).to eq([*order, :default])
     end
 
-    it "can take back what they said" do
+    it "can be reset" do
       expect(frames(framework: 4, configure: 3).merge(:configure, max_frames: nil).max_frames).to eq(4)
     end
 
-    it "make keywords, all but the default" do
+    it "become keywords, except the default" do
       configuration = from(SEED: "1").merge(:framework, interval: 5).merge(:configure, yield_gvl: false)
       expect(configuration).to have_attributes(
         collector_options: { seed: 1 }, flush_options: { yield_gvl: false },
@@ -125,7 +125,7 @@ RSpec.describe MemprofilerPprof::Configuration do
       )
     end
 
-    it "leave the configuration that they change as it was" do
+    it "do not modify the configuration they are applied to" do
       before = from
       before.merge(:configure, max_frames: 3)
       expect(before.max_frames).to eq(1000)
@@ -137,13 +137,13 @@ RSpec.describe MemprofilerPprof::Configuration do
       from.merge(:configure, settings).to_h.slice(*settings.keys)
     end
 
-    it "may be of any form that means the same" do
+    it "may have any equivalent form" do
       expect(check(tags: { region: :eu })).to eq(tags: { "region" => "eu" })
       expect(check(dump_on: :SIGUSR2, toggle_on: "TTIN", pattern: Pathname("a"), sample_rate: 1r, interval: 2))
         .to eq(dump_on: "USR2", toggle_on: "TTIN", pattern: "a", sample_rate: 1r, interval: 2)
     end
 
-    it "may say that it is a number, as ActiveSupport's durations do" do
+    it "may be convertible to a number, as ActiveSupport's durations are" do
       duration = Class.new(SimpleDelegator) { def is_a?(type) = super || __getobj__.is_a?(type) }
       expect(check(interval: duration.new(300))[:interval]).to eql(300.0)
     end
@@ -169,7 +169,7 @@ RSpec.describe MemprofilerPprof::Configuration do
       "read" => ->(configuration) { configuration.max_frame },
       "assigned" => ->(configuration) { configuration.max_frame = 1 }
     }.each do |what, attempt|
-      it "has no accessor, as Ruby says when it is #{what}" do
+      it "has no accessor, and Ruby's error says so when it is #{what}" do
         expect { attempt.call(from.dup) }.to raise_error(NoMethodError, /undefined method .max_frame/)
       end
     end
@@ -178,13 +178,13 @@ RSpec.describe MemprofilerPprof::Configuration do
       "asked for" => ->(configuration) { configuration[:max_frame] },
       "merged" => ->(configuration) { configuration.merge(:configure, max_frame: 1) }
     }.each do |what, attempt|
-      it "is reported with the nearest one, and all, when it is #{what}" do
+      it "is reported with the most similar one, and all others, when it is #{what}" do
         expect { attempt.call(from) }
           .to raise_error(ArgumentError, /\Athere is no setting max_frame \(did you mean max_frames\?\); settings are/)
       end
     end
 
-    it "may be a part of a name" do
+    it "may be part of a name" do
       expect { from[:rate] }.to raise_error(ArgumentError, /did you mean sample_rate\?/)
     end
   end
@@ -216,12 +216,12 @@ RSpec.describe MemprofilerPprof::Configuration do
       .to eq(actual.merge("LIVENESS" => :auto))
   end
 
-  it "sets only what a file flusher takes" do
+  it "passes only options that a file flusher takes" do
     taken = MemprofilerPprof::FileFlusher.instance_method(:initialize).parameters.map(&:last)
     expect(described_class::FLUSHER_SETTINGS.map(&:keyword) - taken).to be_empty
   end
 
-  it "sets what flush takes, but for what tells one flush from another" do
+  it "passes all options of flush that are not specific to a single flush" do
     expect { new_collector.start.flush(unknown: 1) }.to raise_error(ArgumentError) { |error|
       keywords = error.message[/one of (.*), got/, 1].split(", ").map(&:to_sym)
       keywords -= %i[reader sample_type_names default_sample_type]

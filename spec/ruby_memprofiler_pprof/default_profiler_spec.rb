@@ -9,7 +9,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
 
   let(:profilers) { [] }
 
-  # A profiler with settings from an environment, which are named without their prefix.
+  # A profiler with settings from an environment, named without their prefix.
   def profiler(**variables)
     env = variables.transform_keys { |name| "RUBY_MEMPROFILER_PPROF_#{name}" }
     described_class.new(env).tap { |made| profilers << made }
@@ -26,7 +26,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect(one.config).to have_attributes(max_frames: 2, seed: 3)
     end
 
-    it "goes before a framework" do
+    it "takes precedence over a framework" do
       one = profiler
       one.configure { |config| config.max_frames = 3 }
       one.configure(:framework) { |config| config.max_frames = config.seed = 4 }
@@ -51,7 +51,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect { profiler(FILE_PATTERN: "x").config }.to output(/is not a setting \(did you mean PATTERN\?\)/).to_stderr
     end
 
-    it "loses nothing that other threads set meanwhile" do
+    it "keeps what other threads set meanwhile" do
       one = profiler
       one.configure do |config|
         Thread.new { one.configure { |other| other.seed = 3 } }.join
@@ -80,7 +80,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect(files).to eq(["b"])
     end
 
-    it "warns of what has to wait while files are written" do
+    it "warns about changes that have to wait while files are written" do
       one = profiler(INTERVAL: "1000", FILES: "1")
       one.start
       expect { one.configure { |config| config.priority = 1 } }.to output(/ priority: takes .* after a stop/).to_stderr
@@ -93,7 +93,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect { one.configure { |config| config.enabled = false } }.to output(/enabled: takes effect at/).to_stderr
     end
 
-    it "warns that a running collector goes on noticing deaths as it does" do
+    it "warns that a running collector keeps its way of noticing deaths" do
       one = profiler
       one.start
       expect { one.configure { |config| config.liveness = :freeobj } }.to output(/liveness takes effect when/).to_stderr
@@ -106,7 +106,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect(one.start).to be(one.start).and be(one.collector).and have_attributes(running?: true, sample_rate: 0.5)
     end
 
-    it "makes no files of itself" do
+    it "writes no files by default" do
       one = profiler
       one.start
       expect([one.flusher, Dir.children(".")]).to eq([nil, []])
@@ -120,19 +120,19 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       end
     end
 
-    it "writes no files if told so, whatever else is set" do
+    it "writes no files if that is set, whatever else is set" do
       one = profiler(PATTERN: "a")
       one.start(files: false)
       expect(one.flusher).to be_nil
     end
 
-    it "warns of an interval that has no effect" do
+    it "warns about an interval without effect" do
       one = profiler(INTERVAL: "9")
       expect { one.start }.to output(/interval: no effect, as profiles go nowhere; set files/).to_stderr
       expect(one.flusher).to be_nil
     end
 
-    it "calls on_flush with each profile, and again after it has raised" do
+    it "calls on_flush with each profile, even after it raised" do
       calls = Queue.new
       one = profiler(SAMPLE_RATE: "1", KEEP_DAYS: "1", KEEP_FILES: "1")
       one.integrate(flusher_class: MemprofilerPprof::FileFlusher, logger: FakeLogger.new)
@@ -192,7 +192,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect { one.start }.to raise_error(ArgumentError, /exclude each other/)
     end
 
-    it "takes settings that go before all others until the stop" do
+    it "takes settings that override all others until the stop" do
       one = profiler(MAX_FRAMES: "2")
       one.configure { |config| config.seed = 3 }
       one.start(max_frames: 4, seed: 4)
@@ -201,7 +201,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect([during, one.collector.max_frames, one.collector.seed]).to eq([[4, 4], 2, 3])
     end
 
-    it "loses nothing that other threads set meanwhile" do
+    it "keeps what other threads set meanwhile" do
       one = profiler
       # The last moment at which they can.
       one.define_singleton_method(:collector) { super().tap { configure { |config| config.seed = 3 } } }
@@ -215,7 +215,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect(one).not_to be_running
     end
 
-    it "leaves nothing behind if it fails half-way" do
+    it "leaves nothing behind if it fails halfway" do
       one = profiler
       no_thread = Class.new(MemprofilerPprof::FileFlusher) { def start! = raise(ThreadError, "can't create Thread") }
       one.integrate(flusher_class: no_thread, logger: MemprofilerPprof::StderrLogger)
@@ -226,7 +226,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
   end
 
   describe "#stop" do
-    it "writes the last file, of what was alive then" do
+    it "writes a last file, of what was alive then" do
       one = profiler(PATTERN: "a", SAMPLE_RATE: "1")
       one.start
       kept = Array.new(10) { Class.new }
@@ -235,7 +235,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect(one).to have_attributes(running?: false, flusher: nil)
     end
 
-    # A profiler whose flusher's thread calls the block once it has written a file.
+    # A profiler whose flusher's thread calls the block after writing a file.
     def flushing(&after)
       one = profiler(PATTERN: "%{index}", SAMPLE_RATE: "1")
       logger = Object.new
@@ -260,14 +260,14 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       thread&.kill
     end
 
-    it "can be called in the flusher's thread" do
+    it "can be called from the flusher's thread" do
       done = Queue.new
       one = flushing { |this| done << this.tap(&:stop) }
       done.pop
       expect(one).to have_attributes(running?: false, flusher: nil)
     end
 
-    it "gives a signal back that was an argument of the start" do
+    it "releases a signal that was an argument of start" do
       previous = Signal.trap("URG", "DEFAULT")
       one = profiler
       one.start(toggle_on: "URG")
@@ -283,7 +283,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
   end
 
   describe "#toggle" do
-    it "stops with a file, and starts with the settings of the start" do
+    it "stops with a file, and starts again with the settings of the start" do
       one = profiler
       one.start(pattern: "%{index}", sample_rate: 1)
       one.toggle
@@ -307,13 +307,13 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect([one.running?, one.flusher.pattern]).to eq([true, "a"])
     end
 
-    it "starts nothing if it is to begin paused" do
+    it "starts nothing if it is configured to begin paused" do
       one = profiler(START_PAUSED: "1")
       one.boot
       expect([one.running?, one.flusher]).to eq([false, nil])
     end
 
-    it "writes files at the first toggle if it is to begin paused" do
+    it "writes files from the first toggle on if it is configured to begin paused" do
       one = profiler(START_PAUSED: "1")
       one.boot
       one.toggle
@@ -353,7 +353,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect(logger.messages).to eq([[:info, "not profiling: the setting enabled is false"]])
     end
 
-    it "can be switched on by whoever comes first" do
+    it "can be switched on by a source with higher precedence" do
       one = profiler(ENABLED: "on")
       one.configure { |config| config.enabled = false }
       expect(one.start).to be_running
@@ -361,7 +361,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
   end
 
   describe "#enabled?" do
-    it "is what is set" do
+    it "returns the setting" do
       expect([profiler, profiler(ENABLED: "0")].map(&:enabled?)).to eq([true, false])
     end
 
@@ -371,7 +371,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
   end
 
   describe "#integrate" do
-    # How often an integration has been told of a start, after each of these calls.
+    # How often an integration was notified of a start, after each of these calls.
     def counts(*calls, one: profiler)
       count = 0
       integrate = -> { one.integrate(flusher_class: nil, logger: FakeLogger.new, on_start: -> { count += 1 }) }
@@ -381,15 +381,15 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       end
     end
 
-    it "tells of each start" do
+    it "calls back at each start" do
       expect(counts(:integrate, :start, :stop, :toggle)).to eq([0, 1, 1, 2])
     end
 
-    it "tells of a start that was before" do
+    it "calls back for an earlier start" do
       expect(counts(:start, :integrate)).to eq([0, 1])
     end
 
-    it "tells of no start if the profiler is switched off" do
+    it "does not call back if the profiler is switched off" do
       expect(counts(:integrate, :start, :toggle, one: profiler(ENABLED: "0"))).to eq([0, 0, 0])
     end
   end

@@ -3,14 +3,14 @@
 RSpec.describe MemprofilerPprof::Collector, "with bt_method: :backtrace_locations", :liveness, :moving, :threads do
   before { stub_const("Marker", Class.new) }
 
-  it "tells functions, files and lines as Ruby's backtraces do" do
+  it "has functions, files and lines as in Ruby's backtraces" do
     profile = profile_of(bt_method: :backtrace_locations) { 10.times { Marker.new } }
     frames = profile.samples.find { |sample| sample.labels["class"] == "Marker" }.frames
     expect(frames.map { |frame| [frame.file, frame.line] }).to include([__FILE__, __LINE__ - 2])
     expect(frames.map(&:name)).to include(/block.* in /)
   end
 
-  # @return [Thread] which is in the middle of it
+  # @return [Thread] a thread in the middle of allocating
   def start_allocating
     begun = Queue.new
     thread = Thread.new do
@@ -22,7 +22,7 @@ RSpec.describe MemprofilerPprof::Collector, "with bt_method: :backtrace_location
     thread
   end
 
-  # Of ten threads a bug takes one to three: each has the GVL for 100 ms.
+  # A bug would lose one to three of ten threads: each has the GVL for 100 ms.
   it "loses no Thread#kill", :slow do
     new_collector(sample_rate: 1.0, bt_method: :backtrace_locations, thread_names: true).start
     outcomes = Array.new(10) { start_allocating.kill.join(60) }

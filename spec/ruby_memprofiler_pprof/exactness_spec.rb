@@ -3,15 +3,15 @@
 require "objspace"
 require "set"
 
-# At rate 1 a profile must equal the truth, which ObjectSpace tells: it follows allocations by other means.
+# At rate 1 a profile must equal the truth, which comes from ObjectSpace: it tracks allocations by other means.
 RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :jit, :threads do
-  # Up to Ruby 3.2 the lines that ObjectSpace tells, the truth here, are wrong with YJIT.
+  # Up to Ruby 3.2 the lines from ObjectSpace, which are the truth here, are wrong with YJIT.
   lines_known = RUBY_VERSION >= "3.3" || !RubyVM.const_defined?(:YJIT) || !RubyVM::YJIT.enabled?
 
   # The lines of `allocate` below.
   let(:sites) { workload.instance_method(:allocate).source_location.last.then { |line| line..(line + 20) } }
 
-  # Allocates and drops objects of many kinds at random, each kind on a line of its own.
+  # Randomly allocates and drops objects of many kinds, each kind on its own line.
   let(:workload) do
     Class.new do
       const_set(:Node, Struct.new(:left, :right))
@@ -65,7 +65,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
     end
   end
 
-  # [line, class name] => [objects, bytes], of the objects that ObjectSpace knows to have been allocated in this file.
+  # [line, class name] => [objects, bytes], of the objects that were allocated in this file according to ObjectSpace.
   def truth
     ObjectSpace.each_object.with_object(Hash.new { |hash, key| hash[key] = [0, 0] }) do |object, counts|
       line = ObjectSpace.allocation_sourceline(object)
@@ -77,7 +77,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
     end
   end
 
-  def told(profile)
+  def reported(profile)
     profile.samples.each_with_object(Hash.new { |hash, key| hash[key] = [0, 0] }) do |sample, counts|
       frame = sample.frames.first
       name = sample.labels["class"]
@@ -92,7 +92,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
   end
 
   # class name => [objects, bytes], of the workload's own classes. Unlike allocation_sourceline, ObjectSpace finds these
-  # also when objects have moved.
+  # even when objects have moved.
   def truth_by_class
     workload::OWN.to_h do |kind|
       objects = ObjectSpace.each_object(kind).to_a
@@ -100,7 +100,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
     end
   end
 
-  def told_by_class(profile)
+  def reported_by_class(profile)
     workload::OWN.to_h do |kind|
       [kind.name, %i[retained_objects retained_size].map { |type| profile.by_class(type).fetch(kind.name, 0) }]
     end
@@ -110,22 +110,22 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
     GC.start
     GC.disable
     expected = truth_by_class
-    expect(told_by_class(Pprof.decode(collector.flush))).to eq(expected)
+    expect(reported_by_class(Pprof.decode(collector.flush))).to eq(expected)
     expect(expected.values.sum(&:first)).to be > 100
   ensure
     GC.enable
   end
 
-  # Both at one moment: nothing may be collected in between.
+  # Both at the same moment: nothing may be collected in between.
   define_method(:expect_exact) do |collector|
     # Where objects move, ObjectSpace loses their lines.
     next expect_exact_by_class(collector) if !lines_known || GC.auto_compact
 
     GC.start
     GC.disable
-    # In this order: what the flush allocates is none of the workload's lines.
+    # In this order: what the flush allocates is not on the workload's lines.
     expected = truth
-    actual = told(Pprof.decode(collector.flush))
+    actual = reported(Pprof.decode(collector.flush))
     expect(actual).to eq(expected)
     expect(actual.sum { |_, (objects, _)| objects }).to be > 100
   ensure
@@ -135,7 +135,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
   around do |example|
     ObjectSpace.trace_object_allocations { example.run }
   ensure
-    # What dies while nobody traces would be taken for what lies in its place later.
+    # If an object dies while nobody traces, whatever reuses its address would be mistaken for it.
     ObjectSpace.trace_object_allocations_clear
   end
 
@@ -154,7 +154,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
     end
   end
 
-  it "does so with threads" do
+  it "is exact with threads" do
     programs = Array.new(4) { |seed| workload.new(seed) }
     collector.start
     2.times do
@@ -163,7 +163,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
     end
   end
 
-  it "does so when GC.compact moves objects" do
+  it "is exact when GC.compact moves objects" do
     program = workload.new(7)
     collector.start
     3.times do
@@ -173,7 +173,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
     end
   end
 
-  it "does so with GC.auto_compact" do
+  it "is exact with GC.auto_compact" do
     program = workload.new(8)
     before = GC.auto_compact
     GC.auto_compact = true
@@ -186,7 +186,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
     GC.auto_compact = before
   end
 
-  it "does so in a flush after stop" do
+  it "is exact in a flush after stop" do
     program = workload.new(9)
     collector.start
     program.run(3000)
@@ -195,20 +195,20 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
     expect_exact(collector)
   end
 
-  it "does so in the middle of a lazy sweep" do
+  it "is exact in the middle of a lazy sweep" do
     program = workload.new(10)
     collector.start
     program.run(5000)
     program.kept.clear
     state = 20.times do
-      # Garbage on many pages, so that the sweep is not done at once. A compiler that allocates may still finish it.
+      # Garbage on many pages, so that the sweep takes several steps. A compiler that allocates may still finish it.
       Array.new(100_000) { Object.new }
       GC.start(full_mark: true, immediate_sweep: false)
       found = GC.latest_gc_info(:state)
       break found if found == :sweeping
     end
     expect(state).to eq(:sweeping)
-    told = told(Pprof.decode(collector.flush))
-    expect(told.sum { |_, (objects, _)| objects }).to be < 100
+    reported = reported(Pprof.decode(collector.flush))
+    expect(reported.sum { |_, (objects, _)| objects }).to be < 100
   end
 end

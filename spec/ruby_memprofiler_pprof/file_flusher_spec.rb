@@ -12,7 +12,7 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
     described_class.new(collector, interval: 0.01, logger: logger, **options)
   end
 
-  # Runs until there are that many files, and returns all.
+  # Runs until there are this many files, and returns all of them.
   def files_of(flusher, number: 1)
     flusher.run { wait_until(what: "#{number} files") { files.size >= number } }
     files
@@ -30,12 +30,12 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
     expect(files_of(new_flusher)).to all(match(%r{\Atmp/profiles/mem-#{Process.pid}-\d{8}T\d{6}Z(-\d+)?\.pprof\z}))
   end
 
-  it "writes what was flushed" do
+  it "writes the flushed profile" do
     name, = files_of(new_flusher(pattern: "%{index}.pprof"))
     expect(File.read(name)).to eq("profile 1")
   end
 
-  it "writes one file a flush, by index" do
+  it "writes one file per flush, numbered by index" do
     files_of(new_flusher(pattern: "x/%{index}.pprof"), number: 3)
     expect(%w[0 1 2].map { |index| File.read("x/#{index}.pprof") }).to eq(["profile 1", "profile 2", "profile 3"])
   end
@@ -45,47 +45,47 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
     expect(%w[a a-1 a-2].map { |name| File.read("#{name}.pprof") }).to eq(["profile 1", "profile 2", "profile 3"])
   end
 
-  it "writes to the directory in which it was made" do
+  it "writes to the directory in which it was created" do
     flusher = new_flusher(pattern: "a.pprof")
     Dir.mkdir("other")
     Dir.chdir("other") { flusher.start!.stop! }
     expect(files).to eq(["a.pprof"])
   end
 
-  it "tells of each file at level info" do
+  it "logs each file at level info" do
     new_flusher(pattern: "a.pprof", interval: 1000).start!.stop!
     expect(logger.messages).to match([[:info, /wrote .*a\.pprof/]])
   end
 
-  it "knows its pattern as it was given" do
+  it "returns its pattern as it was given" do
     expect(new_flusher(pattern: "x/%{pid}").pattern).to eq("x/%{pid}")
   end
 
-  it "writes to another pattern from when it is set" do
+  it "writes to a new pattern as soon as it is set" do
     flusher = new_flusher(pattern: "a.pprof")
     flusher.pattern = "b.pprof"
     flusher.start!.stop!
     expect(files).to eq(["b.pprof"])
   end
 
-  it "tells at once of a pattern that is wrong" do
+  it "immediately refuses a wrong pattern" do
     expect { new_flusher(pattern: "%{time}") }.to raise_error(ArgumentError, /unknown key "time", allowed are pid/)
   end
 
-  it "tells at once of a new pattern that is wrong, and keeps the old" do
+  it "immediately refuses a wrong new pattern, and keeps the old one" do
     flusher = new_flusher(pattern: "a.pprof")
     expect { flusher.pattern = "%{time}" }.to raise_error(ArgumentError)
     expect(flusher.pattern).to eq("a.pprof")
   end
 
-  it "passes each profile on once it is written" do
+  it "passes each profile on after writing it" do
     seen = []
     on_flush = ->(profile) { seen << [profile.pprof_data, Dir["a-*"]] }
     new_flusher(pattern: "a-%{index}", interval: 1000, on_flush: on_flush).start!.stop!
     expect(seen).to eq([["profile 1", ["a-0"]]])
   end
 
-  it "keeps the file when what it is passed on to fails" do
+  it "keeps the file if on_flush fails" do
     new_flusher(pattern: "a", interval: 1000, on_flush: ->(_) { raise "no" }).start!.stop!
     expect(File.read("a")).to eq("profile 1")
     expect(logger[:error]).to match([/flushing failed: RuntimeError: no/])
@@ -104,12 +104,12 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
       flusher
     end
 
-    it "are thinned to so many, of which the first stays" do
+    it "are thinned to a given number, and the first one stays" do
       flush(new_flusher(pattern: "%{index}.pprof", interval: 1000, keep_files: 4), 9)
       expect([files.size, files.minmax]).to eq([4, ["0.pprof", "8.pprof"]])
     end
 
-    it "of the parent are left by a forked child" do
+    it "of the parent are left alone by a forked child" do
       run_ruby(<<~'RUBY')
         flusher = MemprofilerPprof::FileFlusher.new(new_collector.start, pattern: "%{pid}-%{index}.pprof", keep_files: 2)
         2.times { flusher.start!.stop! }
@@ -118,7 +118,7 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
       expect(files.group_by { |name| name[/\A\d+/] }.values.map(&:size)).to eq([2, 2])
     end
 
-    it "of ended processes are removed after so many days" do
+    it "of ended processes are removed after a number of days" do
       data = MemprofilerPprof.profile { Object.new }.pprof_data
       { "1-1.pprof" => 3, "2-1.pprof" => 1 }.each do |name, days|
         File.binwrite(name, data)
@@ -129,7 +129,7 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
       expect(files).to include("2-1.pprof")
     end
 
-    it "of its own are made new once an hour" do
+    it "of its own are touched once an hour" do
       time = Time.now
       allow(Time).to receive(:now) { time }
       flusher = flush(new_flusher(pattern: "%{index}.pprof", interval: 1000), 1)
@@ -141,7 +141,7 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
       expect(mtimes.map { |mtime| mtime > time - 60 }).to eq([false, true])
     end
 
-    it "that cannot be looked at are no reason to write no file" do
+    it "that cannot be read do not prevent writing" do
       allow(MemprofilerPprof::AbandonedFiles).to receive(:new).and_raise("no such luck")
       flush(new_flusher(pattern: "a.pprof", interval: 1000), 1)
       expect([files, logger[:error]]).to match([["a.pprof"], [/old files were not removed: .*no such luck/]])
@@ -159,7 +159,7 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
   context "when it cannot write" do
     before { File.write("x", "in the way") }
 
-    it "passes the profile on nevertheless" do
+    it "still passes the profile on" do
       seen = []
       new_flusher(pattern: "x/a", interval: 1000, on_flush: ->(profile) { seen << profile.pprof_data }).start!.stop!
       expect(seen).to eq(["profile 1"])
@@ -205,8 +205,8 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
       expect(Pprof.decode(File.binread("a.pprof")).by_class["Object"]).to eq(kept.size)
     end
 
-    # In a fresh process, since the first time that code runs it allocates more.
-    it "keeps what its thread allocates out of the profiles" do
+    # In a fresh process: code allocates more the first time it runs.
+    it "keeps its own thread's allocations out of the profiles" do
       run_ruby(<<~'RUBY')
         collector = new_collector(sample_rate: 1.0).start
         flusher = MemprofilerPprof::FileFlusher.new(collector, interval: 0.02, pattern: "%{index}.pprof")
@@ -216,8 +216,8 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
       expect(samples.select { |sample| sample.frames.last&.file.to_s.end_with?("periodic_thread.rb") }).to be_empty
     end
 
-    # In the parent and the child: what was allocated before the fork, after it in the same process, and in the other.
-    it "writes of parent and child what each allocated" do
+    # In parent and child: what was allocated before the fork, after it in the same process, and in the other one.
+    it "writes for parent and child what each allocated" do
       outcome = run_ruby(<<~'RUBY')
         collector = new_collector(sample_rate: 1.0).start
         MemprofilerPprof::FileFlusher.new(collector, pattern: "%{pid}-%{index}.pprof").start!

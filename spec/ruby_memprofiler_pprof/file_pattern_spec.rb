@@ -9,7 +9,7 @@ RSpec.describe MemprofilerPprof::FilePattern do
     described_class.new(pattern).expand(**values)
   end
 
-  it "fills in the process's id" do
+  it "fills in the process id" do
     expect(expand("/x/%{pid}", pid: 12)).to eq("/x/12")
   end
 
@@ -29,7 +29,7 @@ RSpec.describe MemprofilerPprof::FilePattern do
     expect(expand("/x/%{unixtime}", time: Time.at(1234, 900, :millisecond))).to eq("/x/1234")
   end
 
-  it "fills in the index, padded if that is asked for" do
+  it "fills in the index, padded on request" do
     expect(expand("/%{index}/%<index>04d", index: 7)).to eq("/7/0007")
   end
 
@@ -48,20 +48,20 @@ RSpec.describe MemprofilerPprof::FilePattern do
     end
   end
 
-  it "stays in the directory in which it was made" do
+  it "stays in the directory in which it was created" do
     pattern = described_class.new("x")
     here = Dir.pwd
     expect(Dir.chdir("/") { pattern.expand }).to eq(File.join(here, "x"))
   end
 
-  describe "in a directory that is gone" do
+  describe "in a deleted directory" do
     around do |example|
       Dir.mktmpdir do |directory|
         Dir.chdir(directory) do
           Dir.rmdir(directory)
           example.run
         end
-        # What mktmpdir removes.
+        # Removed by mktmpdir.
         Dir.mkdir(directory)
       end
     end
@@ -70,7 +70,7 @@ RSpec.describe MemprofilerPprof::FilePattern do
       expect(expand("/x/%{pid}", pid: 12)).to eq("/x/12")
     end
 
-    it "takes a relative name if it is told from where" do
+    it "takes a relative name if a base directory is given" do
       expect(described_class.new("x", directory: "/y").expand).to eq("/y/x")
     end
 
@@ -83,7 +83,7 @@ RSpec.describe MemprofilerPprof::FilePattern do
     expect(expand(Pathname.new("/x/%{index}"))).to eq("/x/0")
   end
 
-  it "is the given text as a string" do
+  it "returns the given text as a string" do
     expect(described_class.new("x/%{pid}").to_s).to eq("x/%{pid}")
   end
 
@@ -102,35 +102,35 @@ RSpec.describe MemprofilerPprof::FilePattern do
       "%{hostname}-%{pid}.pprof" => "web-1.example.org-12.pprof",
       "%<pid>08d-%<index>03d.pprof" => "00000012-001.pprof"
     }.each do |pattern, name|
-      it "finds #{name} by #{pattern}, and not without its end" do
+      it "finds #{name} by #{pattern}, but not without its extension" do
         [name, name.chop, "+#{name}", "#{name}a"].uniq.each { |each| File.write(each, "") unless each.empty? }
         expect(made(pattern) - [name.chop]).to eq([name])
       end
     end
 
-    it "finds what has a number before the extension" do
+    it "finds names with a number before the extension" do
       File.write("12-3.pb.gz", "")
       expect(made("%{pid}.pb.gz")).to eq(["12-3.pb.gz"])
     end
 
-    it "looks into directories that the pattern makes, but follows no links" do
+    it "searches directories that the pattern produces, but follows no links" do
       %w[1 x].each { |name| Dir.mkdir(name) && File.write("#{name}/a", "") }
       File.symlink("x", "2")
       expect(made("%{pid}/a")).to eq(["1/a"])
     end
 
-    it "finds what expand makes" do
+    it "finds what expand produces" do
       pattern = described_class.new("#{Dir.pwd}/%{pid}-%{isotime}-%{unixtime}-%{index}.pprof")
       path = pattern.expand(index: 7).tap { |name| File.write(name, "") }
       expect(pattern.files).to eq([path])
     end
 
-    it "finds nothing if names have neither process nor time" do
+    it "finds nothing if names contain neither process nor time" do
       File.write("a.pprof", "")
       expect(made("a.pprof")).to eq([])
     end
 
-    it "finds nothing by formats that could be anything" do
+    it "finds nothing by formats that match anything" do
       File.write("c", "")
       expect(made("%<pid>x")).to eq([])
     end
@@ -181,7 +181,7 @@ RSpec.describe MemprofilerPprof::FilePattern do
     end
   end
 
-  it "refuses what is no file name" do
+  it "refuses a value that is not a file name" do
     expect { described_class.new(3) }.to raise_error(TypeError, "pattern must be a String or Pathname, got 3")
   end
 end

@@ -5,7 +5,7 @@ require "tmpdir"
 RSpec.describe MemprofilerPprof::FileSeries do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
-  # The times that are left of a series that was written at these times.
+  # The remaining times of a series that was written at these times.
   def left(times, keep)
     times.each_with_object([]) do |time, kept|
       kept << time
@@ -48,19 +48,19 @@ RSpec.describe MemprofilerPprof::FileSeries do
   end
 
   describe "#add" do
-    it "removes the file that is too many" do
+    it "removes the superfluous file" do
       series = described_class.new(3)
       4.times { |index| write(series, index.to_s, index) }
       expect(Dir.children(".").sort).to eq(%w[0 2 3])
     end
 
-    it "removes none if all are to be kept" do
+    it "removes none if all are kept" do
       series = described_class.new(0)
       9.times { |index| write(series, index.to_s, index) }
       expect(Dir.children(".").size).to eq(9)
     end
 
-    it "leaves a file that somebody else has put in the place of one" do
+    it "leaves a file with which somebody has replaced one" do
       series = described_class.new(1)
       write(series, "a", 1)
       File.write("b", "not a profile")
@@ -69,7 +69,7 @@ RSpec.describe MemprofilerPprof::FileSeries do
       expect(Dir.children(".").sort).to eq(%w[a c])
     end
 
-    it "goes on if a file is gone already" do
+    it "continues if a file is already gone" do
       series = described_class.new(1)
       write(series, "a", 1)
       File.unlink("a")
@@ -79,14 +79,14 @@ RSpec.describe MemprofilerPprof::FileSeries do
   end
 
   describe "#touch" do
-    it "makes all files new, in their order" do
+    it "touches all files, in their order" do
       series = described_class.new(2)
       %w[b a].each_with_index { |name, time| write(series, name, time) }
       series.touch(Time.at(2_000_000_000))
       expect(%w[b a].map { |name| File.mtime(name).to_f.round(3) }).to eq([1_999_999_999.999, 2_000_000_000])
     end
 
-    it "leaves them its own" do
+    it "still recognizes them as its own" do
       series = described_class.new(1)
       write(series, "a", 1)
       series.touch(Time.at(2_000_000_000))

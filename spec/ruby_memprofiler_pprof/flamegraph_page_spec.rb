@@ -3,9 +3,9 @@
 require "ruby_memprofiler_pprof/flamegraph"
 require "tmpdir"
 
-# The page in a browser, as users have it.
+# The page in a browser, as users see it.
 RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
-  # The height of a row of boxes, and what is free beside them.
+  # The height of a row of boxes, and the free space beside them.
   let(:row_height) { 21 }
   let(:margin) { 16 }
 
@@ -48,7 +48,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
     browser.evaluate("document.getElementById('canvas').getBoundingClientRect().top")
   end
 
-  # A point in a box: its row from the outermost one, and how far to the right it is.
+  # A point in a box: its row, counted from the outermost one, and how far to the right it is.
   def point(depth, part)
     width = browser.evaluate("document.getElementById('canvas').getBoundingClientRect().width")
     [margin + (width * part), top + (row_height * depth) + 10]
@@ -58,7 +58,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
     browser.text("#path").split("›").map(&:strip)
   end
 
-  # Red, green and blue of a point.
+  # The red, green and blue of a point.
   def colour(depth, part)
     x, y = point(depth, part)
     browser.evaluate(<<~JS)
@@ -89,7 +89,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect(path).to eq(%w[all])
     end
 
-    it "makes the box as wide as the window" do
+    it "widens the box to the window" do
       browser.click(*point(2, 0.2))
       browser.move(*point(3, 0.6))
       expect(browser.text("#tooltip")).to start_with("Rails#call")
@@ -101,7 +101,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect(path).to eq(%w[all])
     end
 
-    it "is undone by the browser's way back" do
+    it "is undone by the browser's back button" do
       browser.click(*point(2, 0.2))
       browser.evaluate("history.back()")
       wait_until { path == %w[all] }
@@ -109,11 +109,11 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
   end
 
   describe "the tooltip" do
-    it "has name, place, gem, figures, intervals and shares" do
+    it "shows name, place, gem, figures, intervals and shares" do
       visit(Pprof::Maker.new(weight: 2).sample(["a /app.rb:1"], [1, 40, 100, 4000])
                         .sample(["b #{rails}:3"], [1, 40, 300, 12_000]).profile)
       browser.move(*point(1, 0.2))
-      # 300 objects, each of which stands for at most two: the standard error is the root of 300.
+      # 300 objects, each standing for at most two: the standard error is the root of 300.
       expect(browser.text("#tooltip").gsub(/\s+/, " "))
         .to include("b #{rails}:1 gem: rails", "retained objects 300 95 %: 266 – 334 75.0 %", "retained size 11.7 KiB")
     end
@@ -122,13 +122,13 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
   describe "search" do
     before { visit(profile) }
 
-    it "tells which part matches" do
+    it "shows which part matches" do
       browser.press("/")
       browser.type("rails#")
       expect(browser.text("#matches")).to eq("50.0 % matched")
     end
 
-    it "sets back what does not match" do
+    it "fades what does not match" do
       before = colour(3, 0.2)
       other = colour(2, 0.9)
       browser.press("/")
@@ -137,7 +137,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect(colour(2, 0.9)).not_to eq(other)
     end
 
-    it "counts what is inside a match once" do
+    it "counts nested matches once" do
       browser.press("/")
       browser.type("serve|Rails")
       expect(browser.text("#matches")).to eq("75.0 % matched")
@@ -149,7 +149,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect(browser.text("#matches")).to eq("50.0 % matched")
     end
 
-    it "says that something is no regular expression" do
+    it "reports an invalid regular expression" do
       browser.press("/")
       browser.type("(")
       expect(browser.text("#matches")).to eq("not a regexp")
@@ -164,7 +164,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
   end
 
   describe "the value" do
-    it "can be another" do
+    it "can be switched" do
       visit(profile)
       expect(browser.text("#summary")).to include("retained size 3.91 KiB")
       browser.press("v")
@@ -176,19 +176,19 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
   end
 
   describe "classes" do
-    it "are leaves if asked for" do
+    it "are leaves on request" do
       visit(profile)
       browser.press("k")
       browser.move(*point(4, 0.2))
       expect(browser.text("#tooltip")).to start_with("Array\n\nclass of the objects")
     end
 
-    it "are found" do
+    it "can be found" do
       visit(profile, hash: "classes=1&search=^String$")
       expect(browser.text("#matches")).to eq("50.0 % matched")
     end
 
-    it "give colours" do
+    it "determine colours" do
       visit(profile, hash: "colour=class")
       expect(browser.text("#legend").gsub(/\s+/, " ")).to match(/(Array 50.0 % String|String 50.0 % Array) 50.0 %/)
       expect(colour(3, 0.2)).not_to eq(colour(2, 0.9))
@@ -196,7 +196,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
   end
 
   describe "names" do
-    it "are shown as they are" do
+    it "are shown unchanged" do
       hostile = "<img src=x onerror=alert(1)>&amp;\u202Egpj"
       visit(profile(name: hostile), hash: "search=onerror")
       browser.press("Enter", "n")
@@ -210,26 +210,26 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
   describe "a difference" do
     before { visit(profile(cached: 20), base: profile(cached: 50), names: %w[new]) }
 
-    it "is blue where there is less, and grey where there is the same" do
+    it "is blue for less, and grey for no change" do
       red, _, blue = colour(3, 0.1)
       expect(blue).to be > red + 50
       expect(colour(2, 0.9)).to eq([0xd9, 0xdc, 0xe3])
     end
 
-    it "is red where there is more" do
+    it "is red for more" do
       visit(profile(cached: 50), base: profile(cached: 20))
       red, _, blue = colour(3, 0.1)
       expect(red).to be > blue + 50
     end
 
-    it "tells by how much" do
+    it "shows by how much" do
       browser.move(*point(3, 0.1))
       expect(browser.text("#tooltip").gsub(/\s+/, " ")).to include("growth −1.17 KiB")
       expect(browser.text("#summary")).to end_with("−1.17 KiB since base")
     end
 
-    # What the tooltip says of growth from 1000 objects to 1040, which are known to a standard error of 3 for each that
-    # is not in both. The profiles tell what was allocated before each.
+    # The tooltip's text about growth from 1000 to 1040 objects; the standard error is 3 for each object that is not in
+    # both profiles. The profiles say what was allocated before each.
     def growth(*allocated, gap: 0)
       old, *later = [0, *allocated].map.with_index do |count, index|
         counts = [count, index.zero? ? 1000 : 1040]
@@ -242,23 +242,23 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       browser.text("#tooltip").gsub(/\s+/, " ")[/growth.*/]
     end
 
-    it "lets what survived cancel out, as diff does" do
-      # 40 objects of 100 bytes, of which no more were born: 1.96 * 100 * sqrt(9 * 40).
+    it "cancels out survivors, as diff does" do
+      # 40 objects of 100 bytes; no more were born: 1.96 * 100 * sqrt(9 * 40).
       expect(growth(40)).to include("95 %: +281 B – +7.54 KiB itself")
       expect(colour(1, 0.5)).not_to eq([0xd9, 0xdc, 0xe3])
     end
 
-    it "lets it cancel out over several profiles" do
-      # As many died as were born beyond the 40: 1.96 * 100 * sqrt(9 * 60).
+    it "cancels out survivors over several profiles" do
+      # As many died as were born in addition to the 40: 1.96 * 100 * sqrt(9 * 60).
       expect(growth(30, 20)).to include("95 %: −555 B – +8.35 KiB may be chance")
     end
 
-    it "takes nothing as surviving where that is not known" do
+    it "assumes no survivors if they are unknown" do
       # 1.96 * 100 * sqrt(9 * 2040).
       expect(growth(40, gap: 500)).to include("95 %: −22.0 KiB – +29.8 KiB may be chance")
     end
 
-    it "fills a box as far as it is now" do
+    it "fills a box up to its current value" do
       expect(colour(3, 0.1)).not_to eq(colour(3, 0.4))
     end
   end
@@ -274,7 +274,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect([moment, browser.evaluate("document.getElementById('moment').title")]).to eq(["2 of 2", "later"])
     end
 
-    it "has boxes in the same places at all times" do
+    it "keeps boxes in the same places at all times" do
       browser.move(*point(2, 0.9))
       later = browser.text("#tooltip").lines.first
       browser.press("[")
@@ -283,8 +283,8 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect(browser.text("#summary")).to include("retained size 3.91 KiB")
     end
 
-    it "fills a box as far as it is of the most that it has" do
-      # The box has 100 of 150 objects at the end, and 50 before.
+    it "fills a box in proportion to its maximum" do
+      # The box has 100 of 150 objects at the end, and had 50 before.
       ends = [0.1, 0.6]
       expect(ends.map { |part| colour(3, part) }.uniq.size).to eq(1)
       browser.press("[")
@@ -296,11 +296,11 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
                        "() => shown.push(moment.innerText)).observe(moment, { childList: true, characterData: true })")
       browser.press(" ")
       wait_until { browser.evaluate("shown.length") > 1 }
-      # When it has come to the end, the last one is shown anew.
+      # When it has reached the end, the last one is shown again.
       expect(browser.evaluate("shown").first(2).map { |text| text[/\A\d of \d/] }).to eq(["1 of 2", "2 of 2"])
     end
 
-    it "is stepped through by the slider" do
+    it "is stepped through with the slider" do
       browser.evaluate("document.getElementById('time').focus()")
       browser.evaluate("const slider = document.getElementById('time'); slider.value = 0; " \
                        "slider.dispatchEvent(new Event('input')); 1")
@@ -315,7 +315,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       browser.text("#details").split("·").first.strip
     end
 
-    it "moves" do
+    it "moves the focus" do
       browser.press("ArrowDown", "ArrowDown")
       expect(details).to eq("serve")
       browser.press("ArrowRight")
@@ -333,7 +333,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect(path).to eq(%w[all])
     end
 
-    it "goes from match to match" do
+    it "moves from match to match" do
       browser.press("/")
       browser.type("serve|idle")
       browser.press("Enter")
@@ -342,7 +342,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect(details).to eq("idle")
     end
 
-    it "helps" do
+    it "shows help" do
       browser.press("?")
       expect(browser.text("#keys")).to include("search by regular expression")
     end
@@ -381,7 +381,7 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
   end
 
   describe "the address" do
-    it "keeps what is shown" do
+    it "records what is shown" do
       visit(profile)
       browser.press("v", "f", "k", "c", "t", "ArrowUp", "ArrowUp", "Enter", "/")
       browser.type("a")
@@ -393,13 +393,13 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect([address, path]).to eq([kept, %w[all <main> serve]])
     end
 
-    it "may be wrong" do
+    it "may be invalid" do
       visit(profile, hash: "value=x&colour=growth&zoom=999&time=7&search=(&theme=pink&flame=2")
       expect(path).to eq(%w[all])
     end
   end
 
-  it "is as sharp as the screen, and follows the window" do
+  it "is as sharp as the screen allows, and follows the window's size" do
     visit(profile, width: 800, scale: 2)
     size = "document.getElementById('canvas').width"
     expect(browser.evaluate(size)).to eq(2 * (800 - (2 * margin)))

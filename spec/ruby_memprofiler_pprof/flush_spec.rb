@@ -19,8 +19,8 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     Pprof.decode(profile).by_class(:retained_objects).fetch("Marker", 0)
   end
 
-  # Flushes while `thread` lives, and lets exceptions that it raises here come in during the flushes only. When the VM
-  # switches threads just as a method returns, what it returns is lost: nobody can do anything about that.
+  # Flushes while `thread` lives, and lets the exceptions that it raises here arrive only during the flushes. If the VM
+  # switches threads just as a method returns, its return value is lost: nobody can do anything about that.
   def flush_under_fire(error, thread)
     fire = Struct.new(:profiles, :batches, :aborted, :undelivered).new([], 0, 0, 0)
     Thread.handle_interrupt(error => :never) do
@@ -54,7 +54,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     flush_under_fire(error, thread)
   end
 
-  it "loses no allocation when exceptions end it" do
+  it "loses no allocations when exceptions end it" do
     collector
     error = Class.new(StandardError)
     outcome = nil
@@ -68,7 +68,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect(allocated(*outcome.profiles)).to eq(2000 * outcome.batches)
   end
 
-  # Flushes do not get further than to a thread's name, and are ended there at the latest.
+  # Flushes get no further than to a thread's name, and are ended there at the latest.
   def delay_flushes
     asked = Queue.new
     delay = TracePoint.new(:c_call) do |call|
@@ -84,7 +84,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000, thread_names: true).start
   end
 
-  it "goes on counting after Timeout has ended a flush" do
+  it "continues to count after Timeout has ended a flush" do
     collector = collector_of_thread_names
     kept = Array.new(50_000) { Marker.new }
     delay_flushes do
@@ -93,7 +93,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect(retained(collector.flush)).to eq(kept.size)
   end
 
-  it "returns its mutex when an exception ends it" do
+  it "releases its mutex when an exception ends it" do
     collector = collector_of_thread_names
     kept = Array.new(50_000) { Marker.new }
     delay_flushes do |asked|
@@ -127,7 +127,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect(allocated(*profiles)).to eq(30_000)
   end
 
-  it "tells of those that die before it comes to them" do
+  it "reports objects that die before it visits them" do
     collector
     kept = Array.new(200_000) { Marker.new }
     begun = Thread::Queue.new
@@ -137,7 +137,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     thread.join
   end
 
-  it "names classes that lived at the flush before and are gone" do
+  it "names classes that existed at the previous flush and are gone" do
     collector
     made = 0
     kept = Array.new(20_000) { Marker.new }
@@ -182,20 +182,20 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect(retained(data)).to eq(kept.size)
   end
 
-  it "keeps the GVL when told so" do
+  it "keeps the GVL if configured to" do
     collector
     Array.new(20_000) { Marker.new }
     data = collector.flush(yield_gvl: false, proactively_yield_gvl: false)
     expect([data.gvl_proactive_yield_count, data.sample_add_without_gvl_nsecs]).to eq([0, 0])
   end
 
-  # Freed at its end, they would be so in one piece, with the GVL held.
-  it "leaves the names of what has died to the next flush to free" do
+  # Freed at its end, they would be freed in one piece, with the GVL held.
+  it "leaves names that are no longer needed to the next flush" do
     deep = ->(depth) { depth.zero? ? Marker.new : deep.call(depth - 1) }
-    # The VM's caches are filled before anything is sampled.
+    # Fills the VM's caches before anything is sampled.
     deep.call(200)
     collector
-    # Not on this machine stack, where the VM may take remains for references.
+    # Not on this machine stack, whose remains the VM may take for references.
     Thread.new { deep.call(200) && nil }.join
     nodes = Array.new(2) { collector.flush(gc: true) && collector.stats[:stack_nodes] }
     expect(nodes.reduce(:-)).to be > 200
@@ -210,9 +210,9 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect(kept).to be_a(Marker)
   end
 
-  it "follows deaths after stop" do
+  it "tracks deaths after stop" do
     collector
-    # Not on this machine stack, where the VM may take remains for references.
+    # Not on this machine stack, whose remains the VM may take for references.
     kept = Thread.new { Array.new(1000) { Marker.new } }.value
     collector.stop
     kept.clear
@@ -222,7 +222,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect(allocated(profile)).to eq(1000)
   end
 
-  it "takes nothing for retained that returned calls left on the machine stack" do
+  it "does not count as retained what returned calls left on the machine stack" do
     outcome = run_ruby(<<~RUBY)
       class Marker; end
       def deep(levels, &work) = levels.zero? ? work.call : [levels - 1].each { |fewer| deep(fewer, &work) }
@@ -239,7 +239,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect(outcome.stdout).to eq("[40, 0]"), outcome.to_s
   end
 
-  it "goes on from where it was when started again after stop" do
+  it "continues where it was when started again after stop" do
     collector
     kept = [Marker.new]
     collector.stop
@@ -255,7 +255,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect(MemprofilerPprof.collectors.map(&:object_id)).to include(id)
   end
 
-  it "refuses to be called from a trap handler" do
+  it "cannot be called from a trap handler" do
     outcome = run_ruby(<<~RUBY)
       collector = MemprofilerPprof::Collector.new.start
       handled = false
@@ -268,7 +268,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect(outcome).to be_success
   end
 
-  it "counts what signal handlers allocate meanwhile" do
+  it "counts allocations of signal handlers that run meanwhile" do
     collector
     handled = 0
     previous = trap("USR1") { handled += 1 if Marker.new }
@@ -284,9 +284,9 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     trap("USR1", previous)
   end
 
-  # Where it calls a method, the VM may run signal handlers, too.
+  # Where it calls a method, the VM may also run signal handlers.
   { "a thread's name" => :name, "an argument's value" => :>= }.each do |what, method|
-    it "counts what Ruby code allocates while it asks for #{what}" do
+    it "counts allocations of Ruby code that runs while it asks for #{what}" do
       collector = new_collector(sample_rate: 1.0, thread_names: true).start
       asked = 0
       watch = TracePoint.new(:c_call) { |call| asked += 1 if call.method_id == method && Marker.new }
@@ -295,8 +295,8 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     end
   end
 
-  it "counts what finalizers allocate when it collects garbage" do
-    # A class of its own: what is found on the machine stack is finalized in another example.
+  it "counts allocations of finalizers when it collects garbage" do
+    # A class of its own: objects found on the machine stack are finalized in another example.
     epitaph = stub_const("Epitaph", Class.new)
     finalized = 0
     finalizer = proc { finalized += 1 if epitaph.new }

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# A collection at each allocation: no moment may be the wrong one. The programs are small and have small heaps (no
-# RubyGems, and profiles are read here), since each step takes a thousand times as long; the suite as a whole would take
-# days so.
+# A collection at each allocation: it must never come at the wrong moment. The programs are small and have small heaps
+# (no RubyGems; profiles are read here), since each step takes a thousand times as long; the whole suite would take
+# days.
 RSpec.describe MemprofilerPprof::Collector, "under GC.stress" do
-  # What the code puts into `result`. In it `stressed` runs a block under GC.stress, and `keep` allocates five Markers
-  # and as much garbage. A process's first collector takes twenty times as long to start as others: unless the code is
-  # to have it, it is used up before, without stress.
+  # The code's `result`. There, `stressed` runs a block under GC.stress, and `keep` allocates five Markers and as much
+  # garbage. A process's first collector takes twenty times as long to start as others: unless the code needs it, it is
+  # used up before, without stress.
   def result_of(code, first: false, timeout: 180)
     outcome = run_ruby(<<~RUBY, options: %w[-W:no-experimental --disable-gems], timeout: timeout)
       class Marker
@@ -31,12 +31,12 @@ RSpec.describe MemprofilerPprof::Collector, "under GC.stress" do
     Marshal.load(outcome.stdout.b) # rubocop:disable Security/MarshalLoad
   end
 
-  # The Markers in profiles.
+  # The number of Markers in profiles.
   def count(type, *profiles)
     profiles.sum { |bytes| Pprof.decode(bytes).by_class(type).fetch("Marker", 0) }
   end
 
-  def told_of(options, before_flush = "", first: false)
+  def counts_of(options, before_flush = "", first: false)
     profiles = result_of(<<~RUBY, first: first)
       profiles = stressed do
         collector = new_collector(sample_rate: 1.0, **#{options.inspect}).start
@@ -57,19 +57,19 @@ RSpec.describe MemprofilerPprof::Collector, "under GC.stress" do
    { bt_method: :profile_frames }, { bt_method: :backtrace_locations },
    { object_class: true, object_age: true, pretty_backtraces: false }].each do |options|
     it "starts, samples, flushes and stops with #{options}" do
-      expect(told_of(options)).to match([20, be_between(10, 11)])
+      expect(counts_of(options)).to match([20, be_between(10, 11)])
     end
   end
 
   it "starts the first collector of a process" do
-    expect(told_of({}, first: true)).to match([20, be_between(10, 11)])
+    expect(counts_of({}, first: true)).to match([20, be_between(10, 11)])
   end
 
   it "follows objects that move", :liveness do
-    expect(told_of({}, "GC.compact")).to match([20, be_between(10, 11)])
+    expect(counts_of({}, "GC.compact")).to match([20, be_between(10, 11)])
   end
 
-  it "keeps within its bounds", :liveness do
+  it "stays within its bounds", :liveness do
     live = result_of(<<~RUBY)
       collector = new_collector(sample_rate: 1.0, max_heap_samples: 3)
       result = stressed do
@@ -82,7 +82,7 @@ RSpec.describe MemprofilerPprof::Collector, "under GC.stress" do
     expect(live).to be <= 3
   end
 
-  it "survives methods and classes that are gone when it flushes", :liveness do
+  it "copes with methods and classes that are gone when it flushes", :liveness do
     profile = result_of(<<~RUBY)
       collector = new_collector(sample_rate: 1.0).start
       3.times do |number|
@@ -95,13 +95,13 @@ RSpec.describe MemprofilerPprof::Collector, "under GC.stress" do
     expect(count(:retained_objects, profile)).to eq(3)
   end
 
-  it "gives back what a flush had taken that an exception ended", :liveness do
+  it "puts back what a flush had taken when an exception ends it", :liveness do
     ended, profile = result_of(<<~RUBY)
       collector = new_collector(sample_rate: 1.0).start
       keep(kept)
       ended = 5.times.count do |turns|
         going = Queue.new
-        # Gets its turns where the flush yields the GVL.
+        # Gets its turns when the flush yields the GVL.
         Thread.new { going.pop && turns.times { Thread.pass } && Thread.main.raise(IOError) }
         flushed = false
         begin
@@ -122,7 +122,7 @@ RSpec.describe MemprofilerPprof::Collector, "under GC.stress" do
     expect(count(:retained_objects, profile)).to be_between(5, 6)
   end
 
-  it "goes on in forked children", :liveness do
+  it "continues in forked children", :liveness do
     profile = result_of(<<~RUBY)
       collector = new_collector(sample_rate: 1.0).start
       keep(kept)

@@ -2,7 +2,7 @@
 
 require "objspace"
 
-# The flush asks objects of extensions for their size, which runs those extensions' code.
+# The flush asks extensions for the size of their objects, which runs those extensions' code.
 RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when asked for their size",
                :liveness, :moving, :threads do
   before do
@@ -10,10 +10,11 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
     skip reason if reason
   end
 
-  # The flushes' profiles, how often sizes were asked for, and how many collections were missed.
+  # The flushes' profiles, how often sizes were requested, and how many collections were missed.
   let(:hostility) { Struct.new(:profiles, :calls, :missed) }
 
-  # What two flushes tell of 200 hostile objects among 2,000 ordinary ones, of which the second half comes between them.
+  # The results of two flushes, with 200 hostile objects among 2,000 ordinary ones, half of which are created between
+  # the flushes.
   def flushes_of(kind, before: "", after: "")
     outcome = run_ruby(<<~RUBY, args: [CompiledExtension.new("hostile").library, kind])
       require ARGV.first
@@ -35,12 +36,12 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
     hostility.new(profiles.map { |profile| Pprof.decode(profile) }, calls, missed)
   end
 
-  # The same with nothing added: one program answers all examples of a kind.
+  # The same with nothing added: one program serves all examples of a kind.
   answers = {}
   define_method(:answer) { |kind| answers[kind] ||= flushes_of(kind) }
 
-  # What the second flush tells of a class.
-  def told_of(class_name, type, kind)
+  # What the second flush reports about a class.
+  def total_of(class_name, type, kind)
     answer(kind).profiles[1].by_class(type).fetch(class_name, 0)
   end
 
@@ -65,7 +66,7 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
         .to eq([[1000, 100], [1000, 100]])
     end
 
-    it "measures ordinary objects as if there were no others" do
+    it "measures ordinary objects as if they were alone" do
       size = result.profiles[1].by_class(:retained_size).fetch("Marker")
       expect(size).to eq(2000 * ObjectSpace.memsize_of(Object.new))
     end
@@ -83,8 +84,8 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
     end
   end
 
-  it "does not count what they allocate when asked" do
-    expect(told_of("String", :allocations, "Allocating")).to be < 200
+  it "does not count what they allocate when asked for their size" do
+    expect(total_of("String", :allocations, "Allocating")).to be < 200
   end
 
   it "counts each object that another thread allocates meanwhile" do
@@ -96,11 +97,11 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
     expect(result.profiles.sum { |profile| profile.by_class(:allocations).fetch("Other", 0) }).to eq(300_000)
   end
 
-  it "adds huge sizes up to no less than one of them" do
-    expect(told_of("Hostile::Huge", :retained_size, "Huge")).to be >= (2**63) / 3 * 2
+  it "adds up huge sizes without overflow" do
+    expect(total_of("Hostile::Huge", :retained_size, "Huge")).to be >= (2**63) / 3 * 2
   end
 
-  # What another thread raises comes where this one switches.
+  # What another thread raises arrives where this one switches.
   { "an exception" => "raise(IOError)", "a kill" => "kill" }.each do |name, blow|
     it "does not take #{name} from another thread for the extension's own" do
       after = <<~RUBY
@@ -111,7 +112,7 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
           victim.report_on_exception = false
           begun.pop
           victim.#{blow}
-          # Waits for ever for one that survives.
+          # Waits forever for a thread that survives.
           victim.join
         rescue IOError
           nil
@@ -122,6 +123,6 @@ RSpec.describe MemprofilerPprof::Collector, "with objects that misbehave when as
   end
 
   it "uses the size of the slot for those that raise" do
-    expect(told_of("Hostile::Raising", :retained_size, "Raising")).to eq(200 * 40)
+    expect(total_of("Hostile::Raising", :retained_size, "Raising")).to eq(200 * 40)
   end
 end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What happens when the VM does not tell of garbage collections, and when it does but it could look otherwise.
+# When the VM does not report garbage collections, and when it does although it may look as if it did not.
 RSpec.describe MemprofilerPprof::Collector, "integrity", :liveness, :moving, :threads do
   let(:collector) { new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start }
 
@@ -9,8 +9,8 @@ RSpec.describe MemprofilerPprof::Collector, "integrity", :liveness, :moving, :th
     collector.stats[:missed_collections]
   end
 
-  # A program in which somebody else's NEWOBJ hook allocates so much memory that most collections begin inside it. Up to
-  # Ruby 3.3 no hook is told of those.
+  # A program in which a foreign NEWOBJ hook allocates so much memory that most collections begin inside it. Up to Ruby
+  # 3.3 no hook sees those.
   def collected_inside_a_hook(code)
     environment = { "RUBY_GC_HEAP_INIT_SLOTS" => "1000000", "RUBY_GC_MALLOC_LIMIT" => "300000",
                     "RUBY_GC_MALLOC_LIMIT_MAX" => "300000", "SPEC_LIVENESS" => ENV.fetch("SPEC_LIVENESS", "") }
@@ -27,7 +27,7 @@ RSpec.describe MemprofilerPprof::Collector, "integrity", :liveness, :moving, :th
   end
 
   context "with collections that began inside a hook", if: RUBY_VERSION < "3.4" do
-    # What one flush tells, and how many collections it says were missed.
+    # The result of one flush, and how many collections it says were missed.
     outcome = nil
     define_method(:flushed) do
       outcome ||= collected_inside_a_hook(<<~RUBY).b.split("\n", 2)
@@ -42,7 +42,7 @@ RSpec.describe MemprofilerPprof::Collector, "integrity", :liveness, :moving, :th
       expect(flushed.last).to be > 0
     end
 
-    it "holds nobody alive who may be dead, and follows who comes after" do
+    it "keeps no object that may be dead, and tracks newer ones" do
       counts = collected_inside_a_hook(<<~RUBY)
         print collector.flush.heap_samples_count, " "
         more = Array.new(1000) { Object.new }
@@ -52,16 +52,16 @@ RSpec.describe MemprofilerPprof::Collector, "integrity", :liveness, :moving, :th
       expect(counts.split.map(&:to_i)).to match([be < 50, be_between(1000, 1200)])
     end
 
-    it "keeps what it knows of allocations" do
+    it "keeps its data on allocations" do
       expect(flushed.first.by_class(:allocations)).to include("Object" => be >= 500, "String" => be >= 200_000)
     end
 
-    it "tells the reader of the profile" do
+    it "reports them in the profile" do
       expect(flushed.first.comments).to include(/\Amissed_collections=/)
     end
   end
 
-  it "is not alarmed by collections of all kinds" do
+  it "raises no false alarm at collections of all kinds" do
     collector
     50.times do |round|
       Array.new(2000) { +"x" }
@@ -71,7 +71,7 @@ RSpec.describe MemprofilerPprof::Collector, "integrity", :liveness, :moving, :th
     expect(missed).to eq(0)
   end
 
-  it "is not alarmed by finalizers" do
+  it "raises no false alarm at finalizers" do
     collector
     1000.times { ObjectSpace.define_finalizer(Object.new, proc { Array.new(10) }) }
     GC.start
@@ -79,10 +79,10 @@ RSpec.describe MemprofilerPprof::Collector, "integrity", :liveness, :moving, :th
     expect(missed).to eq(0)
   end
 
-  it "is not alarmed when a collection begins while the first collector of a process starts" do
+  it "raises no false alarm when a collection begins while the first collector of a process starts" do
     outcome = run_ruby(<<~RUBY)
       collector = new_collector(sample_rate: 1.0)
-      # What the block says in a child of this process: each begins with the same heap.
+      # The block's output in a child of this process: all begin with the same heap.
       in_child = lambda do |&block|
         IO.popen("-") { |io| io ? io.read : (print(block.call); $stdout.flush; exit!) }.to_i
       end
@@ -92,7 +92,7 @@ RSpec.describe MemprofilerPprof::Collector, "integrity", :liveness, :moving, :th
         nil while Object.new && GC.count == before
         allocated.call
       end
-      # The collection begins ever later in what `start` does.
+      # The collection begins later and later within `start`.
       counts = Array.new(100) do |step|
         in_child.call do
           (due - allocated.call - (3 * step)).times { Object.new }
@@ -106,7 +106,7 @@ RSpec.describe MemprofilerPprof::Collector, "integrity", :liveness, :moving, :th
     expect(outcome.stdout).to eq("0"), outcome.to_s
   end
 
-  it "is not alarmed when started and flushed in the middle of a cycle" do
+  it "raises no false alarm when started and flushed in the middle of a cycle" do
     counts = Array.new(30) do
       other = new_collector(sample_rate: 1.0)
       Array.new(3000) { +"x" }

@@ -8,7 +8,7 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
 
   def with_labels(...) = described_class.with_labels(...)
 
-  # The label sets of the live Markers, each with their number.
+  # The label sets of the live Markers, each with their count.
   def counts(profile, type: :retained_objects)
     markers = profile.samples.select { |sample| sample.labels["class"] == "Marker" && sample[type].positive? }
     markers.group_by { |sample| sample.labels.except("class") }
@@ -36,7 +36,7 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
     expect(counts(Pprof.decode(collector.flush))).to eq({ "a" => "1" } => 3)
   end
 
-  it "are on what has died, too" do
+  it "are also on what has died" do
     profile = profile_of do
       with_labels(a: "1") { 5.times { Marker.new } }
       GC.start
@@ -49,7 +49,7 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
     expect(counts(profile)).to eq({ "a" => "1", "b" => "x" } => 1)
   end
 
-  it "take the place of those of an outer block, until the inner one ends" do
+  it "replace those of an outer block, until the inner one ends" do
     profile = profile_of do
       with_labels(a: 1) do
         with_labels(a: 2) { keep 2 }
@@ -73,12 +73,12 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
     expect(counts(profile)).to eq({} => 1)
   end
 
-  it "end with a block that is left by throw" do
+  it "end when throw leaves the block" do
     catch(:out) { with_labels(a: 1) { throw :out } }
     expect(described_class.labels).to eq({})
   end
 
-  it "hold in their fiber, whoever runs in between" do
+  it "apply in their fiber, whatever runs in between" do
     profile = profile_of do
       fiber = Fiber.new do
         with_labels(in: "fiber") do
@@ -96,12 +96,12 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
     expect(counts(profile)).to eq({ "in" => "fiber" } => 2, { "in" => "main" } => 5)
   end
 
-  it "hold in their thread only" do
+  it "apply in their thread only" do
     profile = profile_of { with_labels(a: 1) { Thread.new { keep 2 }.join } }
     expect(counts(profile)).to eq({} => 2)
   end
 
-  it "are not passed on by a fiber that was abandoned inside the block" do
+  it "are not inherited from a fiber that was abandoned inside the block" do
     profile = profile_of do
       2000.times do
         Fiber.new { with_labels(left: "behind") { Fiber.yield } }.resume
@@ -112,7 +112,7 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
     expect(counts(profile)).to eq({} => 2000)
   end
 
-  it "do not tell apart frames that are the same" do
+  it "do not split equal frames" do
     profile = profile_of { 2.times { |n| with_labels(n: n) { keep } } }
     places = profile.samples.select { |sample| sample.labels["n"] && sample.labels["class"] == "Marker" }
     expect(places.map(&:frames).uniq.size).to eq(1)
@@ -131,7 +131,7 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
     end
   end
 
-  it "are left out where the collector does not want them" do
+  it "are left out if the collector is configured so" do
     profile = profile_of(labels: false) { with_labels(a: 1) { keep } }
     expect(counts(profile)).to eq({} => 1)
   end
@@ -147,7 +147,7 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
   end
 
   # Under GC.stress it takes a minute, and shows no more than the others.
-  it "are bounded in number, and told to have been too many", stress: false do
+  it "are bounded in number, and too many are reported", stress: false do
     collector = new_collector(sample_rate: 1.0, max_heap_samples: 200_000).start
     10_050.times { |n| with_labels(n: n) { keep } }
     sets = counts(Pprof.decode(collector.flush))
@@ -173,11 +173,11 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
   end
 
   describe ".labels" do
-    it "tells those in force" do
+    it "returns the current ones" do
       expect(with_labels(a: 1, "b" => "ü") { described_class.labels }).to eq(a: "1", b: "ü")
     end
 
-    it "is empty where there are none" do
+    it "is empty if there are none" do
       expect(described_class.labels).to eq({})
     end
   end
@@ -191,11 +191,11 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
       expect(with_labels({ "a b" => true }) { described_class.labels }).to eq("a b": "true")
     end
 
-    it "cuts long values between characters" do
+    it "truncates long values at a character boundary" do
       expect(with_labels(a: "a#{"ü" * 300}") { described_class.labels[:a] }).to eq("a#{"ü" * 127}")
     end
 
-    it "replaces bytes that are no text" do
+    it "replaces invalid bytes" do
       expect(with_labels(a: "\xFF") { described_class.labels }).to eq(a: "\uFFFD")
     end
 
@@ -206,11 +206,11 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
       end
     end
 
-    it "needs a block" do
+    it "requires a block" do
       expect { with_labels(a: 1) }.to raise_error(ArgumentError, "with_labels needs a block")
     end
 
-    it "needs a Hash" do
+    it "requires a Hash" do
       expect { with_labels("a") { nil } }.to raise_error(TypeError, 'labels must be a Hash of keys and values, got "a"')
     end
 
@@ -230,8 +230,8 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
     end
   end
 
-  # The fiber keeps them in a variable, as Thread#keys says.
-  it "can be looked at, and handed on to another thread, by whoever copies a thread's variables" do
+  # The fiber keeps them in a variable, which Thread#keys lists.
+  it "can be inspected, and passed on by code that copies a thread's variables" do
     outcome = run_ruby(<<~'RUBY')
       MemprofilerPprof.with_labels(a: "1") do
         variables = Thread.current.keys.to_h { |key| [key, Thread.current[key]] }

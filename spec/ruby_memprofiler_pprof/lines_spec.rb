@@ -2,12 +2,12 @@
 
 require "tmpdir"
 
-# Where the innermost frame, the one that allocates, is said to be.
+# The reported place of the innermost frame, the one that allocates.
 RSpec.describe MemprofilerPprof::Collector, "lines", :liveness, :moving, :jit, :threads do
   yjit = RubyVM.const_defined?(:YJIT) && RubyVM::YJIT.enabled?
   runs = yjit ? 100 : 1
 
-  # What the cases below use.
+  # Definitions that the cases below use.
   setting = <<~RUBY
     ONE = 1; TWO = 2; LIST = [1, 2]; HASH = { a: 1 }; TEXT = +"abc"
     class Writer; attr_writer :a; end
@@ -19,8 +19,8 @@ RSpec.describe MemprofilerPprof::Collector, "lines", :liveness, :moving, :jit, :
     def self.each_one = yield
   RUBY
 
-  # Class of the objects => code that allocates them, on the lines marked with a `#`, in a method of its own. As the
-  # method ends with it, the next instruction is on another line: that of the method's `end`.
+  # Class of the objects => code that allocates them, on the lines marked with a `#`, in its own method. The method ends
+  # with it, so the next instruction is on another line: that of the method's `end`.
   cases = {
     "an array literal" => ["Array", "[ #\n  ONE,\n  TWO\n]"],
     "an array literal of constants" => ["Array", "[ #\n  1,\n  2\n]"],
@@ -57,15 +57,15 @@ RSpec.describe MemprofilerPprof::Collector, "lines", :liveness, :moving, :jit, :
     "an accessor of a Struct" => ["FrozenError", "STRUCT.a = 1 #"]
   }
 
-  # A module of code that has a file of its own, in name.
+  # A module of code with a file of its own, called name.
   def program(code, line: 1)
     Module.new { module_eval(code, "case.rb", line) }
   end
 
-  # What allocates in the interpreter without a frame, and may have one when it is called by compiled code.
+  # What allocates without a frame in the interpreter, and may have one when compiled code calls it.
   operator = /\A(Array|String)#\W+\z/
 
-  # How many objects of a class the code itself, no C function that it calls, allocated, by line.
+  # How many objects of a class were allocated by the code itself, not by a C function that it calls, per line.
   define_method(:allocations) do |profile, class_name|
     samples = profile.samples.select do |sample|
       leaf = sample.frames.first
@@ -75,11 +75,11 @@ RSpec.describe MemprofilerPprof::Collector, "lines", :liveness, :moving, :jit, :
   end
 
   cases.each do |description, (class_name, code)|
-    # Compiled at the first call; see docs/rubies.md on what differs.
+    # Compiled at the first call; docs/rubies.md says what differs.
     inferred = yjit && RUBY_VERSION < "3.3" && ENV["RUBYOPT"].to_s.include?("call-threshold=1") &&
                description == "an array literal in another"
 
-    it "are those of #{description}", skip: inferred && "this Ruby does not tell them apart" do
+    it "are those of #{description}", skip: inferred && "this Ruby does not distinguish them" do
       program = program("def self.run\n#{code}\nend", line: 0)
       program.module_eval(setting, "setting.rb")
       profile = profile_of do
@@ -92,12 +92,12 @@ RSpec.describe MemprofilerPprof::Collector, "lines", :liveness, :moving, :jit, :
       marked = code.lines.each.with_index(1).filter_map { |line, number| number if line.chomp.end_with?("#") }
       counts = allocations(profile, class_name)
       expect(counts.keys).to match_array(marked)
-      # One object each time on each of these lines: none may be counted on another one's.
+      # One object per run on each of these lines: none may count for another line.
       expect(counts.values.uniq.size).to eq(1)
     end
   end
 
-  # For code that allocates and asks Ruby for its backtrace on one and the same line.
+  # For code that allocates and asks Ruby for its backtrace on the same line.
   context "with Ruby's own backtrace from the very same line" do
     around do |example|
       Dir.mktmpdir { |directory| Dir.chdir(File.realpath(directory), &example) }
@@ -110,14 +110,14 @@ RSpec.describe MemprofilerPprof::Collector, "lines", :liveness, :moving, :jit, :
     # An expression on one line.
     let(:mark) { "Marked.allocate && Marked.locations = caller_locations(0)" }
 
-    # The frames of the only stack that allocated a Marked in the block, without that of Class#allocate.
+    # The frames of the only stack that allocated a Marked in the block, without Class#allocate's.
     def frames(&)
       samples = profile_of(&).samples.select { |sample| sample.labels["class"] == "Marked" }
       expect(samples.size).to eq(1)
       samples.first.frames.drop(1)
     end
 
-    # File and line of each frame. What has no Ruby code of its own, or only the VM's, is at its caller's.
+    # File and line of each frame. Code that is not Ruby, or the VM's own Ruby code, is at its caller's place.
     def expected_places
       Marked.locations.each_index.map do |index|
         own = Marked.locations.drop(index).find { |location| !location.path.start_with?("<internal:") }
@@ -142,20 +142,20 @@ RSpec.describe MemprofilerPprof::Collector, "lines", :liveness, :moving, :jit, :
       expect(places(found)).to eq(expected_places)
     end
 
-    it "are those of a loaded file, whose name is made absolute" do
+    it "are those of a loaded file, with its absolute name" do
       File.write("loaded.rb", "\nclass Object\n\n#{mark}\nend\n")
       found = frames { load "loaded.rb" }
       expect(found.first).to have_attributes(name: "<class:Object>", file: File.expand_path("loaded.rb"), line: 4)
       expect(places(found)).to eq(expected_places)
     end
 
-    it "are those that eval was told" do
-      found = frames { eval("\n#{mark}", binding, "told.rb", 77) } # rubocop:disable Security/Eval, Style/EvalWithLocation
-      expect(found.first).to have_attributes(file: "told.rb", line: 78)
+    it "are those passed to eval" do
+      found = frames { eval("\n#{mark}", binding, "named.rb", 77) } # rubocop:disable Security/Eval, Style/EvalWithLocation
+      expect(found.first).to have_attributes(file: "named.rb", line: 78)
       expect(places(found)).to eq(expected_places)
     end
 
-    it "are those of the evaluated string if eval was told none" do
+    it "are those of the evaluated string if eval got none" do
       found = frames { eval("\n#{mark}") } # rubocop:disable Security/Eval, Style/EvalWithLocation
       expect(found.first).to have_attributes(file: /\A\(eval/, line: 2)
       expect(places(found)).to eq(expected_places)
@@ -178,7 +178,7 @@ RSpec.describe MemprofilerPprof::Collector, "lines", :liveness, :moving, :jit, :
       expect(places(found)).to eq(expected_places)
     end
 
-    it "begin where the function does" do
+    it "begin at the first line of the function" do
       program = program("\ndef self.outer\n  1.then do\n\n    #{mark}\n  end\nend")
       found = frames { program.outer }
       expect(found.values_at(0, 2).map(&:start_line)).to eq([3, 2])

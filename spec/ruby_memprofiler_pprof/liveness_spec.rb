@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The two ways to notice deaths mean the same.
+# The two ways to notice deaths are equivalent.
 RSpec.describe MemprofilerPprof::Collector, "liveness", :liveness, :moving, :jit, :threads do
   def start_both(**options)
     %i[freeobj mark_bits].map do |liveness|
@@ -21,7 +21,7 @@ RSpec.describe MemprofilerPprof::Collector, "liveness", :liveness, :moving, :jit
     end
   end
 
-  # What a collection finds on the machine stack may be gone when the next one looks: there is none in between.
+  # A reference that one collection finds on the machine stack may be gone at the next: so there is none in between.
   def flush_after_gc(collectors)
     GC.start
     GC.disable
@@ -30,7 +30,7 @@ RSpec.describe MemprofilerPprof::Collector, "liveness", :liveness, :moving, :jit
     GC.enable
   end
 
-  # Retained objects and bytes per place and class, of what was allocated in this file.
+  # Retained objects and bytes per place and class, for what was allocated in this file.
   def retained(profile)
     profile.samples.each_with_object({}) do |sample, sums|
       next unless sample.frame?(/run_at_random/) && sample[:retained_objects].positive?
@@ -39,11 +39,11 @@ RSpec.describe MemprofilerPprof::Collector, "liveness", :liveness, :moving, :jit
     end
   end
 
-  it "is what was asked for, as stats tell" do
+  it "is the configured one, according to stats" do
     expect(start_both.map { |collector| collector.stats[:liveness] }).to eq(%i[freeobj mark_bits])
   end
 
-  it "by default is mark_bits where this Ruby can be asked" do
+  it "by default is mark_bits where this Ruby supports it" do
     expect(MemprofilerPprof::Collector.new.start.stats[:liveness]).to eq(:mark_bits)
   end
 

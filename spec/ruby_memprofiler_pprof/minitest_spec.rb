@@ -3,7 +3,7 @@
 begin
   require "ruby_memprofiler_pprof/minitest"
 rescue LoadError
-  # The examples say so.
+  # The examples report that.
   nil
 end
 
@@ -39,7 +39,7 @@ RSpec.describe "MemprofilerPprof::Minitest", :liveness do
       .to be_nil
   end
 
-  it "assert_leaks is its contrary", :aggregate_failures do
+  it "assert_leaks is its opposite", :aggregate_failures do
     expect(failure { test.assert_leaks { list << Kept.new } }).to be_nil
     expect(failure { test.assert_leaks { Kept.new } })
       .to match(/\AExpected the block to leak objects, but calls do not/)

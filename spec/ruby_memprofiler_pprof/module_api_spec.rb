@@ -5,7 +5,7 @@ require "tmpdir"
 RSpec.describe MemprofilerPprof, :moving, :threads do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
-  # Runs code in a module of its own process; all of it is about the process's one profiler.
+  # Runs code in its own process; all of it concerns the process's one profiler.
   def outcome_of(code, **env)
     run_ruby("M = MemprofilerPprof; #{code}", env: env.transform_keys { |name| "RUBY_MEMPROFILER_PPROF_#{name}" })
   end
@@ -30,7 +30,7 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
     expect(Pprof.decode(File.binread("last")).by_class["Class"]).to be >= 20
   end
 
-  it "flushes to a file if there is a name" do
+  it "flushes to a file if a name is given" do
     expect(stdout_of('M.start; print M.flush(out: "a").pprof_data == File.binread("a")')).to eq("true")
   end
 
@@ -38,7 +38,7 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
     expect(stdout_of('M.start; print M.flush(out: "a/b/c").pprof_data == File.binread("a/b/c")')).to eq("true")
   end
 
-  it "ends no interval if the directory of the file cannot be made" do
+  it "ends no interval if the directory of the file cannot be created" do
     File.write("taken", "")
     expect(stdout_of(<<~RUBY)).to eq("Errno::EEXIST true")
       M.start(sample_rate: 1)
@@ -52,7 +52,7 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
     RUBY
   end
 
-  it "flushes as it is configured, unless the call says otherwise" do
+  it "flushes as configured, unless the call overrides it" do
     code = <<~RUBY
       seen = []
       M.collector.define_singleton_method(:flush) { |**options| seen << options[:yield_gvl] }
@@ -73,12 +73,12 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
       .to eq("72.0")
   end
 
-  it "fails at once if the environment is wrong" do
+  it "fails immediately if the environment is wrong" do
     expect(outcome_of("M.start", INTERVAL: "-1"))
       .to have_attributes(success?: false, stderr: /PPROF_INTERVAL must be .*, got "-1" \(ArgumentError/)
   end
 
-  it "goes on in a directory that is gone" do
+  it "works in a deleted directory" do
     expect(stdout_of(<<~RUBY)).to eq("3true3false")
       Dir.chdir(Dir.mkdir("gone") && "gone")
       Dir.rmdir(File.join("..", "gone"))
@@ -124,7 +124,7 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
     expect(stdout_of(code)).to eq("falsenil")
   end
 
-  it "needs a block to be configured" do
+  it "requires a block for configure" do
     expect { described_class.configure }.to raise_error(ArgumentError, "configure needs a block")
   end
 
@@ -135,7 +135,7 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
       expect(profile.by_class["Class"]).to be >= kept.size
     end
 
-    it "is exact however many objects are alive, within reason" do
+    it "is exact for any reasonable number of live objects" do
       kept = nil
       profile = Pprof.decode(described_class.profile { kept = Array.new(120_000) { Object.new } })
       expect(profile.by_class["Object"]).to be >= kept.size
@@ -149,7 +149,7 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
       expect(Pprof.decode(File.binread("a")).comments).to include(/\Athinned_samples=\d+/)
     end
 
-    it "writes the profile to a file if there is a name" do
+    it "writes the profile to a file if a name is given" do
       profile = described_class.profile(out: "a.pb.gz") { Object.new }
       expect(File.binread("a.pb.gz")).to eq(profile.pprof_data)
     end
@@ -165,18 +165,18 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
       expect(profile.heap_samples_count).to eq(0)
     end
 
-    it "takes the other settings as they are configured" do
+    it "takes all other settings from the configuration" do
       code = 'M.configure { |config| config.sample_type_names = :go; config.sample_rate = 0 }; M.profile(out: "a") {}'
       stdout_of(code)
       expect(Pprof.decode(File.binread("a")).sample_types.map(&:first)).to include("inuse_space")
     end
 
-    it "lets go of everything if the block raises" do
+    it "releases everything if the block raises" do
       expect { described_class.profile { raise "no" } }.to raise_error("no")
       expect(described_class.collectors).to eq([])
     end
 
-    it "refuses what is no setting of it, before the block is called" do
+    it "refuses an unknown setting, before the block is called" do
       expect { |block| expect { described_class.profile(interval: 3, &block) }.to raise_error(ArgumentError, /interv/) }
         .not_to yield_control
     end
@@ -192,13 +192,13 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
       expect([made, File.file?("a/b/c")]).to eq([true, true])
     end
 
-    it "fails before the block is called if the directory cannot be made" do
+    it "fails before the block is called if the directory cannot be created" do
       File.write("taken", "")
       expect { |block| expect { described_class.profile(out: "taken/a", &block) }.to raise_error(Errno::EEXIST) }
         .not_to yield_control
     end
 
-    it "needs a block" do
+    it "requires a block" do
       expect { described_class.profile }.to raise_error(ArgumentError, "profile needs a block")
     end
   end

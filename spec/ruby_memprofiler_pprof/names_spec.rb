@@ -2,17 +2,17 @@
 
 require "tmpdir"
 
-# Stacks as the newest Ruby's backtraces say them, on every Ruby. Each scenario is a file of its own, in `module App`,
-# that ends in Names.mark.
+# Stacks as in the newest Ruby's backtraces, on every Ruby. Each scenario is a separate file, in `module App`, and ends
+# in Names.mark.
 module Names
   Marker = Class.new
-  # Enough for a JIT compiler to take part.
+  # Enough runs for a JIT compiler to take part.
   RUNS = defined?(RubyVM::YJIT.enabled?) && RubyVM::YJIT.enabled? ? 100 : 2
 
   class << self
     attr_reader :locations
 
-    # An object, and Ruby's own backtrace of the same place.
+    # An object, and Ruby's own backtrace from the same place.
     def mark
       [Marker.allocate, @locations = caller_locations(0)].first
     end
@@ -21,7 +21,7 @@ module Names
       RUNS.times(&)
     end
 
-    # Description => what is defined, what is called, and the names of the frames below Names.mark.
+    # Description => what is defined, what is called, and the names of the frames outside Names.mark.
     def scenarios
       @scenarios ||= {}
     end
@@ -139,14 +139,14 @@ module Names
 end
 
 RSpec.describe MemprofilerPprof::Collector, "names", :liveness, :moving, :jit, :threads do
-  # Ruby's own backtrace as Ruby 3.4 would give it: without what older ones say of rescue and ensure bodies.
+  # Ruby's own backtrace as Ruby 3.4 would show it: without what older versions say about rescue and ensure bodies.
   def locations
     Names.locations.reject.with_index do |_, index|
       index.positive? && Names.locations[index - 1].label.start_with?("rescue in ", "ensure in ")
     end
   end
 
-  # File and line of each frame; C functions and the VM's own Ruby code are at their caller's.
+  # File and line of each frame; C functions and the VM's own Ruby code are at their callers' places.
   def places
     locations.each_index.map do |index|
       own = locations.drop(index).find { |location| !location.path.to_s.start_with?("<internal:") }
@@ -177,12 +177,12 @@ RSpec.describe MemprofilerPprof::Collector, "names", :liveness, :moving, :jit, :
       expect(frames.map(&:name).first(names.size + 1)).to eq(["Names.mark", *names])
     end
 
-    it "stand where Ruby's backtrace has them for #{description}" do
+    it "have the places of Ruby's backtrace for #{description}" do
       frames = frames_of(definition, call)
       expect(frames.map { |frame| "#{frame.file}:#{frame.line}" }.join("\n")).to eq(places)
     end
 
-    # Backtraces do not know the name of a method made by define_method.
+    # Backtraces do not know the name of a method defined by define_method.
     next if RUBY_VERSION < "3.4" || definition.include?("define_")
 
     it "equal the labels of this Ruby's backtrace for #{description}" do

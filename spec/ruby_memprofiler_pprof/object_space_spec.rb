@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
-# Outside of garbage collections, ObjectSpace has the collector mark what it refers to, and may allocate for each.
-RSpec.describe MemprofilerPprof::Collector, "asked by ObjectSpace what it refers to", :liveness, :moving do
-  it "lets objects die and collections run meanwhile" do
+# Outside garbage collections, ObjectSpace makes the collector mark what it refers to, and may allocate for each
+# reference.
+RSpec.describe MemprofilerPprof::Collector, "asked by ObjectSpace for its references", :liveness, :moving do
+  it "allows objects to die and collections to run meanwhile" do
     outcome = run_ruby(<<~'RUBY')
       require "objspace"
       collector = new_collector(sample_rate: 1.0).start
@@ -19,7 +20,7 @@ RSpec.describe MemprofilerPprof::Collector, "asked by ObjectSpace what it refers
     expect(outcome.stdout.split.map(&:to_i)).to match([be > 50, be > 50])
   end
 
-  it "lets a dump of the heap be made" do
+  it "allows dumping the heap" do
     outcome = run_ruby(<<~'RUBY')
       require "objspace"
       collector = new_collector(sample_rate: 1.0).start

@@ -2,13 +2,13 @@
 
 RSpec.describe MemprofilerPprof::PeriodicThread do
   let(:clock) { ManualClock.new }
-  # When work began.
+  # When work started.
   let(:times) { [] }
   let(:threads) { [] }
 
   after { threads.each(&:stop) }
 
-  # @yield as the rest of the work
+  # @yield the rest of the work
   def start(interval, &work)
     thread = described_class.new(interval, name: "periodic", clock: clock) do
       times << clock.now
@@ -23,7 +23,7 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
     seconds.times { clock.advance(1) }
   end
 
-  it "works once an interval, the first time after one" do
+  it "works once per interval, for the first time after one" do
     start(3)
     run_for(10)
     expect(times).to eq([3, 6, 9])
@@ -35,13 +35,13 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
     expect(clock.waits.uniq).to eq([3, 2])
   end
 
-  it "waits for an hour at most at a time" do
+  it "waits for at most an hour at a time" do
     start(1e300)
     clock.settle
     expect(clock.waits.uniq).to eq([3600])
   end
 
-  it "goes by the time that passes by itself unless it is given another" do
+  it "uses the real clock unless it is given another" do
     done = Queue.new
     thread = described_class.new(0.02, name: "periodic") { done << Process.clock_gettime(Process::CLOCK_MONOTONIC) }
     began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
@@ -55,13 +55,13 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
     expect(times).to eq([10, 20])
   end
 
-  it "rests for as long as work took that took longer than half of the interval" do
+  it "rests as long as the work took, if that was more than half of the interval" do
     start(10) { clock.pass(times.size == 1 ? 7 : 0) }
     run_for(30)
     expect(times).to eq([10, 24, 34])
   end
 
-  it "works once where several intervals have passed at once" do
+  it "works once if several intervals have passed" do
     start(10)
     clock.advance(35)
     run_for(10)
@@ -75,7 +75,7 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
       expect(times).to be_empty
     end
 
-    it "has the thread wait for as long as may be, not look again and again" do
+    it "makes the thread wait as long as possible instead of polling" do
       start(3).paused = true
       clock.settle
       clock.waits.clear
@@ -83,7 +83,7 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
       expect(clock.waits.uniq).to eq([3600])
     end
 
-    it "does at the end what fell due" do
+    it "catches up at its end on what fell due" do
       thread = start(3)
       thread.paused = true
       run_for(10)
@@ -93,7 +93,7 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
       expect(times).to eq([10, 13])
     end
 
-    it "leaves at the end what is not due" do
+    it "does nothing at its end that is not due" do
       thread = start(10)
       thread.paused = true
       run_for(3)
@@ -104,7 +104,7 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
   end
 
   describe "#work_soon" do
-    it "works at once, and an interval after that" do
+    it "works immediately, and again an interval later" do
       thread = start(10)
       run_for(3)
       thread.work_soon
@@ -113,7 +113,7 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
       expect(times).to eq([3, 13])
     end
 
-    it "works in a pause" do
+    it "works during a pause" do
       thread = start(10)
       thread.paused = true
       thread.work_soon
@@ -128,7 +128,7 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
       expect(times).to eq([0, 0])
     end
 
-    it "does nothing when there is no thread" do
+    it "does nothing if there is no thread" do
       thread = start(10)
       thread.stop
       thread.work_soon
@@ -139,12 +139,12 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
   end
 
   describe "#stop" do
-    it "tells whether the thread has ended" do
+    it "returns whether the thread has ended" do
       thread = start(10)
       expect([thread.stop, thread.stop]).to eq(%i[ended none])
     end
 
-    it "waits for as long as it may" do
+    it "waits up to its timeout" do
       gate = Queue.new
       thread = start(10) { gate.pop }
       thread.work_soon
@@ -154,7 +154,7 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
       gate.close
     end
 
-    it "begins anew with the next start" do
+    it "can be followed by another start" do
       thread = start(10)
       run_for(7)
       thread.stop

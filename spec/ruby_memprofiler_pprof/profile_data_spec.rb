@@ -3,13 +3,13 @@
 require "pathname"
 require "tmpdir"
 
-# What a flush is told, and what it returns.
+# The arguments of a flush, and its result.
 RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
   subject(:data) { collector.flush }
 
   let(:collector) { new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start }
 
-  # Whose objects nobody else allocates.
+  # Nobody else allocates its objects.
   before { stub_const("Thing", Class.new) }
 
   def allocate(count)
@@ -34,7 +34,7 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
       expect(data.pprof_data).to eq(data.pprof_data)
     end
 
-    it "is not changed by somebody who changes the String" do
+    it "is not affected by changes to the String" do
       before = data.pprof_data.dup
       data.pprof_data << "x"
       expect(data.pprof_data).to eq(before)
@@ -42,7 +42,7 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
   end
 
   describe "heap_samples_count" do
-    it "counts the live samples in the profile, also older ones" do
+    it "counts the live samples in the profile, including older ones" do
       @kept = [collector && allocate(100)]
       first = collector.flush
       @kept << allocate(50)
@@ -51,7 +51,7 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
       expect(second.heap_samples_count).to eq(Pprof.decode(second).total(:retained_objects))
     end
 
-    it "counts samples, not the objects that they stand for" do
+    it "counts samples, not the objects they stand for" do
       collector.sample_rate = 0.1
       @kept = allocate(20_000)
       expect(data.heap_samples_count).to be_within(6 * Math.sqrt(20_000 * 0.1 * 0.9)).of(2000)
@@ -69,7 +69,7 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
   end
 
   describe "allocation_samples_count" do
-    it "counts the samples alive of those allocated since the last flush" do
+    it "counts the live samples allocated since the last flush" do
       @kept = [collector && allocate(100)]
       collector.flush
       @kept << allocate(50)
@@ -93,7 +93,7 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
       expect(collector.flush.dropped_samples_heap_bufsize).to be < 100
     end
 
-    it "is 0 if there was room" do
+    it "is 0 if there was enough room" do
       collector
       @kept = allocate(1000)
       expect(data.dropped_samples_heap_bufsize).to eq(0)
@@ -106,26 +106,26 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
       @kept = allocate(20_000)
     end
 
-    it "are all there, and within the time that the flush really took" do
+    it "are all present, and within the time that the flush really took" do
       taken = nanoseconds { data }
       parts = %i[flush_duration_nsecs pprof_serialization_nsecs sample_add_nsecs longest_gvl_hold_nsecs
                  longest_gvl_hold_cpu_nsecs]
       expect(parts.map { |part| data.public_send(part) }).to all(be_between(1, taken))
     end
 
-    # A flush, and how much CPU time it has taken: no more than its parts take together, whoever else has the CPU.
+    # A flush, and its CPU time: no more than the sum of its parts, no matter who else uses the CPU.
     def flush(**options)
       before = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
       data = collector.flush(**options)
       [data, Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond) - before]
     end
 
-    it "add up: turning samples into those of the profile and writing them is what a flush does" do
+    it "add up: a flush consists of converting samples and of writing them" do
       data, cpu = flush
       expect(data.sample_add_nsecs + data.pprof_serialization_nsecs).to be_between(cpu / 2, data.flush_duration_nsecs)
     end
 
-    it "contain the part without the GVL" do
+    it "include the part without the GVL" do
       expect(data.sample_add_without_gvl_nsecs).to be_between(1, data.sample_add_nsecs)
     end
 
@@ -133,15 +133,15 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
       expect(collector.flush(yield_gvl: false).sample_add_without_gvl_nsecs).to eq(0)
     end
 
-    it "say that the GVL was held all the time if it is never yielded" do
+    it "show that the GVL was held all the time if it is never yielded" do
       data, cpu = flush(yield_gvl: false, proactively_yield_gvl: false)
       expect(data.longest_gvl_hold_nsecs).to be_between(cpu / 2, data.flush_duration_nsecs)
     end
   end
 
-  # The profile, and how many collections there were in which time.
+  # The profile, the number of collections and their total time.
   def flush_after_collecting
-    # Nothing is left to be swept then.
+    # Nothing is left to sweep after this.
     GC.start
     before = [GC.count, GC.total_time]
     data = collector.flush(gc: true, yield_gvl: false, proactively_yield_gvl: false)
@@ -151,7 +151,7 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
   it "leaves garbage collection out of the CPU time for which the GVL was held" do
     collector
     @kept = allocate(100_000)
-    # A second one, when the flush has ended, is not within the time for which it held the GVL.
+    # A second collection, after the end of the flush, is not within the time for which it held the GVL.
     data, _, collecting = Array.new(10) { flush_after_collecting }.find { |_, collections| collections == 1 }
     expect(collecting).to be > 1_000_000
     expect(data.longest_gvl_hold_cpu_nsecs).to be_between(1, data.longest_gvl_hold_nsecs - collecting)
@@ -164,7 +164,7 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
       @kept = Array.new(30_000) { +"x" }
     end
 
-    it "counts how often others were let run, of the times that it was checked" do
+    it "counts how often others were allowed to run, out of all checks" do
       # From Ruby 3.2 on the GVL is offered only if somebody waits for it.
       waits = false
       other = Thread.new { loop { waits = true } }
@@ -190,13 +190,13 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
       expect(File.binread("a.pprof")).to eq(data.pprof_data)
     end
 
-    it "replaces what was there, and takes a Pathname" do
+    it "replaces an existing file, and takes a Pathname" do
       File.write("a.pprof", "x" * 100_000)
       data.write(Pathname("a.pprof"))
       expect(File.binread("a.pprof")).to eq(data.pprof_data)
     end
 
-    it "makes a file that nobody else can read: a profile tells about the program" do
+    it "creates a file that nobody else can read: a profile reveals the program's internals" do
       data.write("a.pprof")
       expect(File.stat("a.pprof").mode & 0o077).to eq(0)
     end
@@ -209,12 +209,12 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
   describe "a flush" do
     it "collects garbage first if gc is true" do
       collector
-      # Not on this machine stack, where the VM may take remains for references.
+      # Not on this machine stack, whose remains the VM may take for references.
       Thread.new { allocate(1000).size }.join
       expect(objects(collector.flush(gc: true), :retained_objects)).to be < 10
     end
 
-    it "leaves out of what is retained, not of what was allocated, objects that are younger than min_age" do
+    it "leaves objects younger than min_age out of what is retained, but not out of what was allocated" do
       GC.disable
       @kept = [collector && allocate(10)]
       2.times { GC.start }
@@ -240,7 +240,7 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
       end
     end
 
-    it "raises ArgumentError for an unknown keyword, naming those that there are" do
+    it "raises ArgumentError for an unknown keyword, naming the known ones" do
       expect { collector.flush(gcc: true) }.to raise_error(ArgumentError, /yield_gvl, .*gc, min_age.*:gcc/)
     end
 
@@ -254,7 +254,7 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
     expect(data.inspect).to eq(data.to_s)
   end
 
-  it "cannot be made by hand" do
+  it "cannot be created directly" do
     expect { described_class.new }.to raise_error(TypeError)
   end
 end

@@ -3,8 +3,8 @@
 require "timeout"
 require_relative "../support/pprof/crafted"
 
-# Long work on profiles ends when something interrupts its thread. How soon is told by the CPU time that it has used,
-# which nothing else on the machine lengthens.
+# Long work on profiles ends when something interrupts its thread. How soon is measured by its CPU time, which other
+# load on the machine does not lengthen.
 RSpec.describe MemprofilerPprof::Profile do
   def cpu
     Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
@@ -18,7 +18,7 @@ RSpec.describe MemprofilerPprof::Profile do
 
   let(:bytes) { Pprof::Crafted.samples(5_000_000) }
 
-  it "lets Timeout end it before it is done" do
+  it "can be ended by Timeout before it is done" do
     whole = cpu_of { described_class.load(bytes) }
     spent = cpu_of do
       expect { Timeout.timeout(whole / 10) { described_class.load(bytes) } }.to raise_error(Timeout::Error)
@@ -26,7 +26,7 @@ RSpec.describe MemprofilerPprof::Profile do
     expect(spent).to be < whole / 2
   end
 
-  it "lets Thread#kill end it before it is done" do
+  it "can be ended by Thread#kill before it is done" do
     whole = cpu_of { described_class.load(bytes) }
     spent = cpu_of do
       thread = Thread.new { described_class.load(bytes) }
@@ -36,7 +36,7 @@ RSpec.describe MemprofilerPprof::Profile do
     expect(spent).to be < whole / 2
   end
 
-  # Runs in a process of its own, whose main thread gets the signals; `whole` is the CPU time of the operation.
+  # Runs in a separate process, whose main thread gets the signals; `whole` is the CPU time of the complete operation.
   def signalled(code)
     prelude = <<~RUBY
       require "#{File.expand_path("../support/pprof/crafted", __dir__)}"
@@ -57,10 +57,10 @@ RSpec.describe MemprofilerPprof::Profile do
     outcome.stdout
   end
 
-  it "lets SIGINT end it before it is done" do
-    told = signalled(<<~RUBY)
+  it "can be ended by SIGINT before it is done" do
+    output = signalled(<<~RUBY)
       start = cpu
-      # Ruby 3.1 has no thread of its own for signals: one that waits takes them.
+      # Ruby 3.1 has no separate thread for signals: a waiting one handles them.
       Thread.new { signal.call(:INT, start + (whole / 10)) && sleep }
       begin
         work.call
@@ -69,11 +69,11 @@ RSpec.describe MemprofilerPprof::Profile do
         puts cpu - start < whole / 2 ? "interrupted" : "only when it was done"
       end
     RUBY
-    expect(told).to eq("interrupted\n")
+    expect(output).to eq("interrupted\n")
   end
 
-  it "runs signal handlers before it is done, and then goes on" do
-    told = signalled(<<~RUBY)
+  it "runs signal handlers before it is done, and then continues" do
+    output = signalled(<<~RUBY)
       start = cpu
       handled = []
       trap(:USR1) { handled << (cpu - start) }
@@ -81,11 +81,11 @@ RSpec.describe MemprofilerPprof::Profile do
       puts work.call == expected
       puts handled.first < whole / 2
     RUBY
-    expect(told).to eq("true\ntrue\n")
+    expect(output).to eq("true\ntrue\n")
   end
 
   it "adds each profile once to a sum, however often it is interrupted" do
-    told = signalled(<<~RUBY)
+    output = signalled(<<~RUBY)
       handled = 0
       trap(:USR1) { handled += 1 }
       sum = -> { profile.merge(profile, profile) }
@@ -97,32 +97,32 @@ RSpec.describe MemprofilerPprof::Profile do
       signals.kill
       puts handled > 2
     RUBY
-    expect(told).to eq("true\ntrue\n")
+    expect(output).to eq("true\ntrue\n")
   end
 
-  describe "what a profile may become" do
+  describe "the expanded size of a profile" do
     it "is bounded, and the error names the bound" do
       bytes = Pprof::Crafted.inlined(2_000, 2_000)
       most = 131_072 + (16 * bytes.bytesize)
-      error = /: its #{bytes.bytesize} bytes expand to 4000000 frames with inlined functions, at most #{most} are allowed/
+      error = /: its #{bytes.bytesize} bytes expand to 4000000 frames with inlined functions, at most #{most} are/
       expect { described_class.load(bytes) }.to raise_error(MemprofilerPprof::ProfileError, error)
     end
 
-    it "leaves room for functions that are inlined" do
+    it "leaves room for inlined functions" do
       profile = described_class.load(Pprof::Crafted.inlined(200, 500))
       expect([profile.tree, profile.samples.first.stack.size]).to match([have_attributes(name: "total"), 100_000])
     end
   end
 
-  it "merges comments in time that is in proportion to their number" do
+  it "merges comments in time proportional to their number" do
     times = [2_000, 32_000].map do |count|
       mine, others = %w[a b].map do |word|
         described_class.load(Pprof::Crafted.comments(Array.new(count) { |number| "#{word} #{number}" }))
       end
-      # A garbage collection may come into one of them.
+      # A garbage collection may fall into one of them.
       Array.new(5) { cpu_of { expect(mine.merge(others).comments.size).to eq(2 * count) } }.min
     end
-    # 16 times as many; were each compared with all, it would be 256 times.
+    # 16 times as many comments; if each were compared with all others, it would take 256 times as long.
     expect(times[1] / times[0]).to be < 64
   end
 end

@@ -23,7 +23,7 @@ module KnownProgram
   end
 end
 
-# Reading profiles. What is summed up how is tested in the core crate; here it is what Ruby sees of it.
+# Reading profiles. The core crate tests the sums themselves; this tests what Ruby sees of them.
 RSpec.describe MemprofilerPprof::Profile, :threads do
   def data(rate = 1.0)
     new_collector(sample_rate: rate, seed: 1).profile do
@@ -73,11 +73,11 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
         .to raise_error(MemprofilerPprof::ProfileError, /\A#<IO:fd \d+>: not a valid pprof profile/)
     end
 
-    it "lets a file that is not there be Ruby's error" do
+    it "raises Ruby's own error for a missing file" do
       expect { described_class.load("/nowhere/a.pprof") }.to raise_error(Errno::ENOENT, %r{/nowhere/a.pprof})
     end
 
-    it "names the file and the place of what is wrong" do
+    it "names the file and the position of an error" do
       Tempfile.create do |file|
         File.binwrite(file.path, bytes[0...-20])
         place = "byte #{bytes.size - 20} of the gzipped data"
@@ -86,14 +86,14 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       end
     end
 
-    it "refuses what is no profile" do
+    it "refuses data that is not a profile" do
       ["\0", "{\"a\": \0}", Zlib.gzip("hello"), "\x1f\x8b\0"].each do |other|
         expect { described_class.load(other) }
           .to raise_error(MemprofilerPprof::ProfileError, /\Aprofile of \d+ bytes: not a valid pprof profile: /)
       end
     end
 
-    it "refuses a bomb without unpacking it" do
+    it "refuses a decompression bomb without unpacking it" do
       bomb = Zlib.gzip("\0" * 50_000_000)
       refusal = cpu_time do
         expect { described_class.load(bomb, max_bytes: 1000) }
@@ -102,7 +102,7 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       expect(refusal).to be < cpu_time { Zlib.gunzip(bomb) } / 3
     end
 
-    # The least of some times: a garbage collection may come into one of them.
+    # The minimum of several times: a garbage collection may fall into one of them.
     def cpu_time
       Array.new(5) do
         before = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
@@ -111,18 +111,18 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       end.min
     end
 
-    it "reads no more of a file than it may" do
+    it "reads no more of a file than max_bytes allows" do
       expect { described_class.load("/dev/zero", max_bytes: 1000) }
         .to raise_error(MemprofilerPprof::ProfileError, %r{\A/dev/zero: has more than 1000 bytes})
     end
 
-    it "accepts a profile that has just as many bytes as it may" do
+    it "accepts a profile of exactly the allowed size" do
       size = Zlib.gunzip(bytes).bytesize
       expect(described_class.load(bytes, max_bytes: size)).to eq(profile)
       expect { described_class.load(bytes, max_bytes: size - 1) }.to raise_error(MemprofilerPprof::ProfileError)
     end
 
-    it "says what it takes" do
+    it "says which sources it takes" do
       expect { described_class.load(3) }.to raise_error(TypeError, /a file name, an IO or the bytes .* got 3/)
       expect { described_class.load(bytes, max_bytes: 0) }.to raise_error(ArgumentError, /in 1\.\.4294967295, got 0/)
       expect { described_class.load(bytes, max_bytes: "1") }.to raise_error(TypeError, /must be an Integer, got "1"/)
@@ -132,7 +132,7 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       ticks = 0
       ticker = Thread.new { loop { (ticks += 1) && sleep(0.001) } }
       large = Zlib.gzip("\x32\x00".b + ("\x32\x01a".b * 5_000_000), level: 1)
-      # Others may have the CPUs all the while; but while this thread has the GVL, the ticker never ticks that often.
+      # Others may use the CPUs meanwhile; but while this thread has the GVL, the ticker never ticks that often.
       wait_until(what: "ticking during one load") do
         before = ticks
         described_class.load(large)
@@ -144,7 +144,7 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
   end
 
   describe ".load_each" do
-    it "reads all, in their order" do
+    it "reads all of them, in order" do
       all = Array.new(12) { |number| number.odd? ? bytes : StringIO.new(profile.tag(class: /Kept/).to_pprof) }
       expect(described_class.load_each(all).map(&:to_s).each_slice(2).to_a.uniq)
         .to eq([[profile.tag(class: /Kept/), profile].map(&:to_s)])
@@ -157,7 +157,7 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       expect(ahead.max).to be <= 4
     end
 
-    it "raises what the first source that is wrong raises, and stops" do
+    it "raises the error of the first invalid source, and stops" do
       read = 0
       sources = Enumerator.new { |all| [bytes, "a\0", 3, *([bytes] * 50)].each { |one| (read += 1) && (all << one) } }
       taken = []
@@ -168,7 +168,7 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
 
     it "reads several at a time" do
       reader, writer = IO.pipe(binmode: true)
-      # The first can only be read to its end when the second has been opened.
+      # The first can only be read to its end once the second has been opened.
       sources = Enumerator.new { |all| all << reader << bytes.tap { writer.write(bytes) && writer.close } }
       expect(Timeout.timeout(60) { described_class.load_each(sources).to_a }).to eq([profile, profile])
     ensure
@@ -184,13 +184,13 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       [reader, writer].each(&:close)
     end
 
-    it "says what it takes" do
+    it "says which sources it takes" do
       expect { described_class.load_each(3) }.to raise_error(TypeError, /sources must be enumerable, got 3/)
       expect { described_class.load_each([bytes], max_bytes: 0).to_a }.to raise_error(ArgumentError, /got 0/)
     end
   end
 
-  it "says of itself what the profile says" do
+  it "has the figures of the profile's header" do
     expect(profile).to have_attributes(
       sample_types: decoded.sample_types.map { |type| have_attributes(name: type.type, unit: type.unit) },
       default_sample_type: have_attributes(name: "retained_size", unit: "bytes"), comments: decoded.comments,
@@ -199,7 +199,7 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
     )
   end
 
-  it "does not know a time that the profile does not tell" do
+  it "has no time if the profile has none" do
     raw = "\x32\x00\x32\x01a\x0a\x04\x08\x01\x10\x01".b
     expect(described_class.load(raw)).to have_attributes(time: nil, period_type: nil, comments: [], duration: 0.0)
   end
@@ -232,7 +232,7 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
   end
 
   describe "#==" do
-    it "compares what is said, not where it stands" do
+    it "compares contents, not their order" do
       reordered = described_class.merge([profile.tag(class: /Other/), profile.tag(class: /Kept/)])
       expect(reordered.samples.to_a).to match_array(profile.tag(class: /Other|Kept/).samples.to_a)
       expect(described_class.load(profile.to_pprof)).to eq(profile)
@@ -259,23 +259,23 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
                                          high: be_within(1e-6).of(objects.value + margin))
     end
 
-    it "warn of few samples" do
+    it "warn about small numbers of samples" do
       estimate = ->(samples) { described_class::Estimate.of([100, 9.0, samples], false) }
       expect([9.9, 10.0].map { |samples| estimate.call(samples).low_confidence? }).to eq([true, false])
     end
 
-    it "of what is there are not below nothing, of a change they may be" do
+    it "are not below zero, except for a change" do
       expect([true, false].map { |signed| described_class::Estimate.of([1, 100.0, 1.0], signed).low })
         .to eq([1 - 19.6, 0.0])
     end
 
-    it "have no interval if the profile does not tell" do
+    it "have no interval if the profile lacks the sampling rate" do
       raw = "\x32\x00\x32\x01a\x0a\x04\x08\x01\x10\x01\x12\x03\x12\x01\x07".b
       expect(described_class.load(raw).total)
         .to have_attributes(value: 7, low: nil, high: nil, samples: nil, low_confidence?: false, to_s: "7")
     end
 
-    it "rest on the rate in force, not on that before" do
+    it "use the current rate, not the previous one" do
       expect(data(0.5).profile.comments).to include("greatest_weight=2")
     end
   end
@@ -285,13 +285,13 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       expect(classes(profile)).to eq("Kept" => 40, "Other" => 5)
     end
 
-    it "adds up by method, where one that calls itself counts once" do
+    it "adds up by method, counting recursion once" do
       site = profile.tag(class: /Kept/).top(type: :retained_objects, sort: :cumulative)
                     .find { |each| each.name == "KnownProgram#keep" || each.name == "KnownProgram.keep" }
       expect(site).to have_attributes(file: __FILE__, cumulative: have_attributes(value: 40))
     end
 
-    it "adds up by line, with the method that has the line" do
+    it "adds up by line, with the method that contains the line" do
       site = profile.tag(class: /Other/).top(by: :line, type: :retained_objects).first
       line = File.readlines(__FILE__).index { |text| text.include?("Array.new(5)") } + 1
       expect(site).to have_attributes(name: "#{__FILE__}:#{line}", line: line, function: match(/Program[.#]other/),
@@ -305,13 +305,13 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       expect(kept.top(by: :gem, type: :retained_objects, sort: :cumulative).map(&:name)).to include("app")
     end
 
-    it "has the greatest first, and no more than the limit" do
+    it "lists the greatest first, and no more than the limit" do
       values = profile.top(type: :retained_objects, sort: :cumulative).map { |site| site.cumulative.value }
       expect(values).to eq(values.sort.reverse)
       expect(profile.top(limit: 2)).to eq(profile.top.first(2))
     end
 
-    it "says what is allowed" do
+    it "says which arguments are allowed" do
       expect { profile.top(by: :size) }.to raise_error(ArgumentError, /by must be one of :method, .*, got :size/)
       expect { profile.top(sort: "flat") }.to raise_error(ArgumentError, /sort must be one of :flat, :cumulative, got/)
       expect { profile.top(type: :x) }.to raise_error(ArgumentError, /type must be one of allocations, .*, got :x/)
@@ -333,33 +333,33 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       expect(tree.name).to eq("total")
     end
 
-    it "leaves out what is too little or too deep" do
+    it "leaves out what is too small or too deep" do
       expect(profile.tree(depth: 1).children.flat_map(&:children)).to eq([])
       tree = profile.tag(class: /Kept|Other/).tree(by: :class, type: :retained_objects, min: 0.5)
       expect(tree.children.map { |node| node.cumulative.value }).to eq([40])
     end
 
-    it "says what is allowed" do
+    it "says which arguments are allowed" do
       expect { profile.tree(min: 2) }.to raise_error(ArgumentError, /min must be in 0\.\.1, got 2/)
       expect { profile.tree(depth: -1) }.to raise_error(ArgumentError, /depth must be .* got -1/)
     end
   end
 
   describe "filters" do
-    it "keep what a pattern matches in the stack, or what it does not" do
+    it "keep stacks that match a pattern, or that do not" do
       expect(classes(profile.focus(/\bother\z/))).to eq("Other" => 5)
       expect(classes(profile.ignore(/\bother\z/))).to eq("Kept" => 40)
       expect(classes(profile.focus(/#{File.basename(__FILE__)}/))).to eq(classes(profile))
       expect { profile.focus("other") }.to raise_error(TypeError, /pattern must be a Regexp, got "other"/)
     end
 
-    it "keep what has certain labels" do
+    it "keep samples with certain labels" do
       filters = [/Other\z/, "KnownProgram::Other", ->(name) { name.end_with?("Other") }]
       expect(filters.map { |filter| classes(profile.tag(class: filter)) }).to all(eq("Other" => 5))
       expect(profile.tag("class" => /Other/, no: /./).samples.to_a).to eq([])
     end
 
-    it "know numbers" do
+    it "match numbers" do
       GC.start
       data = new_collector(sample_rate: 1.0, object_age: true).profile do
         kept << KnownProgram.keep
@@ -377,7 +377,7 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       expect(described_class.merge([profile])).to eq(profile)
     end
 
-    it "refuses profiles of something else, and says which" do
+    it "refuses profiles of another kind, and names them" do
       other = new_collector(sample_type_names: :go).profile { nil }.profile
       expect { profile.merge(profile, other) }
         .to raise_error(MemprofilerPprof::ProfileError, %r{\Aprofile 3 .* its sample types are alloc_objects/count})
@@ -387,20 +387,20 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
   end
 
   describe "#diff" do
-    it "tells what has grown and what has shrunk" do
+    it "shows what grew and what shrank" do
       grown = profile.merge(profile.tag(class: /Kept/)).ignore(/\bother\z/)
       difference = grown.diff(profile)
       expect(classes(difference)).to eq("Kept" => 40, "Other" => -5)
       expect(difference).to be_difference
     end
 
-    it "of the same is nothing" do
+    it "of equal profiles is empty" do
       expect(profile.diff(profile)).to have_attributes(top: [], total: have_attributes(value: 0))
     end
   end
 
   describe "#write" do
-    it "writes pprof that reads back, and that others read", :go do
+    it "writes pprof that can be read back, also by other tools", :go do
       Tempfile.create do |file|
         expect(profile.write(file.path)).to eq(File.size(file.path))
         expect(described_class.load(file.path)).to eq(profile)
@@ -412,7 +412,7 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
         .to have_attributes(success?: true, stderr: "", stdout: match(/Program[.#]keep/))
     end
 
-    it "makes files that only their owner can read" do
+    it "creates files that only their owner can read" do
       Dir.mktmpdir do |directory|
         profile.write(File.join(directory, "x"))
         expect(File.stat(File.join(directory, "x")).mode & 0o777).to eq(0o600)
@@ -425,7 +425,7 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       expect(result).to have_attributes(success?: true, stdout: match(/ -\d+ .*KnownProgram.other/))
     end
 
-    it "writes folded stacks to an IO, the outermost frame first" do
+    it "writes folded stacks to an IO, outermost frame first" do
       io = StringIO.new
       profile.tag(class: /Other\z/).write(io, format: :folded, type: :retained_objects)
       expect(io.string.lines.last).to match(/Program[.#]other;.* 5\n\z/)
@@ -443,12 +443,12 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       expect(profile.samples.map { |sample| sample.stack.map(&:name).reverse }).to include(stack)
     end
 
-    it "says that speedscope has no negative values" do
+    it "says that speedscope cannot show negative values" do
       difference = profile.ignore(/\bother\z/).diff(profile)
       expect { difference.to_speedscope }.to raise_error(MemprofilerPprof::ProfileError, /negative values/)
     end
 
-    it "says which formats there are" do
+    it "lists the known formats" do
       expect { profile.write(StringIO.new, format: :svg) }
         .to raise_error(ArgumentError, "format must be one of :pprof, :folded, :speedscope, got :svg")
     end

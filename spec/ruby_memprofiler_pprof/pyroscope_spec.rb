@@ -4,7 +4,7 @@ require "ruby_memprofiler_pprof/pyroscope"
 
 RSpec.describe MemprofilerPprof::Pyroscope, :threads do
   let(:logger) { FakeLogger.new }
-  # The seconds between attempts, which nobody waits for here.
+  # The seconds between attempts; nobody actually waits here.
   let(:waits) { [] }
   let(:profile) { new_collector(sample_rate: 1.0, sample_type_names: :go).profile { Array.new(3) { Object.new } } }
 
@@ -15,7 +15,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
     end
   end
 
-  # Sends profiles to a server that answers like this; returns what it was asked, and the uploader.
+  # Sends profiles to a server with these responses; returns its requests, and the uploader.
   def send_to(*answers, number: 1, **options)
     FakeHttpServer.run(*answers) do |server|
       pyroscope = uploader(server.url, **options)
@@ -39,7 +39,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       end
     end
 
-    it "tells the interval in whole seconds around it" do
+    it "sends the interval, widened to whole seconds" do
       send_to(200) do |requests, _|
         from, till = requests.first.query.values_at("from", "until").map { |text| Integer(text) }
         nanos = profile.time_nanos
@@ -49,7 +49,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       end
     end
 
-    it "names the series by tags, which may be found out each time" do
+    it "adds tags to the name, which may be computed each time" do
       number = 0
       tags = { env: "prod", "pod" => -> { number += 1 } }
       send_to(200, number: 2, tags: tags) do |requests, _|
@@ -66,7 +66,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       end
     end
 
-    it "keeps a path and a query of the URL" do
+    it "keeps the path and query of the URL" do
       FakeHttpServer.run(200) do |server|
         pyroscope = uploader("#{server.url}/pyroscope/?org=1")
         pyroscope.call(profile)
@@ -92,17 +92,17 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       send_to([503, { "Retry-After" => "7" }], 200) { expect(waits).to eq([7]) }
     end
 
-    it "waits until the date that the server says" do
+    it "waits until the date that the server names" do
       now = Time.at(1_000_000_000)
       allow(Time).to receive(:now).and_return(now)
       send_to([503, { "Retry-After" => (now + 30).httpdate }], 200) { expect(waits).to eq([30]) }
     end
 
-    it "waits no longer than a minute, whatever the server says" do
+    it "waits no longer than a minute, whatever the server demands" do
       send_to([503, { "Retry-After" => "3600" }], 200) { expect(waits).to eq([60]) }
     end
 
-    it "waits as usual if what the server says is neither a number nor a date" do
+    it "waits as usual if the server's answer is neither a number nor a date" do
       send_to([503, { "Retry-After" => "soon" }], 200) { expect(waits).to match([be_between(0.5, 1.5)]) }
     end
 
@@ -117,7 +117,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       pyroscope.stop!
     end
 
-    it "gives up in the end, says so, and goes on with the next" do
+    it "gives up eventually, says so, and continues with the next" do
       send_to(500, 500, 500, 200, number: 2, retries: 2) do |requests, pyroscope|
         expect(requests.size).to eq(4)
         expect(pyroscope.stats).to include(sent: 1, failed: 1)
@@ -136,7 +136,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
     end
 
     it "tries again when the server does not answer in time" do
-      # The answer may be late, too, where the machine is busy.
+      # The response may be late anyway if the machine is busy.
       send_to(:hang, 200, timeout: 0.2, retries: 1000) do |requests, pyroscope|
         expect(requests.size).to be >= 2
         expect(pyroscope.stats).to include(sent: 1)
@@ -172,7 +172,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       FakeHttpServer.run(:hang) do |server|
         pyroscope = uploader(server.url, retries: 0)
         2.times { pyroscope.call(profile) }
-        # The first has not failed yet, as it would in a minute.
+        # The first has not failed yet; it would in a minute.
         expect(pyroscope.stats).to include(sent: 0, failed: 0, waiting: 2)
       ensure
         pyroscope.stop!(0.1)
@@ -186,7 +186,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       expect(logger[:error]).to match([/the tag pod must consist of .* got "a,b"/, /NoMethodError/])
     end
 
-    it "warns once of names that Pyroscope does not know" do
+    it "warns once about names that Pyroscope does not know" do
       send_to(200) { expect(logger[:warn]).to eq([]) }
       FakeHttpServer.run(200) do |server|
         pyroscope = uploader(server.url)
@@ -206,7 +206,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
   end
 
   describe "#stop!" do
-    it "sends what is left, and a further profile starts it anew" do
+    it "sends what is left, and starts again for another profile" do
       FakeHttpServer.run(200) do |server|
         pyroscope = uploader(server.url)
         3.times { pyroscope.call(profile) }
@@ -219,7 +219,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       end
     end
 
-    it "leaves a thread behind that does not end when it is killed" do
+    it "abandons a thread that does not end when it is killed" do
       outcome = run_ruby(<<~RUBY)
         require "ruby_memprofiler_pprof/pyroscope"
         MemprofilerPprof::Pyroscope.const_set(:JOIN_TIMEOUT, 0.1)
@@ -242,8 +242,8 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
     end
   end
 
-  describe "as what a flusher calls" do
-    it "gets the profiles that are written" do
+  describe "as a flusher's on_flush" do
+    it "receives the profiles that are written" do
       Dir.mktmpdir do |directory|
         FakeHttpServer.run(200) do |server|
           pyroscope = uploader(server.url)
@@ -257,8 +257,8 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       end
     end
 
-    # What a process with a flusher sends that runs this code before it exits. It would wait for longer for an answer
-    # than it may run.
+    # What a process with a flusher sends when it runs this code and exits. It would wait for a response longer than it
+    # is allowed to run.
     def run_program(code, url, exit_timeout: 60)
       run_ruby(<<~RUBY, args: [url])
         require "ruby_memprofiler_pprof/pyroscope"
@@ -277,14 +277,14 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       end
     end
 
-    it "does not hold a process up for longer than it may" do
+    it "delays a process's exit no longer than exit_timeout" do
       FakeHttpServer.run(:hang) do |server|
         outcome = run_program("", server.url, exit_timeout: 0.1)
         expect(outcome).to have_attributes(success?: true, stderr: /1 profiles not sent within 0.1 s/)
       end
     end
 
-    it "goes on in a forked child, which sends nothing of its parent's" do
+    it "continues in a forked child, which sends nothing of its parent's" do
       FakeHttpServer.run(500, 200) do |server|
         outcome = run_program(<<~RUBY, server.url)
           first, second = Array.new(2) { collector.flush(sample_type_names: :go) }
@@ -296,7 +296,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
           puts Process.pid
         RUBY
         expect(outcome).to be_success, outcome.to_s
-        # Three of the parent, and before them one of the child, which came first: it was refused, and sent again.
+        # Three of the parent, preceded by one of the child, which came first, was refused, and was sent again.
         names = server.requests.map { |request| request.query["name"] }
         expect(names.tally.values).to eq([2, 3])
         expect(names.last).to eq("shop{pid=#{outcome.stdout.chomp}}")
@@ -326,7 +326,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
     { { tags: [] } => /tags must be a Hash/, { app_name: :a } => /app_name must be a String, got :a/,
       { basic_auth: "a:b" } => /basic_auth must be nil or an Array/, { timeout: "1" } => /timeout must be a number/,
       { retries: 1.5 } => /retries must be an Integer/ }.each do |options, message|
-      it "refuses #{options}, which is of a wrong type" do
+      it "refuses #{options}, which has a wrong type" do
         expect { described_class.new(url: "http://x", app_name: "a", **options) }.to raise_error(TypeError, message)
       end
     end

@@ -6,11 +6,12 @@ RSpec.describe "A Ractor created while a collector runs", :liveness, :threads do
     (Gem::Version.new(first)..Gem::Version.new(last)).cover?(Gem::Version.new(RUBY_VERSION))
   end
 
-  # There a collector can have no hook at all, and creating the first Ractor collects garbage.
+  # There, a collector can have no hook at all, and creating the first Ractor collects garbage.
   blind = affected && RUBY_VERSION < "3.3"
   reader = File.expand_path("../support/pprof", __dir__)
 
-  # Not under SPEC_GC: what moves after the collector has stopped is lost to it, which stats[:missed_collections] tells.
+  # Not under SPEC_GC: the collector loses track of what moves after it has stopped, which stats[:missed_collections]
+  # reports.
   let(:create) do
     run_ruby(<<~RUBY, options: ["-W:no-experimental", "-r#{reader}"], env: { "SPEC_GC" => nil })
       Early = Class.new
@@ -20,8 +21,8 @@ RSpec.describe "A Ractor created while a collector runs", :liveness, :threads do
       # Ruby 4.0 has no Ractor#take.
       value = ractor.respond_to?(:value) ? ractor.value : ractor.take
       profile = Pprof.decode(collector.flush)
-      told = %i[allocations retained_objects].map { |type| profile.by_class(type).fetch("Early", 0) }
-      print [value, collector.running?, collector.stats[:disarmed].nil?, *told, collector.stats[:missed_collections]]
+      counts = %i[allocations retained_objects].map { |type| profile.by_class(type).fetch("Early", 0) }
+      print [value, collector.running?, collector.stats[:disarmed].nil?, *counts, collector.stats[:missed_collections]]
     RUBY
   end
 
@@ -30,11 +31,11 @@ RSpec.describe "A Ractor created while a collector runs", :liveness, :threads do
     expect(create.stdout).to start_with("[100, ")
   end
 
-  it "takes nothing from what was allocated, nor from what is alive", unless: blind do
+  it "loses neither allocations nor live objects", unless: blind do
     expect(create.stdout).to end_with(", 100, 100, 0]")
   end
 
-  it "takes from the collector what is alive, which it says, but not what was allocated", if: blind do
+  it "loses live objects, which the collector reports, but not allocations", if: blind do
     expect(create.stdout).to match(/, 100, 0, [1-9]\d*\]\z/)
   end
 
@@ -43,7 +44,7 @@ RSpec.describe "A Ractor created while a collector runs", :liveness, :threads do
     expect(create.stderr).to include("stopped profiling")
   end
 
-  it "lets the collector run elsewhere", unless: affected do
+  it "lets the collector run on other Rubies", unless: affected do
     expect(create.stdout).to include("true, true")
   end
 
@@ -62,12 +63,13 @@ RSpec.describe "A Ractor created while a collector runs", :liveness, :threads do
     end
   end
 
-  it "lets a collector that it stopped begin again", if: affected do
+  it "lets a collector that it stopped start again", if: affected do
     outcome = run_ruby(<<~RUBY, options: ["-W:no-experimental", "-r#{reader}"])
       Late = Class.new
       collector = MemprofilerPprof::Collector.new(sample_rate: 1.0).start
       early = Array.new(100) { Object.new }
-      # Not on this machine stack, where remains would keep the Ractor object alive: all hooks fall silent when it dies.
+      # Not on this machine stack, where remains would keep the Ractor object alive: all hooks are disabled when it
+      # dies.
       Thread.new { Ractor.new { 1 }.take }.join
       sleep 0.01 while Ractor.count > 1
       3.times { GC.start }
@@ -94,7 +96,7 @@ RSpec.describe "A Ractor created while a collector runs", :liveness, :threads do
   end
 
   # On Ruby 3.4 this crashed within a second.
-  it "may collect garbage while the main one makes modules", :slow do
+  it "may collect garbage while the main one creates modules", :slow do
     outcome = run_ruby(<<~RUBY, options: ["-W:no-experimental"])
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       MemprofilerPprof::Collector.new(sample_rate: 1.0).start

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Up to Ruby 3.4 the main Ractor's hooks are not told of garbage collections that other Ractors run, and the death of a
-# Ractor object switches all hooks off (Bug #19112).
+# Up to Ruby 3.4 the main Ractor's hooks do not see garbage collections in other Ractors, and the death of a Ractor
+# object disables all hooks (Bug #19112).
 RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :moving, :threads do
   affected = MemprofilerPprof::RactorGuard.needed?
   # Where each sweep counts as missed.
@@ -9,7 +9,7 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
 
   let(:reader) { File.expand_path("../support/pprof", __dir__) }
 
-  # @return what the code puts into `result`, of a program with classes to count and methods to count them
+  # @return the `result` of the code, in a program with classes to count and methods to count them
   def result_of(code, timeout: 60)
     outcome = run_ruby(<<~RUBY, options: ["-W:no-experimental", "-r#{reader}"], timeout: timeout)
       Early, Late, Foreign = Class.new, Class.new, Class.new
@@ -26,14 +26,14 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
     Marshal.load(outcome.stdout.b) # rubocop:disable Security/MarshalLoad
   end
 
-  it "is not handed to them" do
+  it "cannot be used by them" do
     expect(result_of("started; result = finish(Ractor.new { MemprofilerPprof.collectors.size })")).to eq(0)
   end
 
   context "when one of them collects garbage" do
     before { skip "on Ruby #{RUBY_VERSION} no collector runs beside a Ractor" if affected }
 
-    # The Ractor is kept: its death has consequences of its own. What is to die is in no Array, which the conservative
+    # The Ractor is kept: its death has consequences of its own. What should die is in no Array, which the conservative
     # stack scan might find.
     let(:collected) do
       <<~RUBY
@@ -45,16 +45,16 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
       RUBY
     end
 
-    it "notices what it was not told of", if: RUBY_VERSION < "4.0" do
+    it "notices what it did not see", if: RUBY_VERSION < "4.0" do
       expect(result_of("#{collected}; started.flush; result = missed")).to be > 0
     end
 
-    it "holds none of the dead alive" do
+    it "keeps none of the dead" do
       # The conservative stack scan may keep one or two.
       expect(result_of("#{collected}; result = count(:retained_objects, 'Early')")).to be <= 510
     end
 
-    it "keeps what it knows of allocations" do
+    it "keeps its data on allocations" do
       expect(result_of("#{collected}; result = count(:allocations, 'Early')")).to eq(1500)
     end
 
@@ -79,7 +79,7 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
       RUBY
     end
 
-    it "misses nothing where it is told of all", if: RUBY_VERSION >= "4.0" do
+    it "misses nothing if it sees everything", if: RUBY_VERSION >= "4.0" do
       expect(result_of(<<~RUBY)).to match([be_between(500, 510), 0])
         #{collected}
         GC.start
@@ -89,7 +89,7 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
   end
 
   context "when Ractor objects have been garbage-collected" do
-    # The Ractors have ended before the collector starts, which is possible on every Ruby.
+    # The Ractors end before the collector starts, which works on every Ruby.
     let(:died) do
       <<~RUBY
         born = ObjectSpace::WeakMap.new
@@ -132,14 +132,14 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
       RUBY
     end
 
-    it "reads none of the dead whose deaths the same collection did not tell of" do
+    it "reads no object whose death the same collection did not report" do
       expect(result_of(<<~RUBY)).to be <= 10
         #{died.sub("started\n", "started; early = Array.new(50_000) { Early.new }; early.clear\n")}
         result = count(:retained_objects, "Early")
       RUBY
     end
 
-    it "holds none alive who died meanwhile" do
+    it "keeps no object that died meanwhile" do
       expect(result_of(<<~RUBY)).to be <= 10
         #{died.sub("started\n", "started; early = Array.new(500) { Early.new }\n")}
         early.clear
@@ -149,7 +149,7 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
       RUBY
     end
 
-    it "follows deaths again" do
+    it "tracks deaths again" do
       expect(result_of(<<~RUBY)).to be <= 10
         #{died}
         GC.start
@@ -161,8 +161,8 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
       RUBY
     end
 
-    it "does so for Ractors that began after the collector, too" do
-      skip "on Ruby #{RUBY_VERSION} a Ractor that is created stops the collector" if affected
+    it "does so for Ractors created after the collector, too" do
+      skip "on Ruby #{RUBY_VERSION} creating a Ractor stops the collector" if affected
       expect(result_of(<<~RUBY)).to eq(500)
         started
         10.times { finish(Ractor.new { 1 }) }
@@ -190,7 +190,7 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
       RUBY
     end
 
-    it "is not alarmed", unless: forgetful do
+    it "raises no false alarm", unless: forgetful do
       expect(result_of("#{allocated}; GC.start; started.flush; result = missed")).to eq(0)
     end
 
@@ -199,8 +199,8 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
     end
   end
 
-  # From Ruby 4.0 on all Ractors go through the same list of hooks. Before collectors took turns with them, this
-  # crashed or hung within seconds.
+  # From Ruby 4.0 on all Ractors share one list of hooks. Before collectors took turns with them, this crashed or hung
+  # within seconds.
   it "starts and stops while they allocate and collect garbage" do
     skip "on Ruby #{RUBY_VERSION} no collector runs beside a Ractor" if affected
     expect(result_of(<<~RUBY)).to be > 0
@@ -214,8 +214,8 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
     RUBY
   end
 
-  # Up to Ruby 3.4 FREEOBJ does not tell of what others sweep. Before such sweeps were counted as missed, this crashed.
-  it "takes none of the dead for alive that they have swept" do
+  # Up to Ruby 3.4 FREEOBJ does not report what other Ractors sweep. Before such sweeps counted as missed, this crashed.
+  it "counts nothing as alive that they have swept" do
     expect(result_of(<<~RUBY)).to be <= 10
       @started = new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000, liveness: :freeobj).start
       ractor = Ractor.new { Ractor.receive && 60_000.times { Object.new } && Ractor.main.send(:swept) && Ractor.receive }
@@ -227,7 +227,7 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
     RUBY
   end
 
-  context "when the main Ractor comes near the end of its stack, where the hook goes off until the next safe point" do
+  context "when the main Ractor comes near the end of its stack, where the hook is removed until the next safe point" do
     before { skip "on Ruby #{RUBY_VERSION} no collector runs beside a Ractor" if affected }
 
     # Not to the very end: beside Ractors that collect garbage no Ruby survives that.
@@ -239,8 +239,9 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
       RUBY
     end
 
-    # From Ruby 4.0 on the VM waits for all Ractors when a hook goes off, and one of them may be waiting for this one.
-    it "waits for no other" do
+    # From Ruby 4.0 on, the VM waits for all Ractors when a hook is removed, and one of them may be waiting for this
+    # one.
+    it "waits for none of them" do
       expect(result_of(<<~RUBY)).to eq(100)
         #{deep}
         result = Thread.new do
@@ -254,8 +255,8 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
       RUBY
     end
 
-    # What frees files runs postponed jobs, too: all there are, on any Ractor.
-    it "samples on when another one runs its job" do
+    # Freeing files runs postponed jobs, too: all pending ones, on any Ractor.
+    it "continues to sample when another Ractor runs its job" do
       late, foreign = result_of(<<~RUBY)
         #{deep}
         result = Thread.new do
@@ -265,7 +266,7 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
             Ractor.new(deadline) { |time| GC.start if Array.new(50) { [Foreign.new, File.open(IO::NULL)] } while now < time }
           end
           load_deep(depth) while now < deadline
-          # Where a Ractor sweeps at this moment, a VM before 4.0 may lose that a hook was added.
+          # If a Ractor is sweeping at this moment, a VM before 4.0 can lose an added hook.
           ractors.each { |ractor| finish(ractor) }
           started.flush
           100.times { Late.new }
@@ -277,7 +278,7 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
     end
   end
 
-  # Also where a Ractor stops the collector: deaths are followed until the next flush.
+  # Also where a Ractor stops the collector: deaths are tracked until the next flush.
   context "when the pages of objects that died unnoticed are gone" do
     let(:gone) do
       <<~RUBY
@@ -291,31 +292,31 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
       RUBY
     end
 
-    it "asks about none of them at the next collection" do
+    it "reads none of their mark bits at the next collection" do
       expect(result_of("#{gone}; 3.times { GC.start }; result = count(:retained_objects, 'Early')")).to be <= 10
     end
 
-    it "follows none of them when objects move" do
+    it "ignores them when objects move" do
       code = "#{gone}; ractor.send(:end); finish(Ractor.new { GC.compact }); result = count(:retained_objects, 'Early')"
       expect(result_of(code)).to be <= 10
     end
   end
 
-  # On Ruby 4.0 whoever asks about the mark bits of such an object gets its id too, for which the VM may allocate.
-  it "goes on when objects have an object_id" do
+  # On Ruby 4.0 a query for the mark bits of such an object returns its id, too, for which the VM may allocate.
+  it "works with objects that have an object_id" do
     retained, missed = result_of(<<~RUBY)
       finish(Ractor.new { 1 })
-      # Its thread may still be about to end, and some Rubies start no collector beside it.
+      # Its thread may not have ended yet, and some Rubies start no collector beside it.
       sleep 0.01 while Ractor.count > 1
       2.times { GC.start }
       kept = Array.new(1000) { Late.new } if started
       kept.each(&:object_id)
-      # Whether they can be shared takes a walk through what they refer to.
+      # Finding out whether they are shareable takes a walk through their references.
       kept.each { |object| object.instance_variable_set(:@text, +"text") && object.freeze }
       GC.start
       result = [count(:retained_objects, "Late"), missed]
     RUBY
-    skip "the Ractor object has died late, which was noticed" if missed.positive? && RUBY_VERSION < "4.0"
+    skip "the Ractor object died late, which was noticed" if missed.positive? && RUBY_VERSION < "4.0"
     expect(retained).to eq(1000)
   end
 end

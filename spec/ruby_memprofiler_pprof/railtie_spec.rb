@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Needs no constant of Rails in this process. Each group is one boot of an app.
+# Needs no Rails constant in this process. Each group boots an app once.
 RSpec.describe "MemprofilerPprof::Railtie", :rails do
-  # The status of an answer of the endpoint.
+  # The status of the endpoint's response.
   status = <<~'RUBY'
     Rails.application.call(Rack::MockRequest.env_for("/debug/pprof/cmdline", "HTTP_HOST" => "x")).first
   RUBY
@@ -28,35 +28,35 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
       @answers = ask(questions, env: { "RUBY_MEMPROFILER_PPROF_SAMPLE_RATE" => "0.25" })
     end
 
-    it "come before the defaults" do
+    it "take precedence over the defaults" do
       expect(@answers[:max_frames]).to eq(7), @answers.to_s
     end
 
-    it "come after the environment" do
+    it "yield to the environment" do
       expect(@answers[:sample_rate]).to eq(0.25), @answers.to_s
     end
 
-    it "start the profiler where the app is loaded" do
+    it "start the profiler when the app is loaded" do
       expect(@answers[:running]).to be(true), @answers.to_s
     end
 
-    it "mount the endpoint before what matches everything" do
+    it "mount the endpoint before a catch-all route" do
       expect(@answers[:status]).to eq(200), @answers.to_s
     end
   end
 
-  describe "settings in a program that the wrapper runs" do
+  describe "settings in a program run by the wrapper" do
     before(:context) do
       configure("config.max_frames = 7; config.endpoint = '/debug/pprof'")
       @answers = ask({ max_frames: "MemprofilerPprof.config.max_frames", status: status },
                      options: ["-rruby_memprofiler_pprof/autostart"])
     end
 
-    it "are there" do
+    it "apply" do
       expect(@answers[:max_frames]).to eq(7), @answers.to_s
     end
 
-    it "leave the endpoint closed without a permission" do
+    it "leave the endpoint closed without permission" do
       expect(@answers[:status]).to eq(403), @answers.to_s
     end
   end
@@ -75,7 +75,7 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
       @outcome = in_app("puts :booted")
     end
 
-    it "fail where they are assigned, if there is no such setting" do
+    it "fail on assignment if there is no such setting" do
       expect(@outcome.stderr).to match(/undefined method .samplerate='.*Did you mean\?\s+sample_rate=/m)
     end
 
@@ -94,19 +94,19 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
 
   describe "enabled" do
     def state(*command)
-      outcome = command.any? ? ruby_in_app(*command) : in_app(tell)
+      outcome = command.any? ? ruby_in_app(*command) : in_app(report)
       outcome.stdout[/running: (.*)/, 1] || raise(outcome.to_s)
     end
 
-    let(:tell) { "print 'running: ', MemprofilerPprof.running?, 10.chr" }
+    let(:report) { "print 'running: ', MemprofilerPprof.running?, 10.chr" }
     let(:spring) { "module ::Spring; class Application; end; end" }
 
-    it "leaves out the commands of bin/rails" do
+    it "excludes the commands of bin/rails" do
       configure("config.enabled = true")
-      expect(state("bin/rails", "runner", tell)).to eq("false")
+      expect(state("bin/rails", "runner", report)).to eq("false")
     end
 
-    it "leaves out rake" do
+    it "excludes rake" do
       configure("config.enabled = true")
       expect(state("-S", "rake", "state")).to eq("false")
     end
@@ -114,17 +114,17 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
     it "includes rake tasks that run a job runner" do
       configure("config.enabled = true")
       FileUtils.mkdir_p("#{app}/lib/tasks")
-      File.write("#{app}/lib/tasks/jobs.rake", "task('jobs:work', [:queue] => :environment) { #{tell} }")
+      File.write("#{app}/lib/tasks/jobs.rake", "task('jobs:work', [:queue] => :environment) { #{report} }")
       expect(state("-S", "rake", "jobs:work[mail]")).to eq("true")
     end
 
-    it "leaves out Spring" do
+    it "excludes Spring" do
       configure("#{spring}; config.enabled = true")
       expect(state).to eq("false")
     end
 
-    # All of the above at once: this command of bin/rails runs rake.
-    it "can be for everything" do
+    # All of the above at once: this bin/rails command runs rake.
+    it "can include everything" do
       configure("#{spring}; config.enabled = :always")
       expect(state("bin/rails", "state")).to eq("true")
     end
@@ -142,52 +142,52 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
         MemprofilerPprof.start
         fork { Jar.fill }.tap { |pid| Process.wait(pid) }
       RUBY
-        told = nil
-        tell = ->(*, payload) { told = [*payload.values_at(:path, :pid), payload[:profile].class] }
+        reported = nil
+        subscriber = ->(*, payload) { reported = [*payload.values_at(:path, :pid), payload[:profile].class] }
         before = Dir["mine/*"]
-        ActiveSupport::Notifications.subscribed(tell, "flush.memprofiler_pprof") { MemprofilerPprof.stop }
-        { told: told, written: Dir["mine/*"] - before, pid: Process.pid }
+        ActiveSupport::Notifications.subscribed(subscriber, "flush.memprofiler_pprof") { MemprofilerPprof.stop }
+        { reported: reported, written: Dir["mine/*"] - before, pid: Process.pid }
       RUBY
-        told = []
-        tell = ->(name, *, payload) { told << name << payload[:exception].first }
+        reported = []
+        subscriber = ->(name, *, payload) { reported << name << payload[:exception].first }
         MemprofilerPprof.start(pattern: "/dev/null/x.pprof")
-        ActiveSupport::Notifications.subscribed(tell, /memprofiler_pprof/) { MemprofilerPprof.stop }
-        told
+        ActiveSupport::Notifications.subscribed(subscriber, /memprofiler_pprof/) { MemprofilerPprof.stop }
+        reported
       RUBY
         MemprofilerPprof.start
         before = Dir["mine/*"]
-        tell = ->(*) { raise "no such luck" }
-        ActiveSupport::Notifications.subscribed(tell, "flush.memprofiler_pprof") { MemprofilerPprof.stop }
+        subscriber = ->(*) { raise "no such luck" }
+        ActiveSupport::Notifications.subscribed(subscriber, "flush.memprofiler_pprof") { MemprofilerPprof.stop }
         Dir["mine/*"] - before
       RUBY
     end
 
-    it "are below the app's root, and told to its logger" do
+    it "are below the app's root, and logged" do
       expect(@answers[:first]).to match([%r{\Amine/\d+\.pprof\z}]), @answers.to_s
       expect(@answers.stdout).to include("wrote #{app}/#{@answers[:first].first}")
     end
 
-    it "have what was allocated when the app's code was loaded" do
+    it "include what was allocated when the app's code was loaded" do
       frames = MemprofilerPprof::Profile.load("#{app}/#{@answers[:first].first}").focus(/early\.rb/)
       expect(frames.total(:retained_objects).value).to be >= 50, @answers.to_s
     end
 
-    it "are told by an event" do
+    it "are announced by an event" do
       event = @answers[:event]
       expect(event[:written].size).to eq(1), @answers.to_s
-      expect(event[:told]).to eq(["#{app}/#{event[:written].first}", event[:pid], "MemprofilerPprof::ProfileData"])
+      expect(event[:reported]).to eq(["#{app}/#{event[:written].first}", event[:pid], "MemprofilerPprof::ProfileData"])
     end
 
-    it "that cannot be written are told by another" do
+    it "that cannot be written are announced by another event" do
       expect(@answers[:failed]).to match(["flush_failed.memprofiler_pprof", /\AErrno::E\w+\z/]), @answers.to_s
     end
 
-    it "are not lost by a subscriber that fails" do
+    it "are not lost if a subscriber fails" do
       expect(@answers.stdout).to match(/a subscriber of flush.memprofiler_pprof failed: .*no such luck/)
       expect(@answers[:survived].size).to eq(1), @answers.to_s
     end
 
-    it "are each process's own after a fork" do
+    it "are separate for each process after a fork" do
       childs, others = profiles("mine").partition { |path| File.basename(path, ".pprof") == @answers[:child].to_s }
       expect(childs.map { |path| jars(path, "class") }).to eq([{ "Jar" => 100 }]), @answers.to_s
       expect(others.map { |path| jars(path, "class") }).to eq([{}] * 3)
@@ -205,8 +205,8 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
     expect(outcome.stdout).to start_with("0\ntrue\n"), outcome.to_s
   end
 
-  # What the machine's stack happens to refer to survives: so several versions.
-  it "lets classes that were reloaded go at the next flush" do
+  # Whatever the machine stack happens to refer to survives: hence several versions.
+  it "releases reloaded classes at the next flush" do
     configure("config.enabled = true; config.sample_rate = 1")
     code = <<~'RUBY'
       def version

@@ -49,7 +49,7 @@ RSpec.describe "MemprofilerPprof::RakeTask" do
     expect(outcome).not_to be_success
   end
 
-  it "lets the environment have the last word" do
+  it "gives the environment precedence" do
     rake("measure", task: "t.tasks = :work; #{settings}", env: { "RUBY_MEMPROFILER_PPROF_PATTERN" => "env.pprof" })
     expect(Dir["*.pprof"]).to eq(["env.pprof"])
   end
@@ -63,16 +63,16 @@ RSpec.describe "MemprofilerPprof::RakeTask" do
     expect(rake("-T", task: "t.tasks = :work").stdout).to match(/rake measure +# Profile the memory of work/)
   end
 
-  it "refuses to have no tasks" do
+  it "requires tasks" do
     expect(rake("-T", task: "").stderr).to include("tasks must name what measure is to run, got none")
   end
 
   it "refuses settings that do not exist" do
-    # Ruby's suggestion of another is not in the message from 3.4 on, and rake prints no more.
+    # From 3.4 on Ruby's suggestion is not in the message, and rake prints nothing else.
     expect(rake("-T", task: "t.samplerate = 1").stderr).to match(/undefined method .samplerate='/)
   end
 
-  it "refuses settings that it could not heed" do
+  it "refuses settings that it could not apply" do
     %w[enabled start_paused dump_on toggle_on socket].each do |setting|
       expect(rake("-T", task: "t.#{setting} = nil").stderr).to match(/undefined method .#{setting}='/)
     end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What others' readers make of a profile: Google's protobuf library and `go tool pprof`.
+# How other tools read a profile: Google's protobuf library and `go tool pprof`.
 module Readers
   # Names that readers have mangled, and names that look like something else.
   class Foo
@@ -38,7 +38,7 @@ module Readers
 
     define_method(:dynamic) { [1].map { Object.new } }
 
-    # Is in a class that has three segments.
+    # In a class with three segments.
     class Sub
       def <<(*)
         Object.new
@@ -61,11 +61,11 @@ RSpec.describe MemprofilerPprof::Collector, "profiles for readers", :liveness, :
     singleton.send(:remove_const, :Fresh) if singleton.const_defined?(:Fresh, false)
   end
 
-  it "contain the names that the examples below look for" do
+  it "contain the names that the examples below expect" do
     expect(profile.samples.flat_map(&:names)).to include(*tricky_names)
   end
 
-  it "follow the rules of readers in the wild" do
+  it "follow the rules of existing readers" do
     expect(Pprof::Rules.violations(profile)).to eq([])
   end
 
@@ -85,14 +85,14 @@ RSpec.describe MemprofilerPprof::Collector, "profiles for readers", :liveness, :
   end
 
   describe "header" do
-    it "has the sample types in their order, what is retained last" do
+    it "has the sample types in order, what is retained last" do
       expect(profile.sample_types.map(&:to_a)).to eq(
         [%w[allocations count], %w[allocations_size bytes], %w[retained_objects count], %w[retained_size bytes]]
       )
       expect(profile.default_sample_type).to eq("retained_size")
     end
 
-    it "has one mapping, which needs no symbols" do
+    it "has one mapping, which needs no symbolization" do
       expect(profile.mapping).to have_attributes(id: 1, file: "ruby", build_id: "", has_functions: true,
                                                  has_filenames: true, has_line_numbers: true)
     end
@@ -116,7 +116,7 @@ RSpec.describe MemprofilerPprof::Collector, "profiles for readers", :liveness, :
       expect(profile.duration_nanos).to be_between(20_000_000, after - began)
     end
 
-    it "tells in its comments how it was made" do
+    it "says in its comments how it was made" do
       expect(profile.comments).to include(
         "ruby_memprofiler_pprof #{MemprofilerPprof::VERSION}", /\A#{RUBY_ENGINE} #{Regexp.escape(RUBY_VERSION)}/,
         /\Asample_rate=1(\.0)?\z/, /\Abt_method=cfp\z/, /\Aliveness=/
@@ -129,21 +129,21 @@ RSpec.describe MemprofilerPprof::Collector, "profiles for readers", :liveness, :
       Array.new(count) { Object.new }
     end
 
-    it "are one for equal stacks and labels" do
+    it "are merged for equal stacks and labels" do
       samples = profile_of { @kept = allocate(1000) }.samples.select { |sample| sample.labels["class"] == "Object" }
       expect(samples.map { |sample| sample[:retained_objects] }).to eq([1000])
     end
 
-    it "are several for objects of several classes" do
+    it "are separate for objects of different classes" do
       profile = profile_of { @kept = Array.new(10) { |i| i.even? ? Object.new : String.new } }
       expect(profile.by_class).to include("Object" => 5, "String" => 5)
     end
 
-    it "stand for the whole program, within chance" do
+    it "represent the whole program, within chance" do
       profile = profile_of(sample_rate: 0.1) { @kept = allocate(100_000) }
       deviation = 6 * Math.sqrt(100_000 * 0.9 / 0.1)
-      told = %i[allocations retained_objects].map { |type| profile.by_class(type)["Object"] }
-      expect(told).to all(be_within(deviation).of(100_000))
+      totals = %i[allocations retained_objects].map { |type| profile.by_class(type)["Object"] }
+      expect(totals).to all(be_within(deviation).of(100_000))
       expect(profile.by_class(:retained_size)["Object"]).to be_within(deviation * 40).of(4_000_000)
     end
 
@@ -154,7 +154,7 @@ RSpec.describe MemprofilerPprof::Collector, "profiles for readers", :liveness, :
   end
 
   describe "read with go tool pprof", :go do
-    # The output of a command that has nothing to complain of, names unharmed and nothing left out.
+    # The output of a command that reports no problems, with names intact and nothing left out.
     def pprof(*flags, **options)
       result = Pprof::GoPprof.run(data, "-nodecount=100000", "-nodefraction=0", "-edgefraction=0", *flags, **options)
       expect([result.stderr, result.success?]).to eq(["", true])
@@ -195,11 +195,11 @@ RSpec.describe MemprofilerPprof::Collector, "profiles for readers", :liveness, :
       expect(listing).to match(/^ *#{Regexp.escape(flat)} +100 +\d+: +@kept << Array\.new\(100\) \{ Object\.new \}$/)
     end
 
-    it "have nothing left with themselves as -diff_base" do
+    it "have nothing left when they are their own -diff_base" do
       expect(pprof("-top", base: data)).to match(/accounting for 0, 0% of \d+|of 0 total/)
     end
 
-    it "have what was added with an older one as -diff_base" do
+    it "have what was added when -diff_base is an older one" do
       collector = new_collector(sample_rate: 1.0).start
       @kept = [Array.new(10) { Object.allocate }]
       older = collector.flush

@@ -2,7 +2,7 @@
 
 require "ruby_memprofiler_pprof/report"
 
-# What reports are made of. What people see of them is in cli/reports_spec.rb.
+# The parts of reports. cli/reports_spec.rb tests what people see of them.
 RSpec.describe MemprofilerPprof::Report do
   describe "Units" do
     let(:units) { described_class.const_get(:Units) }
@@ -12,7 +12,7 @@ RSpec.describe MemprofilerPprof::Report do
         .to eq(["0 B", "999 B", "1023 B", "1.00 KiB", "11.5 KiB", "1.00 MiB", "4.66 GiB"])
     end
 
-    it "writes counts out up to a point" do
+    it "writes small counts in full" do
       expect([7, 1234, 999_999, 1_234_567, 2e9].map { |count| units.format(count, "count") })
         .to eq(["7", "1,234", "999,999", "1.23 M", "2.00 G"])
     end
@@ -21,7 +21,7 @@ RSpec.describe MemprofilerPprof::Report do
       expect([5, -5].map { |count| units.format(count, "count", signed: true) }).to eq(%w[+5 -5])
     end
 
-    it "is never quite sure" do
+    it "never shows complete certainty" do
       expect([0.0, 0.5, 0.9999].map { |value| units.probability(value) }).to eq(["<0.1%", "50%", ">99.9%"])
     end
   end
@@ -30,22 +30,22 @@ RSpec.describe MemprofilerPprof::Report do
     let(:statistics) { described_class.const_get(:Statistics) }
 
     # The reference values are from integrals of the densities, or exact.
-    it "knows the normal distribution" do
+    it "computes the normal distribution" do
       expect(statistics.normal_tail(1.96)).to be_within(1e-9).of(0.0249978951)
     end
 
-    it "knows Student's distribution" do
+    it "computes Student's distribution" do
       expect([[2.0, 5], [-1.0, 5], [6.0, 30]].map { |value, degrees| statistics.student_tail(value, degrees) })
         .to match([be_within(1e-8).of(0.05096974), be_within(1e-8).of(0.81839127), be_within(1e-10).of(6.97138e-7)])
       expect(statistics.student_quantile(10)).to be_within(1e-6).of(2.228139)
     end
 
-    it "knows how coins fall" do
+    it "computes the binomial distribution" do
       expect([[8, 10], [10, 10], [0, 10], [600, 1000]].map { |heads, coins| statistics.binomial_tail(heads, coins) })
         .to match([be_within(1e-12).of(56 / 1024.0), 1 / 1024.0, 1.0, be_within(1e-14).of(1.364232e-10)])
     end
 
-    it "corrects for having looked at many" do
+    it "corrects for multiple tests" do
       expect(statistics.holm([0.01, 0.04, 0.03, 0.005]))
         .to match([be_within(1e-12).of(0.03), be_within(1e-12).of(0.06), be_within(1e-12).of(0.06),
                    be_within(1e-12).of(0.02)])
@@ -58,13 +58,13 @@ RSpec.describe MemprofilerPprof::Report do
       files.map { |file| paths.shorten(file) }
     end
 
-    it "shows files of gems by the gem" do
+    it "shows files of gems relative to the gem" do
       expect(shorten("/x/gems/rack-2.2.4/lib/rack.rb", "/x/bundler/gems/mine-0123abc/a.rb",
                      "/usr/lib/ruby/3.1.0/set.rb", "/usr/lib/ruby/vendor_ruby/rack/x.rb"))
         .to eq(["rack-2.2.4/lib/rack.rb", "mine-0123abc/a.rb", "set.rb", "rack/x.rb"])
     end
 
-    it "leaves out the directory that all of the program's files are in" do
+    it "leaves out the common directory of the program's files" do
       expect(shorten("/srv/app/7/lib/a.rb", "/srv/app/7/b.rb")).to eq(%w[lib/a.rb b.rb])
     end
 
@@ -94,7 +94,7 @@ RSpec.describe MemprofilerPprof::Report do
       table.lines(described_class::Style.new(width, color))
     end
 
-    it "shows all that there is room for" do
+    it "shows everything that fits" do
       expect(lines(80))
         .to eq(["N  LESS  LEAST  SITE", "1     2      3  /a/long/path/to/some/file.rb:12  Some::Where#deep"])
     end
@@ -103,11 +103,11 @@ RSpec.describe MemprofilerPprof::Report do
       expect(lines(30)).to eq(["N  LESS  LEAST  SITE", "1     2      3  file.rb:12"])
     end
 
-    it "leaves out the column with the highest rank to be dropped" do
+    it "drops the column of the highest rank first" do
       expect(lines(22)).to eq(["N  LESS  SITE", "1     2  file.rb:12"])
     end
 
-    it "cuts the middle if nothing else helps" do
+    it "cuts from the middle if nothing else helps" do
       expect(lines(12)).to eq(["N  SITE", "1  fi...b:12"])
     end
 

@@ -23,7 +23,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect { list << Kept.new }.to leak_objects
     end
 
-    it "finds none where none is" do
+    it "finds none if there is none" do
       expect { Kept.new }.not_to leak_objects
     end
 
@@ -42,7 +42,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect(Pprof.decode(File.binread(path)).by_class["Kept"]).to eq(calls)
     end
 
-    it "says what it saw when there should be a leak" do
+    it "reports what it saw if a leak was expected" do
       expect(message { expect { Kept.new }.to leak_objects.iterations(20) })
         .to match(/\Aexpected the block to leak objects, but calls do not keep .* \(20 calls in 5 batches, .*: 0 0 0 0/)
     end
@@ -51,7 +51,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect(leak_objects.of(String).description).to eq("leak objects of String")
     end
 
-    it "refuses a value" do
+    it "refuses a value expectation" do
       expect { leak_objects.matches?(1) }.to raise_error(ArgumentError, /needs a block: write expect { … }/)
     end
 
@@ -62,7 +62,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
   end
 
   describe "retain_at_most and allocate_at_most" do
-    it "pass up to their number" do
+    it "pass up to their limit" do
       expect { list << Kept.new << Kept.new }.to retain_at_most(2).objects.and allocate_at_most(2).objects
     end
 
@@ -79,7 +79,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect(list.size).to eq(1)
     end
 
-    it "call it before, if they are to" do
+    it "call it before on request" do
       expect { list.empty? ? list << Kept.new : nil }.to retain_at_most(0).objects.warm_up(1)
     end
 
@@ -109,12 +109,12 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect(message { expect { list << Kept.new }.to retain_at_most(0).objects }).to match(/^profile: not saved: \S/)
     end
 
-    it "say of each part of a compound what was wrong" do
+    it "say for each part of a compound what was wrong" do
       expect(message { expect { list << Kept.new }.to retain_at_most(0).objects.and allocate_at_most(1).bytes })
         .to match(/to retain at most 0 objects and allocate at most 1 byte, but it retains 1 .*^and it allocates 40/m)
     end
 
-    it "can be alternatives" do
+    it "can be combined with or" do
       expect { list << Kept.new }.to retain_at_most(0).objects.or allocate_at_most(1).objects
       expect(message { expect { list << Kept.new }.to retain_at_most(0).objects | allocate_at_most(0).objects })
         .to match(/to retain at most 0 objects or allocate/)
@@ -125,12 +125,12 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect { raise ArgumentError }.to raise_error(ArgumentError).and retain_at_most(0).objects.of(Kept)
     end
 
-    it "need a unit" do
+    it "require a unit" do
       expect { expect { 1 }.to retain_at_most(3) }
         .to raise_error(ArgumentError, /\Aretain_at_most\(3\) needs a unit: write retain_at_most\(3\)\.objects or/)
     end
 
-    it "need a number from 0", :aggregate_failures do
+    it "require a number from 0", :aggregate_failures do
       expect { expect { 1 }.to retain_at_most(-1).objects }.to raise_error(ArgumentError, /\Aobjects must be a finite/)
       expect do
         expect do
@@ -139,11 +139,11 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       end.to raise_error(TypeError, /\Abytes must be a number, got "1"/)
     end
 
-    it "need a block" do
+    it "require a block" do
       expect { retain_at_most(1).bytes.matches?(1) }.to raise_error(ArgumentError, /needs a block: write expect { … }/)
     end
 
-    it "cannot be negated, and say what to write" do
+    it "cannot be negated, and say what to write instead" do
       expect { expect { 1 }.not_to retain_at_most(1).objects }
         .to raise_error(NotImplementedError, /Write what is allowed: `expect { … }\.to retain_at_most\(n\)\.objects`/)
     end
@@ -177,7 +177,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect(failures).to eq(1), output
     end
 
-    it "does not count what belongs to the example" do
+    it "does not count what belongs to the example itself" do
       failures, output = run(<<~RUBY)
         let(:value) { Leaky.new }
         before { @before = Leaky.new }
@@ -199,7 +199,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect(failures).to eq(1), output
     end
 
-    it "no_leaks: true runs the example again and again", :aggregate_failures do
+    it "no_leaks: true runs the example repeatedly", :aggregate_failures do
       failures, output = run(<<~RUBY)
         let(:value) { +"a" }
         it("fails", no_leaks: true) { Leaky.keep(value) }
@@ -224,13 +224,13 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect(output).not_to include("expected the example")
     end
 
-    it "refuses what it does not know" do
+    it "refuses unknown keys" do
       _, output = run("it('fails', retains_at_most: { object: 1 }) { 1 }\nit('fails', no_leaks: { off: 1 }) { 1 }\n")
       expect(output).to include("retains_at_most has the unknown key :object, allowed are objects, bytes, of",
                                 "no_leaks has the unknown key :off, allowed are warm_up, iterations, tolerating, of")
     end
 
-    it ":memprofiler saves a profile, and tells where" do
+    it ":memprofiler saves a profile, and says where" do
       run("it('keeps', :memprofiler) { Leaky.keep(1) }\n") do |folder, outcome|
         path = outcome.stdout[%r{\n\./memory_test\.rb:11 Group keeps\nprofile: (tmp/profiles/test-.*\.pprof)\n}, 1]
         profile = Pprof.decode(File.binread(File.join(folder, path.to_s)))
@@ -254,7 +254,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       text.scan(/^Top .*:$\n(?:  .*\n\s+# .*\n)+/)
     end
 
-    it "lists at the end what retained and what allocated most", :aggregate_failures do
+    it "lists at the end which examples retained and allocated most", :aggregate_failures do
       outcome = run_rspec("MemprofilerPprof::RSpec.rank_examples(top: 2)\n#{code}", "--format", "documentation")
       retained, allocated = lists(outcome.stdout[/3 examples, 0 failures.*/m])
       expect(retained).to match(/\ATop 2 examples of 3 by memory retained afterwards:
@@ -263,17 +263,17 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect(allocated).to match(/\ATop 2 examples of 3 by memory allocated:\n +97.7 KB .*much\n.*:14\n +48.9 KB .*/)
     end
 
-    it "lists no example without a share" do
+    it "lists no examples that contributed nothing" do
       outcome = run_rspec("MemprofilerPprof::RSpec.rank_examples\nRSpec.describe { it('is') { +'a' } }\n")
       expect(outcome.stdout).to match(/^None of 1 has memory retained afterwards\.\n\nTop 1 example of 1 by memory a/)
     end
 
-    it "can be had by the environment alone" do
+    it "can be enabled by the environment alone" do
       outcome = run_rspec(code, env: { described_class::RANK_VARIABLE => "1" })
       expect(lists(outcome.stdout)).to match([/Top 1 example of 3.*keeps much/m, /Top 1 example of 3.*needs much/m])
     end
 
-    it "takes an empty variable for none" do
+    it "treats an empty variable as unset" do
       outcome = run_rspec(code, env: { described_class::RANK_VARIABLE => "" })
       expect(outcome.stdout).to include("3 examples, 0 failures")
       expect(outcome.stdout).not_to include("by memory")
@@ -287,7 +287,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       end
     end
 
-    it "does no harm to a formatter for machines" do
+    it "does not disturb a machine-readable formatter" do
       outcome = run_rspec(code, "--format", "json", env: { described_class::RANK_VARIABLE => "1" })
       expect(JSON.parse(outcome.stdout)).to match(
         hash_including("messages" => [/Top 1 example of 3 by memory retained/],
@@ -295,7 +295,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       )
     end
 
-    it "is not taken for a setting that is misspelt" do
+    it "is not mistaken for a misspelt setting" do
       configuration = MemprofilerPprof::Configuration.from_env({ described_class::RANK_VARIABLE => "1" })
       expect(configuration.unknown).to eq([])
     end

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# What becomes of flushers in the life of a process: each of these runs a program of its own.
+# Flushers over the life of a process: each of these runs a program of its own.
 RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads do
   # Runs code beside a flusher that writes "process-thread" for each flush, where process and thread are "main" or
-  # "other", and returns these words. Each flush is in the Queue `said`, too.
+  # "other", and returns these words. Each flush also goes to the Queue `said`.
   def flushes_in(code, interval: 1000, success: true)
     outcome = run_ruby(<<~RUBY)
       $stdout.sync = true
@@ -26,7 +26,7 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(flushes_in("")).to eq(["main-main"])
   end
 
-  it "flush after the program's own exit blocks" do
+  it "flush after the program's own at_exit blocks" do
     expect(flushes_in('at_exit { print "exit " }')).to eq(%w[exit main-main])
   end
 
@@ -34,12 +34,12 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(flushes_in("exit 3", success: false)).to eq(["main-main"])
   end
 
-  it "leave the exit status as it is" do
+  it "do not change the exit status" do
     outcome = run_ruby("MemprofilerPprof::BlockFlusher.new(new_collector.start).start!; exit 3")
     expect(outcome.status.exitstatus).to eq(3)
   end
 
-  it "flush a last time when the process is told to terminate" do
+  it "flush a last time when the process is asked to terminate" do
     outcome = run_ruby(<<~RUBY)
       collector = new_collector.start
       MemprofilerPprof::BlockFlusher.new(collector, on_flush: ->(_) { puts "last" }).start!
@@ -85,7 +85,7 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(flushes_in(code).drop(1)).to eq(%w[begin end begin end])
   end
 
-  it "do not keep the process when a flush hangs" do
+  it "do not keep the process alive if a flush hangs" do
     outcome = run_ruby(<<~RUBY)
       MemprofilerPprof::BlockFlusher.const_set(:EXIT_TIMEOUT, 0.1)
       begun = Queue.new
@@ -97,7 +97,7 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(outcome).to have_attributes(success?: true, stderr: /no last flush: one did not end within 0.1 s/)
   end
 
-  it "go on in a forked child, with a thread" do
+  it "continue in a forked child, with a thread" do
     words = flushes_in(<<~RUBY, interval: 0.01)
       flusher.pause
       Process.wait(fork { said.clear; flusher.unpause; said.pop; exit! })
@@ -109,7 +109,7 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(flushes_in("Process.wait(fork {})")).to eq(%w[other-main main-main])
   end
 
-  it "go on in a child's child" do
+  it "continue in a child's child" do
     expect(flushes_in("Process.wait(fork { Process.wait(fork {}) })")).to eq(%w[other-main other-main main-main])
   end
 
@@ -130,7 +130,7 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
       .to eq(%w[main-main threads: 1])
   end
 
-  it "go on in the parent of a child" do
+  it "continue in the parent of a child" do
     words = flushes_in(<<~RUBY, interval: 0.01)
       Process.wait(fork { exit! })
       print "on "
@@ -142,7 +142,7 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(words.drop_while { |word| word != "on" }).to include("main-other")
   end
 
-  it "go on in a daemon" do
+  it "continue in a daemon" do
     words = flushes_in(<<~RUBY)
       reader, writer = IO.pipe
       if fork
@@ -156,7 +156,7 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(words).to eq(["other-main"])
   end
 
-  it "go on in the child when another thread holds their lock at the fork" do
+  it "continue in the child if another thread holds their lock at the fork" do
     code = <<~RUBY
       lock = flusher.instance_variable_get(:@thread).instance_variable_get(:@mutex)
       held = Queue.new
@@ -168,7 +168,7 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(flushes_in(code)).to eq(["other-main"])
   end
 
-  it "can be forked from within the block" do
+  it "allow a fork inside on_flush" do
     words = flushes_in(<<~RUBY)
       flusher.stop!
       forked = Queue.new

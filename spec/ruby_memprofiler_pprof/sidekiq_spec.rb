@@ -2,11 +2,11 @@
 
 require "ruby_memprofiler_pprof/sidekiq"
 
-# In processes of their own: Sidekiq's own middleware chain and testing mode, without Redis.
+# In separate processes: Sidekiq's own middleware chain and testing mode, without Redis.
 RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
   before { skip "Sidekiq is not installed" unless UsableGems.include?("sidekiq") }
 
-  # Where Sidekiq 7, and 6, keep the middlewares of a server.
+  # Where Sidekiq 7 and Sidekiq 6 keep a server's middlewares.
   let(:chain) do
     "(Sidekiq.respond_to?(:default_configuration) ? Sidekiq.default_configuration : Sidekiq).server_middleware"
   end
@@ -37,7 +37,7 @@ RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
     expect(described_class.new.call(nil, { "class" => "Count" }, "default") { 5 }).to eq(5)
   end
 
-  it "runs a job without the label where there is no room for it" do
+  it "runs a job without the label if there is no room for it" do
     labels = [15, 16].map do |count|
       MemprofilerPprof.with_labels(Array.new(count) { |n| ["label#{n}", n] }.to_h) do
         described_class.new.call(nil, { "class" => "Count" }, "default") { MemprofilerPprof.labels[:job] }
@@ -46,7 +46,7 @@ RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
     expect(labels).to eq(["Count", nil])
   end
 
-  # Sidekiq is a server where its command is loaded.
+  # Sidekiq is a server if its command is loaded.
   it "is installed in servers, once" do
     code = <<~RUBY
       require "sidekiq/cli"

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 RSpec.describe MemprofilerPprof::SignalActions, :threads do
-  # What `finish` does: waits for the threads of all actions. A process that sends itself a signal has handled it before
+  # `finish` waits for the threads of all actions. A process that sends itself a signal has handled it before
   # Process.kill returns. The thread that watches the handlers does not end.
   finish = <<~RUBY
     finish = -> { (Thread.list - [Thread.main]).reject { |thread| thread.name&.end_with?("signals") }.each(&:join) }
   RUBY
 
-  # Runs code with `actions`, which puts the names of what it does into the Queue `done`.
+  # Runs code with `actions`, which adds the names of what it does to the Queue `done`.
   define_method(:stdout_of) do |code|
     outcome = run_ruby(<<~RUBY)
       #{finish}
@@ -19,7 +19,7 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
     outcome.stdout
   end
 
-  it "do their thing at their signal, in a thread" do
+  it "run at their signal, in a thread" do
     expect(stdout_of(<<~RUBY)).to eq("dumpfalse")
       threads = Queue.new
       actions = MemprofilerPprof::SignalActions.new { |action| threads << Thread.current; done << action }
@@ -29,7 +29,7 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
     RUBY
   end
 
-  it "can take locks that the program holds" do
+  it "can take locks that the interrupted program holds" do
     expect(stdout_of(<<~RUBY)).to eq("done")
       lock = Mutex.new
       begun = Queue.new
@@ -50,7 +50,7 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
     RUBY
   end
 
-  it "give way to a handler that the program installs later" do
+  it "yield to a handler that the program installs later" do
     expect(stdout_of(<<~RUBY)).to eq("later0")
       actions.install(:dump, "USR2")
       later = Queue.new
@@ -62,7 +62,7 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
     RUBY
   end
 
-  it "are called by a later handler that calls the one before it" do
+  it "are called by a later handler that calls its predecessor" do
     expect(stdout_of(<<~RUBY)).to eq("dump")
       actions.install(:dump, "USR2")
       before = trap("USR2") { before.call }
@@ -80,7 +80,7 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
     RUBY
   end
 
-  it "change their signal" do
+  it "can change their signal" do
     expect(stdout_of(<<~RUBY)).to eq("0 1")
       actions.install(:dump, "WINCH")
       actions.install(:dump, "URG")
@@ -93,7 +93,7 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
     RUBY
   end
 
-  it "leave a signal as they found it" do
+  it "restore a signal as they found it" do
     expect(stdout_of(<<~RUBY)).to eq("SYSTEM_DEFAULT true")
       trap("USR2", own = proc { nil })
       %w[URG USR2].each do |signal|
@@ -106,7 +106,7 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
     RUBY
   end
 
-  it "leave a signal to the handler that the program has installed since" do
+  it "leave a signal to a handler that the program has installed since" do
     expect(stdout_of(<<~RUBY)).to eq("true")
       actions.install(:dump, "USR2")
       trap("USR2", later = proc { nil })
@@ -115,11 +115,11 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
     RUBY
   end
 
-  it "are done once, however often they were installed" do
+  it "run once, however often they were installed" do
     expect(stdout_of(<<~RUBY)).to eq("1")
       again = -> { [nil, "USR2"].each { |signal| actions.install(:dump, signal) } }
       2.times { again.call }
-      # Goes on calling a handler that is none any more.
+      # Keeps calling a handler that is no longer one.
       before = trap("USR2") { before.call }
       2.times { again.call }
       Process.kill(:USR2, Process.pid)
@@ -189,7 +189,7 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
     RUBY
   end
 
-  it "are done one after another, and not all of a flood" do
+  it "run one after another, and skip most of a flood" do
     expect(stdout_of(<<~RUBY)).to eq("1 8")
       busy = most = count = 0
       go = Queue.new
@@ -209,7 +209,7 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
     RUBY
   end
 
-  it "say what went wrong, and leave the program alone" do
+  it "log what went wrong, and leave the program alone" do
     outcome = run_ruby(<<~RUBY)
       #{finish}
       actions = MemprofilerPprof::SignalActions.new { |_| raise "no luck" }

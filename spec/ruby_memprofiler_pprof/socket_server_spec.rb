@@ -16,7 +16,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
     profiler.start(socket: socket, sample_rate: 1, **options)
   end
 
-  # What there is to read until the other side hangs up.
+  # Everything there is to read until the other side hangs up.
   def ask(text, path: "a.sock")
     UNIXSocket.open(path) do |socket|
       socket.write(text)
@@ -44,13 +44,13 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
   describe "the profiles" do
     before { stub_const("Thing", Class.new) }
 
-    it "have what is alive" do
+    it "contain what is alive" do
       serve
       kept = Array.new(7) { Thing.new }
       expect(total(profile, :retained_objects)).to eq(kept.size)
     end
 
-    it "have the allocations of some seconds, and the flushers miss none" do
+    it "contain the allocations of some seconds, and the flushers miss none" do
       serve
       kept = Array.new(7) { Thing.new }
       opened, allocated = gate_flushes
@@ -62,7 +62,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       expect(total(profiler.collector.flush.profile, :allocations)).to eq(kept.size)
     end
 
-    # Queues: where it is told that a reader was opened, and from where a word is awaited before it is flushed.
+    # Queues: one reports that a reader was opened, the other is awaited before the reader is flushed.
     def gate_flushes
       collector = profiler.collector
       opened = Queue.new
@@ -77,23 +77,23 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       [opened, gate]
     end
 
-    it "do not have what serving them allocates" do
+    it "exclude what serving them allocates" do
       serve
       2.times { profile }
       files = profile.samples.flat_map { |sample| sample.stack.map(&:file) }
       expect(files.grep(%r{pprof/socket_server(/|\.rb)})).to eq([])
     end
 
-    it "are made without a garbage collection, though files are made with one" do
+    it "are taken without a garbage collection, although files are written with one" do
       serve(gc: true)
       profile
-      # Ruby itself has little reason to then.
+      # Ruby itself has little reason to after this.
       GC.start
       expect { profile }.not_to(change { GC.stat(:major_gc_count) })
     end
   end
 
-  describe "an answer" do
+  describe "a response" do
     before { serve }
 
     {
@@ -110,7 +110,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       end
     end
 
-    it "says that the profiler does not run" do
+    it "says that the profiler is not running" do
       profiler.toggle
       expect(get("/heap")).to match(/\AHTTP.1.0 503 .*does not run in process #{Process.pid}/m)
     end
@@ -169,7 +169,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
   describe "clients" do
     before { serve }
 
-    # What a client gets that says this, and reads nothing before the server has done with it.
+    # What a client receives that sends this, and reads nothing before the server is done with it.
     def exchange(request, answer = "")
       client, server = UNIXSocket.pair
       client.write(request)
@@ -184,18 +184,18 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       stub_const("#{described_class}::Exchange::CLIENT_TIMEOUT", 600)
     end
 
-    it "that say nothing, or half of it, are sent away" do
+    it "that send nothing, or half a request, are disconnected" do
       stub_const("#{described_class}::Exchange::CLIENT_TIMEOUT", 0.01)
       expect([ask(""), exchange("GET /he")]).to eq(["", ""])
     end
 
-    it "that do not read are sent away" do
+    it "that do not read are disconnected" do
       stub_const("#{described_class}::Exchange::CLIENT_TIMEOUT", 0.01)
       expect(exchange("GET /heap HTTP/1.0\r\n\r\n", "x" * 10_000_000))
         .to start_with("HTTP/1.0 200 OK").and have_attributes(bytesize: be < 10_000_000)
     end
 
-    it "that leave take their reader along" do
+    it "that leave release their reader" do
       closed = Queue.new
       allow(profiler.collector).to receive(:open_reader).and_wrap_original do |open, &block|
         open.call(&block)
@@ -222,7 +222,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       sockets.each(&:close)
     end
 
-    it "are not kept waiting by one that is slow" do
+    it "are not kept waiting by a slow one" do
       be_patient
       UNIXSocket.open("a.sock") { expect(Thread.new { get("/heap") }.join(60)&.value).to start_with("HTTP/1.0 200") }
     end
@@ -234,13 +234,13 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       expect(File.stat("a.sock").then { |stat| [stat.socket?, stat.mode & 0o777] }).to eq([true, 0o600])
     end
 
-    it "takes the place of one to which nobody listens" do
+    it "replaces one on which nobody listens" do
       UNIXServer.new("a.sock").close
       serve
       expect(get("/heap")).to start_with("HTTP/1.0 200")
     end
 
-    it "takes not that of one to which somebody listens, and is not noticed there" do
+    it "does not replace one on which somebody listens, and is not noticed there" do
       server = UNIXServer.new("a.sock")
       expect { serve }.to output(/no socket .*a\.sock: Address already in use/).to_stderr
       expect([profiler.running?, server.accept_nonblock(exception: false)]).to eq([true, :wait_readable])
@@ -248,7 +248,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       server.close
     end
 
-    it "takes not that of a file, nor of a link" do
+    it "does not replace a file or a link" do
       File.write("a.sock", "mine")
       File.symlink("gone", "b.sock")
       expect { serve }.to output(/no socket .*: File exists/).to_stderr
@@ -256,16 +256,16 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       expect([File.read("a.sock"), File.readlink("b.sock")]).to eq(%w[mine gone])
     end
 
-    it "has a name that is not too long" do
+    it "refuses a name that is too long" do
       expect { serve(socket: "a" * 200) }.to output(/no socket .*: too long unix socket path/).to_stderr
       expect(profiler).to be_running
     end
 
-    it "needs a directory" do
+    it "requires a directory" do
       expect { serve(socket: "none/a.sock") }.to output(/no socket .*: No such file or directory/).to_stderr
     end
 
-    it "is removed by a stop, and there again after a start" do
+    it "is removed by a stop, and created again by a start" do
       serve
       profiler.stop
       expect(File.exist?("a.sock")).to be(false)
@@ -273,7 +273,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       expect(get("/heap")).to start_with("HTTP/1.0 200")
     end
 
-    it "is removed by a stop that has to leave a client's thread behind" do
+    it "is removed by a stop that has to abandon a client's thread" do
       stub_const("#{described_class}::JOIN_TIMEOUT", 0.01)
       busy = Queue.new
       gate = Queue.new
@@ -295,7 +295,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       wait_until { threads.empty? }
     end
 
-    it "is not removed if it is another's by now" do
+    it "is not removed if it now belongs to another" do
       serve
       File.unlink("a.sock")
       server = UNIXServer.new("a.sock")
@@ -305,7 +305,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       server.close
     end
 
-    it "moves with the setting" do
+    it "moves when the setting changes" do
       profiler.configure { |config| config.socket = "a.sock" }
       profiler.start
       profiler.configure { |config| config.socket = "b.sock" }
@@ -316,7 +316,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
   describe "a process" do
     let(:start) { "MemprofilerPprof.start(socket: ARGV.first)\n" }
 
-    # Asks from the outside, and returns the process's id as the profile tells it.
+    # Asks from outside, and returns the process id according to the profile.
     let(:asking) { <<~RUBY }
       require "socket"; require "stringio"
       def served_by(path)
@@ -340,16 +340,16 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       expect(sockets).to eq([])
     end
 
-    it "removes it when it is told to end" do
+    it "removes it when it is asked to terminate" do
       run("trap('TERM') { exit }; Process.kill(:TERM, $$); sleep")
       expect(sockets).to eq([])
     end
 
-    it "goes on to serve when it forks, and its child does not" do
+    it "continues to serve when it forks, and its child does not" do
       expect(run(<<~RUBY)).to eq("[true, true]true")
         MemprofilerPprof::SocketServer.prepend(Module.new { def sleep(*) = nil })
         reader, writer = IO.pipe
-        # The child tries in vain to take the socket over, and lives on.
+        # The child tries in vain to take over the socket, and lives on.
         child = fork do
           reader.close
           Thread.list.find { |thread| thread.name.to_s.include?("socket") }&.join
@@ -381,11 +381,11 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
         Process.kill(:KILL, $$)
       RUBY
       expect { UNIXSocket.new("a.sock") }.to raise_error(Errno::ECONNREFUSED)
-      # It is still there.
+      # It is still running.
       Process.kill(:KILL, Integer(File.read("child")))
     end
 
-    it "has a child with a socket of its own if the name has the pid" do
+    it "has a child with its own socket if the name contains the pid" do
       expect(run(<<~'RUBY', "%{pid}.sock")).to eq("true")
         reader, writer = IO.pipe
         child = fork { writer.close; reader.read }
@@ -400,7 +400,7 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
 
     it "serves when it has become a daemon" do
       expect(run(<<~'RUBY', File.join(Dir.pwd, "a.sock"))).to eq("")
-        # However long the parent takes to be gone, and the process between it and the daemon.
+        # However long the parent takes to exit, and the process between it and the daemon.
         MemprofilerPprof::SocketServer.prepend(Module.new do
           def take_over(path, _delay)
             Kernel.sleep(0.01) until served_by(path) == Errno::ECONNREFUSED

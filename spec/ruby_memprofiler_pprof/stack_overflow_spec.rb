@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# Where the machine stack ends, the VM raises from a signal handler, past whatever runs there. It checks the stack
-# before calls, but Marshal.load calls nothing on its way down: it only allocates, and a hook is what goes deepest.
+# At the end of the machine stack the VM raises from a signal handler, past whatever runs there. It checks the stack
+# before calls, but Marshal.load calls nothing on its way down: it only allocates, and a hook goes deepest.
 RSpec.describe "A C function that recurses until the machine stack overflows", :liveness, :threads do
   let(:overflow) do
     <<~'RUBY'
       DEEP = "\x04\b" + "[\x06" * 100_000 + "0"
-      # Where the stack ends while the heap is collected or grows, no Ruby survives: that is done before.
+      # No Ruby survives if the stack ends while the heap is collected or grows: so grow it before.
       Array.new(500_000) { Object.new }
-      # The stack ends at another place each time.
+      # The stack ends at a different place each time.
       def overflow(callers)
         GC.start
         GC.disable
@@ -35,7 +35,7 @@ RSpec.describe "A C function that recurses until the machine stack overflows", :
     expect(outcome.stdout.lines(chomp: true)).to eq(%w[true true 0]), outcome.to_s
   end
 
-  it "does not stop those that hardly ever sample" do
+  it "does not stop collectors that hardly ever sample" do
     outcome = run_ruby(<<~RUBY)
       #{overflow}
       collectors = Array.new(2) { new_collector(sample_rate: 0.0001).start }
@@ -45,8 +45,8 @@ RSpec.describe "A C function that recurses until the machine stack overflows", :
     expect(outcome.stdout.lines(chomp: true)).to eq(%w[true true true]), outcome.to_s
   end
 
-  # Near the end the hook goes off, so that deaths are not told of. Before these were counted as missed, it crashed.
-  it "lets no collector take the dead for alive that were swept meanwhile" do
+  # Near the end the hook is removed, so deaths are not reported. Before these counted as missed, it crashed.
+  it "makes no collector count as alive what was swept meanwhile" do
     outcome = run_ruby(<<~'RUBY')
       Early = Class.new
       def load_deep(depth, wide = 0) = Marshal.load("\x04\b[\x07#{"[\x06" * depth}0[\x02#{[wide].pack("v")}#{"[\0" * wide}")
@@ -67,10 +67,10 @@ RSpec.describe "A C function that recurses until the machine stack overflows", :
     expect(outcome.stdout.lines(chomp: true)).to eq(%w[true]), outcome.to_s[0, 2000]
   end
 
-  # rb_ec_vm_lock_rec_release wants the VM's lock given back, which does nothing as long as there is one Ractor.
-  it "hangs a VM before 4.0 that tells of allocations, whoever it tells" do
+  # rb_ec_vm_lock_rec_release tries to release the VM's lock, which does nothing as long as there is one Ractor.
+  it "hangs a VM before 4.0 that traces allocations, whatever traces them" do
     skip "it can go on, unless the tracer held a lock" if RUBY_VERSION >= "4.0"
-    # It loops. Seconds of CPU time, of which the rest takes a tenth of one.
+    # It loops. Measured in seconds of CPU time; everything else takes a tenth of one.
     traced = <<~RUBY
       Process.setrlimit(:CORE, 0)
       Process.setrlimit(:CPU, 2, 2)

@@ -18,12 +18,12 @@ RSpec.describe MemprofilerPprof::StderrLogger do
     end.not_to output.to_stderr
   end
 
-  it "does without a stderr that is closed" do
+  it "ignores a closed stderr" do
     outcome = run_ruby('$stderr.close; MemprofilerPprof::StderrLogger.error("oh"); print "on"')
     expect(outcome).to have_attributes(success?: true, stdout: "on")
   end
 
-  it "does without a stderr that nobody reads" do
+  it "ignores a stderr that nobody reads" do
     code = 'reader, writer = IO.pipe; $stderr = writer; reader.close
             MemprofilerPprof::StderrLogger.error("oh"); print "on"'
     expect(run_ruby(code)).to have_attributes(success?: true, stdout: "on")

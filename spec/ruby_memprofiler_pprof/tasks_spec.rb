@@ -8,7 +8,7 @@ RSpec.describe "The rake tasks" do
     end
 
     describe "memprofiler:record" do
-      it "profiles the tasks after it, as the app is configured" do
+      it "profiles the tasks after it, with the app's configuration" do
         configure("config.sample_rate = 1; config.pattern = 'mine/%{pid}.pprof'")
         outcome = rake("memprofiler:record", "fill")
         expect(profiles("mine").map { |path| jars(path, "class") }).to eq([{ "Jar" => 100 }]), outcome.to_s
@@ -22,7 +22,7 @@ RSpec.describe "The rake tasks" do
           @outcome = rake("memprofiler:boot", timeout: 120)
         end
 
-        it "tells what booting retains, by gem" do
+        it "shows what booting retains, by gem" do
           rows = @outcome.stdout.scan(/^ *([\d.]+) MB +[\d.]+% +([\d.]+) MB +[\d.]+%  (\S+)$/)
           total = @outcome.stdout[/^([\d.]+) MB retained/, 1]
           expect(rows.first&.values_at(0, 2)).to eq([total, "app"]), @outcome.to_s
@@ -44,7 +44,7 @@ RSpec.describe "The rake tasks" do
     end
   end
 
-  describe "outside of Rails" do
+  describe "outside Rails" do
     def rake(*arguments, **options)
       code = <<~RUBY
         load "ruby_memprofiler_pprof/tasks.rb"
@@ -61,7 +61,7 @@ RSpec.describe "The rake tasks" do
       end
     end
 
-    it "memprofiler:record refuses what is no interval" do
+    it "memprofiler:record refuses an invalid interval" do
       expect(rake("memprofiler:record[x]").stderr).to include('interval must be a number of seconds, got "x"')
     end
 

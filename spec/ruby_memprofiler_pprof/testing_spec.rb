@@ -12,7 +12,7 @@ RSpec.describe MemprofilerPprof::Testing, :liveness do
     expect(Pprof.decode(File.binread(path)).samples).to eq([])
   end
 
-  it "never writes over a profile" do
+  it "never overwrites a profile" do
     profile = new_collector.profile { 1 }
     expect(Array.new(2) { File.basename(described_class.save(profile)) }).to eq(%w[saved.pprof saved-1.pprof])
   end

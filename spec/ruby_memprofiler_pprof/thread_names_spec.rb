@@ -15,7 +15,7 @@ RSpec.describe MemprofilerPprof::Collector, "thread_names", :liveness, :moving, 
     end.join
   end
 
-  # How many live Markers each set of labels has.
+  # The number of live Markers for each set of labels.
   def counts(profile)
     markers = profile.samples.select { |sample| sample.labels["class"] == "Marker" }
     markers.group_by { |sample| sample.labels.except("class") }
@@ -34,36 +34,36 @@ RSpec.describe MemprofilerPprof::Collector, "thread_names", :liveness, :moving, 
     expect(counts(profile_of(thread_names: true) { keep 3 })).to eq({ "thread" => "main" } => 3)
   end
 
-  it "are left out where a thread has none" do
+  it "are left out if a thread has none" do
     expect(counts(profile_of(thread_names: true) { in_thread(nil) { keep 3 } })).to eq({} => 3)
   end
 
-  it "are left out unless asked for" do
+  it "are left out unless requested" do
     expect(counts(profile_of { in_thread("one") { keep 3 } })).to eq({} => 3)
   end
 
-  it "go with the labels of the program" do
+  it "are combined with the labels of the program" do
     profile = profile_of(thread_names: true) do
       in_thread("one") { MemprofilerPprof.with_labels(a: 1) { keep 2 } }
     end
     expect(counts(profile)).to eq({ "thread" => "one", "a" => "1" } => 2)
   end
 
-  it "do without the labels of the program" do
+  it "work without the labels of the program" do
     profile = profile_of(thread_names: true, labels: false) do
       in_thread("one") { MemprofilerPprof.with_labels(a: 1) { keep 2 } }
     end
     expect(counts(profile)).to eq({ "thread" => "one" } => 2)
   end
 
-  it "give way to a label of the program with the same key" do
+  it "yield to a label of the program with the same key" do
     profile = profile_of(thread_names: true) do
       in_thread("one") { MemprofilerPprof.with_labels(thread: "mine") { keep 2 } }
     end
     expect(counts(profile)).to eq({ "thread" => "mine" } => 2)
   end
 
-  it "stay on what outlives the thread" do
+  it "remain on what outlives the thread" do
     collector = new_collector(sample_rate: 1.0, thread_names: true).start
     in_thread("gone") { keep 3 }
     profiles = Array.new(3) do
@@ -80,7 +80,7 @@ RSpec.describe MemprofilerPprof::Collector, "thread_names", :liveness, :moving, 
     expect(counts(profile)).to eq({ "thread" => "one" } => 2)
   end
 
-  it "are told apart where a thread takes the memory of one that has ended" do
+  it "are distinguished if a thread reuses the memory of one that has ended" do
     profile = profile_of(thread_names: true) do
       100.times { |number| in_thread("thread #{number}") { keep } }
     end
@@ -93,7 +93,7 @@ RSpec.describe MemprofilerPprof::Collector, "thread_names", :liveness, :moving, 
     expect(counts(profile)).to eq({ "thread" => "one" } => 1)
   end
 
-  it "keep their stacks' frames the same" do
+  it "do not change their stacks' frames" do
     profile = profile_of(thread_names: true) { %w[one two].each { |name| in_thread(name) { keep } } }
     markers = profile.samples.select { |sample| sample.labels["class"] == "Marker" }
     expect(markers.map(&:frames).uniq.size).to eq(1)
@@ -106,7 +106,7 @@ RSpec.describe MemprofilerPprof::Collector, "thread_names", :liveness, :moving, 
     end
   end
 
-  it "keep a thread alive no longer than to the next flush" do
+  it "keep a thread alive no longer than until the next flush" do
     collector = new_collector(sample_rate: 1.0, thread_names: true).start
     ids = Array.new(20) { |number| Thread.new { keep }.tap { |thread| thread.name = number.to_s }.join.object_id }
     2.times do

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# What profiles say of what they cannot see.
+# What profiles say about what they cannot see.
 RSpec.describe "The totals in a profile", :liveness, :moving do
-  # Nothing dies between two looks at the same figure, and nothing dead is left to be swept.
+  # Nothing dies between two readings of the same figure, and nothing dead is left to sweep.
   around do |example|
     GC.start
     GC.disable
@@ -40,14 +40,14 @@ RSpec.describe "The totals in a profile", :liveness, :moving do
       .to be_within(5).percent_of(GC.stat(:heap_allocated_pages) * GC::INTERNAL_CONSTANTS[:HEAP_PAGE_SIZE])
   end
 
-  it "tell the physical memory" do
+  it "include the physical memory" do
     skip "there is no /proc" unless File.exist?("/proc/self/status")
 
     collector.start
     expect(totals.fetch("rss_bytes").to_i).to be_within(20).percent_of(resident_bytes)
   end
 
-  it "tell how many slots were in use before" do
+  it "include how many slots were in use before" do
     slots = GC.stat(:heap_live_slots)
     collector.start
     @kept = Array.new(20_000) { Object.new }

@@ -3,15 +3,15 @@
 require "json"
 require "tmpdir"
 
-# What the gem relies on in CRuby, measured on the Ruby that runs this, without a collector: each program counts the
-# VM's events by an extension of its own. IMPLEMENTATION.md has the list, with what else would notice.
+# What the gem relies on in CRuby, measured on the running Ruby, without a collector: each program counts the VM's
+# events with an extension of its own. IMPLEMENTATION.md has the list, and says what else would notice.
 RSpec.describe "The VM", :threads do
   before do
     reason = CompiledExtension.missing
     skip reason if reason
   end
 
-  # What the extension can be told of.
+  # The events that the extension can receive.
   setting = <<~RUBY
     require ARGV.first
     require "json"
@@ -20,25 +20,26 @@ RSpec.describe "The VM", :threads do
     class Followed < String; end
     VmEvents.follow(Followed)
     def followed = Followed.new(capacity: 100) << "x" * 100
-    # Symbols and the like that are made at first use.
+    # Symbols and the like that are created at first use.
     3.times { VmEvents.counts; GC.stat(:total_allocated_objects); GC.latest_gc_info(:state); followed }
     def counts = VmEvents.counts
-    # How many objects the block allocates: as the VM tells, and as it counts. Not at the first time, which fills caches.
-    def told_and_counted(*events)
+    # How many objects the block allocates: according to the VM's events, and to its counter. Not the first time, which
+    # fills caches.
+    def reported_and_counted(*events)
       measure = lambda do
-        told = VmEvents.counts[:newobj]
+        reported = VmEvents.counts[:newobj]
         before = GC.stat(:total_allocated_objects)
         VmEvents.watch(*events)
         yield
         VmEvents.unwatch
         counted = GC.stat(:total_allocated_objects) - before
-        [VmEvents.counts[:newobj] - told, counted]
+        [VmEvents.counts[:newobj] - reported, counted]
       end
       measure.call
       measure.call
     end
     def kept = @kept ||= []
-    # Lives and deaths at random, with collections of all kinds in between.
+    # Random lives and deaths, with collections of all kinds in between.
     def churn(steps, random = Random.new(1))
       steps.times do |step|
         kept << followed
@@ -49,8 +50,8 @@ RSpec.describe "The VM", :threads do
     end
   RUBY
 
-  # Not under SPEC_GC: Ruby counts an object that moves as allocated once more, and what is measured are collections.
-  # @return what the code makes `result`, of a program that has the extension
+  # Not under SPEC_GC: Ruby counts an object that moves as another allocation, and collections are what is measured.
+  # @return the code's `result`, in a program that has the extension
   define_method(:result_of) do |code, env: {}, **options|
     outcome = run_ruby("#{setting}\n#{code}\nprint JSON.generate([result])",
                        options: ["-W:no-experimental"], args: [extension.library],
@@ -62,22 +63,22 @@ RSpec.describe "The VM", :threads do
   let(:extension) { CompiledExtension.new("vm_events") }
 
   describe "allocating" do
-    it "tells of each object, whatever allocates it" do
-      told, counted = result_of(<<~RUBY)
+    it "reports each object, whatever allocates it" do
+      reported, counted = result_of(<<~RUBY)
         things = lambda do
           [[1], { a: 1 }, "a\#{1}", 2**70, 1.0e300 * 10, Object.new, Struct.new(:a).new(1), proc {}, "a".match(/a/),
            Class.new, Thread.new {}.join, (1..Object.new.hash), "x" * 1000, [1, 2].each, binding, Array.new(100) { |i| [i] }]
         end
-        result = told_and_counted(:newobj) { 200.times { things.call } }
+        result = reported_and_counted(:newobj) { 200.times { things.call } }
       RUBY
-      expect(told).to eq(counted).and be > 20_000
+      expect(reported).to eq(counted).and be > 20_000
     end
 
-    it "does so while it tells of deaths, too" do
-      told, counted = result_of(<<~RUBY)
-        result = told_and_counted(*EVERYTHING) { churn(2000) }
+    it "does so while it reports deaths, too" do
+      reported, counted = result_of(<<~RUBY)
+        result = reported_and_counted(*EVERYTHING) { churn(2000) }
       RUBY
-      expect(told).to eq(counted)
+      expect(reported).to eq(counted)
     end
 
     it "has set type and class by then" do
@@ -94,7 +95,7 @@ RSpec.describe "The VM", :threads do
   describe "collecting garbage" do
     before { skip "objects are followed by their addresses" if ENV["SPEC_GC"] == "compact" }
 
-    # In the end everything dead is swept.
+    # At the end everything dead has been swept.
     let(:churned) { <<~RUBY }
       GC.disable
       GC.enable
@@ -106,7 +107,7 @@ RSpec.describe "The VM", :threads do
       result = [counts, GC.count - before, ObjectSpace.each_object(Followed).count]
     RUBY
 
-    it "counts the collections whose mark phases and sweeps it tells of" do
+    it "counts the collections whose mark phases and sweeps it reports" do
       counts, collections, = result_of(churned)
       expect(counts).to include(start: collections, end_mark: collections, end_sweep: collections)
       expect(collections).to be >= 50
@@ -120,12 +121,12 @@ RSpec.describe "The VM", :threads do
       expect(result_of(churned).first).to include(unforeseen: 0, condemned: 0)
     end
 
-    it "tells of each death once, before the object is touched" do
+    it "reports each death once, before the object is touched" do
       counts, _, living = result_of(churned)
       expect(counts).to include(born: 10_000, damaged: 0, freed: 10_000 - living)
     end
 
-    it "finishes a lazy sweep when it is disabled, and frees all that was not marked" do
+    it "finishes a lazy sweep when it is disabled, and frees everything that was not marked" do
       before, after = result_of(<<~RUBY)
         VmEvents.watch(*EVERYTHING)
         result = 20.times do
@@ -143,12 +144,12 @@ RSpec.describe "The VM", :threads do
       expect([before, after]).to match([["sweeping", be > 0], ["none", 0]])
     end
 
-    it "frees nothing that was old in a minor collection, though it may be unprotected since" do
+    it "frees nothing that was old in a minor collection, even if it has become unprotected" do
       minor, majors, major = result_of(<<~RUBY)
         VmEvents.watch(*EVERYTHING)
         1000.times { kept << followed }
         4.times { GC.start }
-        # Of many the VM makes the next collection a major one.
+        # If there are many, the VM makes the next collection a major one.
         kept.first(20).each { |object| VmEvents.unprotect(object) }
         kept.clear
         majors = Array.new(10) { GC.start(full_mark: false) || GC.latest_gc_info(:major_by) }.compact
@@ -161,16 +162,16 @@ RSpec.describe "The VM", :threads do
       expect(major).to include(freed: be > 990)
     end
 
-    it "answers what state it is in without allocating" do
+    it "reports its state without allocating" do
       expect(result_of(<<~RUBY)).to eq(0)
-        _, result = told_and_counted { 1000.times { GC.latest_gc_info(:state); GC.latest_gc_info(:major_by); GC.count } }
+        _, result = reported_and_counted { 1000.times { GC.latest_gc_info(:state); GC.latest_gc_info(:major_by); GC.count } }
       RUBY
     end
 
-    it "tells nobody of a move" do
+    it "reports no moves" do
       moved = result_of(<<~RUBY)
         require "objspace"
-        # Gaps to move to.
+        # Gaps to move into.
         GC.disable
         10_000.times { followed.then { |object| kept << object if rand(4).zero? } }
         GC.enable
@@ -184,11 +185,11 @@ RSpec.describe "The VM", :threads do
       expect(moved).to match([[0, 0], be > 100])
     end
 
-    # Collections that begin inside somebody's hook.
-    it "tells of those inside a hook from Ruby 3.4 on" do
+    # Collections that begin inside any hook.
+    it "reports those inside a hook from Ruby 3.4 on" do
       environment = { "RUBY_GC_HEAP_INIT_SLOTS" => "1000000", "RUBY_GC_MALLOC_LIMIT" => "300000",
                       "RUBY_GC_MALLOC_LIMIT_MAX" => "300000" }
-      told, counted = result_of(<<~RUBY, env: environment)
+      reported, counted = result_of(<<~RUBY, env: environment)
         require "objspace"
         # So that none has begun before.
         GC.start
@@ -199,7 +200,7 @@ RSpec.describe "The VM", :threads do
         result = [counts[:end_mark], GC.count - before]
       RUBY
       expect(counted).to be > 5
-      expect(told).to RUBY_VERSION < "3.4" ? (be < counted) : eq(counted)
+      expect(reported).to RUBY_VERSION < "3.4" ? (be < counted) : eq(counted)
     end
   end
 
@@ -207,8 +208,8 @@ RSpec.describe "The VM", :threads do
     # Ruby 4.0 has no Ractor#take.
     let(:finish) { "def finish(ractor) = ractor.respond_to?(:value) ? ractor.value : ractor.take" }
 
-    it "tells of collections in others from Ruby 4.0 on" do
-      told, counted = result_of(<<~RUBY)
+    it "reports collections in others from Ruby 4.0 on" do
+      reported, counted = result_of(<<~RUBY)
         #{finish}
         GC.start
         VmEvents.watch(:end_mark)
@@ -217,12 +218,12 @@ RSpec.describe "The VM", :threads do
         result = [counts[:end_mark], GC.count - before]
       RUBY
       expect(counted).to be >= 5
-      expect(told).to eq(RUBY_VERSION < "4.0" ? counted - 5 : counted)
+      expect(reported).to eq(RUBY_VERSION < "4.0" ? counted - 5 : counted)
     end
 
-    it "tells of allocations in others from Ruby 4.0 on" do
-      # The Ractor is created first, as not every Ruby survives otherwise.
-      told = result_of(<<~RUBY)
+    it "reports allocations in others from Ruby 4.0 on" do
+      # The Ractor is created first, since otherwise not every Ruby survives.
+      reported = result_of(<<~RUBY)
         #{finish}
         ractor = Ractor.new { Ractor.main.send(:ready); Ractor.receive; Array.new(20_000) { Object.new }.size }
         Ractor.receive
@@ -231,10 +232,10 @@ RSpec.describe "The VM", :threads do
         finish(ractor)
         result = counts[:newobj]
       RUBY
-      expect(told).to RUBY_VERSION < "4.0" ? (be < 1000) : (be > 20_000)
+      expect(reported).to RUBY_VERSION < "4.0" ? (be < 1000) : (be > 20_000)
     end
 
-    it "forgets all hooks when a Ractor object dies, up to Ruby 3.4, until a hook is added" do
+    it "disables all hooks when a Ractor object dies, up to Ruby 3.4, until a hook is added" do
       alive, dead, again = result_of(<<~RUBY)
         #{finish}
         20.times { finish(Ractor.new { 1 }) }
@@ -256,8 +257,8 @@ RSpec.describe "The VM", :threads do
       expect([alive, dead, again]).to eq([true, RUBY_VERSION >= "4.0", true])
     end
 
-    it "crashes when one is created while allocations are traced, on the patch releases that are known for it" do
-      # What an outcome for the worse leaves behind goes nowhere.
+    it "crashes when one is created while allocations are traced, on the patch releases known for it" do
+      # Files left behind by a crash go nowhere.
       outcome = run_ruby(<<~RUBY, options: ["-W:no-experimental", "-robjspace"], chdir: Dir.tmpdir)
         #{finish}
         Process.setrlimit(:CORE, 0)

@@ -19,7 +19,7 @@ RSpec.describe MemprofilerPprof, ".without_profiling", :liveness, :moving, :thre
     expect(markers { described_class.without_profiling { Array.new(10) { Marker.new } } }).to eq(0)
   end
 
-  it "ends with the block, also when that raises" do
+  it "ends with the block, even if that raises" do
     count = markers do
       described_class.without_profiling { raise ArgumentError }
     rescue ArgumentError
@@ -45,11 +45,11 @@ RSpec.describe MemprofilerPprof, ".without_profiling", :liveness, :moving, :thre
     expect(count).to eq(3)
   end
 
-  it "ends with a fiber that is abandoned in the middle of it" do
+  it "ends with a fiber that is abandoned inside it" do
     count = markers do
       60.times { Fiber.new { described_class.without_profiling { Fiber.yield } }.resume }
       GC.start
-      # They come to lie where the others were.
+      # They reuse the addresses of the others.
       Array.new(1000) { Fiber.new { Marker.new && Fiber.yield }.tap(&:resume) }
     end
     expect(count).to eq(1000)
@@ -58,7 +58,7 @@ RSpec.describe MemprofilerPprof, ".without_profiling", :liveness, :moving, :thre
   {
     "whose collector runs on" => ["collector.start", ""], "which starts its collector itself" => ["", "collector.start"]
   }.each do |name, (before, after)|
-    it "leaves new threads of a forked child alone #{name}, whichever threads were muted in the parent" do
+    it "does not affect new threads of a forked child #{name}, whichever threads were muted in the parent" do
       outcome = run_ruby(<<~RUBY, options: ["-r#{File.expand_path("../support/pprof", __dir__)}"])
         Marker = Class.new
         collector = new_collector(sample_rate: 1.0)

@@ -30,7 +30,7 @@ RSpec.describe NativeGem do
     expect(spec.files.grep(/\.(rs|toml|lock)\z|extconf/)).to eq([])
   end
 
-  it "has all else of the source gem, and the libraries" do
+  it "has everything else from the source gem, and the libraries" do
     expect(spec.files - in_gem).to eq(source.files.grep_v(%r{\Aext/|\ACargo}))
     expect(spec.files & in_gem).to eq(in_gem)
   end
@@ -42,21 +42,21 @@ RSpec.describe NativeGem do
     expect(fits).to eq([false, true, true, true, true, false, false, false])
   end
 
-  it "is for RubyGems that tell one libc from another" do
+  it "requires a RubyGems that distinguishes libcs" do
     fits = %w[3.3.21 3.3.22].map { |version| spec.required_rubygems_version.satisfied_by?(Gem::Version.new(version)) }
     expect(fits).to eq([false, true])
   end
 
-  it "is for any RubyGems where there is but one libc" do
+  it "allows any RubyGems if there is only one libc" do
     on_mac = described_class.new(source, "arm64-darwin", libraries)
     expect(on_mac.spec.required_rubygems_version).to eq(source.required_rubygems_version)
   end
 
-  it "leaves the source gem's own specification alone" do
+  it "does not change the source gem's own specification" do
     expect { native_gem.spec }.not_to(change { [source.platform, source.files, source.extensions] })
   end
 
-  it "is built with its libraries, under the platform's whole name" do
+  it "is built with its libraries, under the platform's full name" do
     file = native_gem.build(directory)
     expect(File.basename(file)).to eq("ruby_memprofiler_pprof-#{MemprofilerPprof::VERSION}-x86_64-linux-gnu.gem")
     Gem::Package.new(file).extract_files(File.join(directory, "content"))

@@ -6,11 +6,11 @@ require "io/wait"
 require "json"
 require "tmpdir"
 
-# Chromium without a window, driven by the DevTools protocol through a pair of pipes: messages are JSON, each ended by a
+# Headless Chromium, driven through the DevTools protocol over a pair of pipes: messages are JSON, each terminated by a
 # null byte. https://chromedevtools.github.io/devtools-protocol/
 class Browser
   COMMANDS = %w[chromium chromium-browser google-chrome].freeze
-  # Seconds that an answer may take.
+  # How many seconds to wait for a response.
   PATIENCE = 60
 
   class << self
@@ -21,7 +21,7 @@ class Browser
       end
     end
 
-    # One for all examples, which takes a second to start.
+    # One browser for all examples, since starting it takes a second.
     def instance
       @instance ||= new.tap do |browser|
         owner = Process.pid
@@ -31,16 +31,16 @@ class Browser
     end
   end
 
-  # What went wrong on the page, and which addresses it has asked for, since it was opened.
+  # The errors on the page, and the addresses it has requested, since it was opened.
   attr_reader :errors, :requests
 
   def initialize
     @profile = Dir.mktmpdir
     commands, @output = IO.pipe
     @input, answers = IO.pipe
-    # Ruby's pipes do not block, which Chromium takes for their end.
+    # Ruby's pipes are non-blocking, which Chromium mistakes for their end.
     [commands, answers].each { |io| io.nonblock = false }
-    # Containers have little shared memory, and mostly root, whom the sandbox does not let in.
+    # Containers have little shared memory, and usually run as root, which the sandbox rejects.
     @pid = spawn(self.class.program, "--headless", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
                  "--hide-scrollbars", "--no-first-run", "--remote-debugging-pipe", "--user-data-dir=#{@profile}",
                  "about:blank",
@@ -69,7 +69,7 @@ class Browser
     settle
   end
 
-  # @return [Object] what the expression is
+  # @return [Object] the value of the expression
   def evaluate(expression)
     answer = call("Runtime.evaluate", expression: expression, returnByValue: true, awaitPromise: true)
     raise answer.dig("exceptionDetails", "exception", "description") if answer["exceptionDetails"]
@@ -81,7 +81,7 @@ class Browser
     evaluate("document.querySelector(#{selector.to_json}).innerText")
   end
 
-  # Waits until what was done is drawn.
+  # Waits until changes have been drawn.
   def settle
     evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
   end
@@ -136,7 +136,7 @@ class Browser
     FileUtils.rm_rf(@profile)
   end
 
-  # Sends a command and waits for its answer.
+  # Sends a command and waits for its response.
   def call(method, **parameters)
     number = @number += 1
     message = { id: number, method: method, params: parameters, sessionId: @session }.compact

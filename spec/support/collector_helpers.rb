@@ -11,12 +11,12 @@ module CollectorHelpers
     super.tap { |collector| collectors << collector }
   end
 
-  # The decoded profile of a block, at rate 1 if nothing else is said.
+  # The decoded profile of a block, at rate 1 by default.
   def profile_of(sample_rate: 1.0, **options, &block)
     Pprof.decode(new_collector(sample_rate: sample_rate, **options).profile(&block))
   end
 
-  # Stops the example's collectors and whatever else runs, and flushes them: that removes the last hooks.
+  # Stops the example's collectors and all others that run, and flushes them: that removes the last hooks.
   def stop_collectors
     (collectors | MemprofilerPprof.collectors).each do |collector|
       collector.stop

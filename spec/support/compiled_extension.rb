@@ -5,8 +5,8 @@ require "open3"
 require "rbconfig"
 require "shellwords"
 
-# An extension in C for specs: spec/support/NAME/NAME.c. It is compiled at first use, for each Ruby into a folder of its
-# own.
+# An extension in C for specs: spec/support/NAME/NAME.c. It is compiled at first use, in a separate folder for each
+# Ruby.
 class CompiledExtension
   class CompilationFailed < StandardError; end
 

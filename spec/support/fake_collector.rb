@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# A collector for specs of the flushers, where what counts is how often and with what it is flushed.
+# A collector for specs of the flushers, which only check how often and with what arguments it is flushed.
 class FakeCollector
   Profile = Struct.new(:pprof_data, :heap_samples_count, :allocation_samples_count)
 
   attr_accessor :running
-  # What the next flushes raise, an exception each; nil flushes.
+  # The exceptions that the next flushes raise; nil stands for a flush that succeeds.
   attr_reader :errors
   # The options and the thread of each flush.
   attr_reader :flushes

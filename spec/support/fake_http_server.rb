@@ -3,8 +3,8 @@
 require "socket"
 require "uri"
 
-# A server that remembers what it was asked, and answers as it is told: with a status and headers, or :hang, which is
-# never. The last answer is for all further requests.
+# A server that records its requests, and gives configured responses: a status and headers, or :hang for none at all.
+# The last one applies to all further requests.
 class FakeHttpServer
   Request = Struct.new(:verb, :path, :query, :headers, :body, :at)
 

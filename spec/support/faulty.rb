@@ -2,8 +2,8 @@
 
 require "rbconfig"
 
-# Runs Ruby code with the library that `rake compile:faults` makes, in which faults can be provoked; its folder is in
-# the environment's SPEC_FAULTS. See ext/ruby_memprofiler_pprof/src/faults/api.rs.
+# Runs Ruby code with the library that `rake compile:faults` builds, in which faults can be injected; the environment's
+# SPEC_FAULTS names its folder. See ext/ruby_memprofiler_pprof/src/faults/api.rs.
 module Faulty
   FOLDER = ENV["SPEC_FAULTS"].to_s
 
@@ -19,7 +19,7 @@ module Faulty
     RUBY
   end
 
-  # What the code prints, once it has ended well.
+  # The output of the code, after it has ended successfully.
   # @return [Array<String>] lines
   def printed_by(code, **keywords)
     outcome = run_faulty(code, **keywords)

@@ -1,12 +1,11 @@
 # frozen_string_literal: true
 
 # SPEC_GC=compact moves objects in each major collection, in the suite and in its subprocesses. SPEC_GC=stress collects
-# garbage at each allocation while a collector's method runs. A collection at each allocation of all that the suite does
-# would take days.
+# garbage at each allocation while a collector's method runs. Doing so for everything in the suite would take days.
 case ENV["SPEC_GC"].to_s
 when "" then nil
 when "compact"
-  # Not while files are loaded: rbs's parser remembers where its classes lie.
+  # Not while files are loaded: rbs's parser remembers the addresses of its classes.
   compact = proc { GC.auto_compact = true }
   defined?(RSpec) ? RSpec.configure { |config| config.before(:suite, &compact) } : compact.call
 when "stress"
@@ -19,7 +18,7 @@ when "stress"
           GC.stress = true
           super(**options)
         ensure
-          # Others may be in a method on other threads.
+          # Other threads may still be in a method.
           running -= 1
           GC.stress = running.positive?
         end

@@ -26,7 +26,7 @@ module HttpServer
     server&.stop(true)
   end
 
-  # Puma 5 wants to be told where its messages go.
+  # Puma 5 has to be given a destination for its messages.
   def silence
     Puma::Events.instance_method(:initialize).arity.zero? ? [] : [StringIO.new, StringIO.new]
   end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The README and the pages in docs/, for examples that run or check what they say.
+# The README and the pages in docs/, for examples that run or check them.
 module Manual
   ROOT = File.expand_path("../..", __dir__)
 
@@ -29,7 +29,7 @@ module Manual
     section(page, heading).scan(/^```ruby\n(.*?)^```$/m).flatten
   end
 
-  # @return [Array<Array<String>>] the cells of the rows of all tables in a section, but for heads
+  # @return [Array<Array<String>>] the cells of the rows of all tables in a section, without table heads
   def rows(page, heading = nil)
     section(page, heading).scan(/^\|[-:|]+\|\n((?:\|.*\n)+)/).flat_map do |lines,|
       lines.scan(/^\| (.*) \|$/).map { |row,| row.split(" | ") }

@@ -2,16 +2,16 @@
 
 require "timeout"
 
-# A clock for MemprofilerPprof::PeriodicThread that stands still until it is moved. A thread that waits by it ends its
-# wait when it is woken up, or when the clock is moved.
+# A clock for MemprofilerPprof::PeriodicThread that only moves when told to. A thread that waits on it stops waiting
+# when it is woken up, or when the clock is moved.
 class ManualClock
-  # Seconds after which a thread that is expected to wait is taken to hang.
+  # Seconds after which a thread that should be waiting is considered hung.
   PATIENCE = 60
 
   # In seconds: what the thread reads, and how long it meant to wait each time.
   attr_reader :now, :waits
 
-  # @return [ManualClock] the one by which all threads go that are made from now on in this process
+  # @return [ManualClock] the clock of all threads created from now on in this process
   def self.install
     new.tap do |clock|
       MemprofilerPprof::PeriodicThread.prepend(
@@ -34,22 +34,22 @@ class ManualClock
     condition.wait(mutex)
   end
 
-  # Moves the clock. When this returns, the thread has done what fell due by that, and waits again.
+  # Moves the clock. When this returns, the thread has done what fell due, and waits again.
   def advance(seconds)
     settle
     pass(seconds)
     settle
   end
 
-  # Moves the clock for a thread that does not wait: its work takes so long.
+  # Moves the clock for a thread that is not waiting: its work takes this long.
   def pass(seconds)
     @now += seconds
   end
 
-  # Returns when the thread has done all that it has been asked for, and waits.
+  # Returns when the thread has done everything it was asked for, and waits.
   def settle
     condition, mutex = take
-    # With the mutex: the thread begins to wait before this, and is woken up, or after it.
+    # Under the mutex: the thread starts to wait either before this, and is woken up, or after it.
     mutex.synchronize do
       @waiting.clear
       condition.broadcast

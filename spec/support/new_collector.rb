@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# How specs make collectors, here and in subprocesses: with the liveness in the environment's SPEC_LIVENESS, since the
-# suite is to pass with freeobj and with mark_bits.
+# How specs create collectors, here and in subprocesses: with the liveness from the environment's SPEC_LIVENESS, since
+# the suite must pass with freeobj and with mark_bits.
 module NewCollector
   # @return [Hash] what SPEC_LIVENESS adds to a collector's options
   def self.liveness

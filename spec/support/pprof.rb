@@ -7,7 +7,7 @@ require_relative "pprof/profile"
 require_relative "pprof/protobuf_decoder"
 require_relative "pprof/rules"
 
-# Readers of the profiles that the specs make: a decoder in plain Ruby (`Pprof.decode`), Google's protobuf library
+# Readers for the specs' profiles: a decoder in plain Ruby (`Pprof.decode`), Google's protobuf library
 # (`Pprof.decode_with_protobuf`) and Go's own tool (`Pprof::GoPprof.run`).
 module Pprof
   module_function

@@ -4,19 +4,19 @@ require "fileutils"
 require "json"
 require "tmpdir"
 
-# A Rails app in a directory of its own, for examples with the metadata `:rails`. Booting one takes most of a second: a
-# `before(:context)` can make one app for all examples of a group, and put all their questions to it at once (#ask).
+# A Rails app in its own directory, for examples with the metadata `:rails`. Booting one takes most of a second, so a
+# `before(:context)` can create one app for all examples of a group, and put all their questions to it at once (#ask).
 module RailsApp
   SOURCE = File.expand_path("../apps/pantry", __dir__)
 
-  # What a booted app has said.
+  # The answers of a booted app.
   class Answers
     def initialize(outcome, path)
       @outcome = outcome
       @answers = File.exist?(path) ? JSON.parse(File.read(path), symbolize_names: true) : {}
     end
 
-    # @return [Object] of a kind that JSON has
+    # @return [Object] of a kind that JSON supports
     def [](question)
       @answers.fetch(question) { raise "no answer to #{question}: #{self}" }
     end
@@ -67,7 +67,7 @@ module RailsApp
     ruby_in_app(*options, "-e", "require './config/environment'\n#{code}", **keywords)
   end
 
-  # Runs code in the booted app, one piece after the other, and answers with the values of all.
+  # Runs code in the booted app, one piece after another, and returns the values of all.
   # @param questions [Hash{Symbol => String}] code by name
   # @return [Answers]
   def ask(questions, **keywords)

@@ -3,8 +3,9 @@
 require "open3"
 require "rbconfig"
 
-# What is in sig/. Another process reads it, at first use: rbs keeps 200,000 objects, with which each garbage collection
-# of this one would take longer, and its parser remembers where its classes lie, which examples that compact would move.
+# The contents of sig/. Another process reads them, at first use: rbs keeps 200,000 objects, which would slow down every
+# garbage collection in this one, and its parser remembers the addresses of its classes, which examples with compaction
+# would move.
 module Signatures
   FILES = File.expand_path("../../sig", __dir__)
   READER = File.expand_path("subprocess/signatures.rb", __dir__)
@@ -21,7 +22,7 @@ module Signatures
     of(type)[:constants]
   end
 
-  # @return [Hash{Symbol => Array}] the parameters of a class's own methods, not of what it inherits: the numbers of
+  # @return [Hash{Symbol => Array}] the parameters of a class's own methods, without inherited ones: the numbers of
   #   positional ones, and the names of keywords
   def instance_methods(type)
     of(type)[:instance_methods]

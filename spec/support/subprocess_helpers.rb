@@ -3,7 +3,7 @@
 require "open3"
 require "rbconfig"
 
-# Runs Ruby code in a process of its own: for what crashes, exits, forks or has to begin afresh.
+# Runs Ruby code in its own process: for code that crashes, exits, forks or needs a fresh start.
 module SubprocessHelpers
   LIB = File.expand_path("../../lib", __dir__)
   EXE = File.expand_path("../../exe", __dir__)
@@ -22,8 +22,8 @@ module SubprocessHelpers
 
   class TimedOut < StandardError; end
 
-  # @param code [String] is run with the gem loaded, and has `new_collector`
-  # @param env [Hash{String => String, nil}] is added to the environment
+  # @param code [String] runs with the gem loaded, and has `new_collector`
+  # @param env [Hash{String => String, nil}] added to the environment
   # @param args [Array<String>] the program's ARGV
   # @param options [Array<String>] Ruby's own options
   # @param keywords [Hash] timeout: in seconds, chdir:
@@ -32,7 +32,7 @@ module SubprocessHelpers
     run_command(RbConfig.ruby, *load_path_options, "-r#{PRELUDE}", *options, "-e", code, *args, env: env, **keywords)
   end
 
-  # Runs a command in a process group of its own, which is killed as a whole when it takes too long.
+  # Runs a command in its own process group, which is killed as a whole if it takes too long.
   # @return [Outcome]
   def run_command(*command, env: {}, timeout: 60, chdir: Dir.pwd)
     Open3.popen3(own_environment.merge(env), *command, chdir: chdir, pgroup: true) do |stdin, stdout, stderr, waiter|
@@ -46,7 +46,7 @@ module SubprocessHelpers
     end
   end
 
-  # @return [Array<String>] Ruby options with which a subprocess finds what this process runs
+  # @return [Array<String>] Ruby options with which a subprocess finds the same libraries as this process
   def load_path_options
     paths = $LOAD_PATH.select { |path| Dir.exist?(File.join(path, "ruby_memprofiler_pprof")) }
     ([LIB] | paths).map { |path| "-I#{path}" }

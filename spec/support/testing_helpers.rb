@@ -3,9 +3,9 @@
 require "fileutils"
 require "tmpdir"
 
-# For specs of the matchers and assertions.
+# For specs of matchers and assertions.
 module TestingHelpers
-  # Has all collectors fail to start, as beside a Ractor.
+  # Makes every collector fail to start, as beside a Ractor.
   def let_no_collector_start(message)
     allow(MemprofilerPprof::Collector).to receive(:new).and_wrap_original do |make, **options|
       make.call(**options).tap do |collector|
@@ -14,7 +14,7 @@ module TestingHelpers
     end
   end
 
-  # What test files of subprocesses begin with.
+  # The beginning of subprocesses' test files.
   PRELUDE = <<~RUBY.freeze
     MemprofilerPprof::Testing.collector_options = #{NewCollector.liveness.inspect}
     LEAK = []
@@ -26,9 +26,9 @@ module TestingHelpers
     end
   RUBY
 
-  # Runs test files of one's own in an empty directory.
-  # @param require [String] what of the gem they require
-  # @param command [Array<String>] the program that runs them, and its arguments before the file
+  # Runs a test file in an empty directory.
+  # @param require [String] the part of the gem to require
+  # @param command [Array<String>] the program that runs it, and its arguments before the file
   # @return [SubprocessHelpers::Outcome]
   def run_tests(require, code, command, env: {})
     Dir.mktmpdir do |directory|
@@ -40,19 +40,19 @@ module TestingHelpers
     end
   end
 
-  # Runs a spec file. Line 10 is the first of the code.
+  # Runs a spec file. The code starts at line 10.
   def run_rspec(code, *arguments, env: {}, &block)
     command = [Gem.bin_path("rspec-core", "rspec"), "--options", File::NULL, "--order", "defined", *arguments]
     run_tests("ruby_memprofiler_pprof/rspec", code, command, env: env, &block)
   end
 
-  # Runs a file of Minitest's.
+  # Runs a Minitest file.
   def run_minitest(code, &)
     run_tests("ruby_memprofiler_pprof/minitest", "require 'minitest/autorun'\n#{code}", ["-rminitest"], &)
   end
 end
 
-# Everything in the group counts as SPEC_LIVENESS says, and saves profiles where they are removed again.
+# Everything in the group counts according to SPEC_LIVENESS, and saves profiles where they are removed again.
 RSpec.shared_context "with the testing engine" do
   include TestingHelpers
 

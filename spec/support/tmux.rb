@@ -3,7 +3,7 @@
 require "open3"
 require "shellwords"
 
-# A real terminal with a shell in it, on a tmux server of its own in the current directory.
+# A real terminal with a shell in it, on a separate tmux server in the current directory.
 class Tmux
   # Lines and columns.
   SIZE = [24, 110].freeze
@@ -14,7 +14,7 @@ class Tmux
       system("tmux", "-V", out: File::NULL, err: File::NULL) ? true : false
     end
 
-    # Yields a terminal, which is gone afterwards.
+    # Yields a terminal, which is closed afterwards.
     def open
       terminal = new
       yield terminal
@@ -59,7 +59,7 @@ class Tmux
     tmux("resize-window", "-x", columns.to_s, "-y", lines.to_s)
   end
 
-  # What a program may have changed: whether the other screen is shown, the cursor, and whether lines wrap.
+  # What a program may have changed: whether the alternate screen is shown, the cursor, and whether lines wrap.
   def state
     ask("alternate_on", "cursor_flag", "wrap_flag")
   end

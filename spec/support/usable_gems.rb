@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Which gems examples can do with.
+# Which gems are usable in examples.
 module UsableGems
-  # Debian has some gems for all its Rubies, but what they need for one alone.
+  # Debian has some gems for all its Rubies, but their dependencies for only one of them.
   # @return [Boolean] whether the gem and all that it depends on are installed for this Ruby
   def self.include?(name, requirement = ">= 0")
     @usable ||= {}

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# Waiting for what another thread or process does.
+# Waits for what another thread or process does.
 module WaitHelpers
   # Yields until the block's value is true, and returns that.
-  # @param timeout [Numeric] seconds: so many that only what hangs reaches them, however busy the machine is
+  # @param timeout [Numeric] seconds: so many that only a hang reaches them, however busy the machine is
   # @raise [RuntimeError] after the timeout
   def wait_until(timeout: 60, what: "it")
     deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + timeout

@@ -3,14 +3,14 @@
 require "fileutils"
 require "open3"
 
-# A page in docs/ whose commands can be run: blocks of "sh" are run one after the other in one shell, blocks of "diff"
-# are applied there, and a block of "text" is what the commands before it have printed.
+# A page in docs/ whose commands can be run: blocks of "sh" are run one after another in a single shell, blocks of
+# "diff" are applied there, and a block of "text" is the output of the commands before it.
 class Walkthrough
   ROOT = File.expand_path("../..", __dir__)
   FENCE = /^```(\w+)\n(.*?)^```$/m
-  # What separates the outputs of blocks.
+  # Separates the outputs of blocks.
   MARK = "@@@ end of block"
-  # Seconds that all of it may take.
+  # How many seconds everything may take.
   PATIENCE = 300
 
   # @param name [String] of the file in docs/
@@ -35,7 +35,7 @@ class Walkthrough
     expected.zip(results).filter_map { |text, result| result if text }
   end
 
-  # @return [Array<String>] what the page says is printed
+  # @return [Array<String>] the output according to the page
   def printed
     expected.compact
   end
@@ -48,12 +48,12 @@ class Walkthrough
 
   private
 
-  # The kind and the text of each.
+  # The kind and the text of each block.
   def blocks
     @text.scan(FENCE)
   end
 
-  # What each block prints, nil for those of which that is not told.
+  # The expected output of each block, nil where the page shows none.
   def expected
     blocks.chunk_while { |_, (kind, _)| kind == "text" }
           .map { |_, answer| answer&.last }

@@ -8,7 +8,7 @@ require "net/http"
 class Visitors
   PER_SECOND = 1.5
 
-  # How many have left again, and the requests they made.
+  # How many visitors have left, and the requests they made.
   attr_reader :gone, :requests
 
   def initialize(port, count, at_a_time: 3)
@@ -24,7 +24,7 @@ class Visitors
     @browsers.each { |browser| browser.report_on_exception = false }
   end
 
-  # Waits a moment. A request that failed raises here.
+  # Waits a moment. Raises here if a request failed.
   def done?
     @browsers.all? { |browser| browser.join(0.2) }
   end

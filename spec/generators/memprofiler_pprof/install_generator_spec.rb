@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe "rails generate memprofiler_pprof:install", :rails do
-  # By its command; where it is to write into another directory a booted app calls it.
+  # Through its command; to write into another directory, a booted app calls it.
   before(:context) do
     File.write("#{app}/.gitignore", "/log\n")
     outcome = ruby_in_app("bin/rails", "generate", "memprofiler_pprof:install")
@@ -12,7 +12,7 @@ RSpec.describe "rails generate memprofiler_pprof:install", :rails do
     "#{app}/config/initializers/memprofiler_pprof.rb"
   end
 
-  it "has git ignore the profiles" do
+  it "makes git ignore the profiles" do
     expect(File.read("#{app}/.gitignore")).to eq("/log\n\n/tmp/profiles/\n")
   end
 
@@ -25,11 +25,11 @@ RSpec.describe "rails generate memprofiler_pprof:install", :rails do
                        again: "require 'rails/generators'; #{invoke}" })
     end
 
-    it "writes an initializer, with which the profiler runs" do
+    it "writes an initializer that starts the profiler" do
       expect([@answers[:running], @answers[:interval]]).to eq([true, 300]), @answers.to_s
     end
 
-    it "adds nothing where all of tmp is ignored" do
+    it "adds nothing if all of tmp is ignored" do
       expect(File.read("#{app}/ignoring/config/initializers/memprofiler_pprof.rb")).to eq(File.read(initializer))
       expect(File.read("#{app}/ignoring/.gitignore")).to eq("/tmp/*\n"), @answers.to_s
     end
@@ -54,7 +54,7 @@ RSpec.describe "rails generate memprofiler_pprof:install", :rails do
       expect(@answers[:settings]).to eq(defaults.inspect), @answers.to_s
     end
 
-    it "proposes an access rule that lets nobody in without a token" do
+    it "suggests an access rule that requires a token" do
       expect(@answers[:allowed]).to eq([false, true]), @answers.to_s
     end
   end

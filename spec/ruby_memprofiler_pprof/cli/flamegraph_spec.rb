@@ -31,14 +31,14 @@ RSpec.describe "memprofiler flamegraph" do
     data(flamegraph("a.pprof", *options, "-o", "-").stdout)["tree"]["strings"]
   end
 
-  it "writes a file beside nothing else, for its owner" do
+  it "writes a single file, readable by its owner only" do
     outcome = flamegraph("a.pprof")
     expect([outcome.stdout, outcome.stderr, outcome.status.exitstatus]).to eq(["a.html\n", "", 0])
     expect(Dir.children(".").sort).to eq(%w[a.html a.pprof b.pb.gz])
     expect(File.stat("a.html").mode & 0o777).to eq(0o600)
   end
 
-  it "has options before and after the files" do
+  it "takes options before and after the files" do
     outcome = flamegraph("--title", "<T>", "b.pb.gz", "--output", "x.html", "--value", "allocations")
     expect(outcome.stdout).to eq("x.html\n")
     page = File.read("x.html")
@@ -46,7 +46,7 @@ RSpec.describe "memprofiler flamegraph" do
     expect(data(page).slice("title", "type")).to eq("title" => "<T>", "type" => 0)
   end
 
-  it "makes a series of several, or of those in a directory" do
+  it "makes a series of several profiles, or of those in a directory" do
     flamegraph(".")
     flamegraph("b.pb.gz", "a.pprof")
     %w[a.html b.html].each do |file|
@@ -78,7 +78,7 @@ RSpec.describe "memprofiler flamegraph" do
     expect(strings("--by", "file")).not_to include("work")
   end
 
-  it "puts small boxes together" do
+  it "combines small boxes" do
     expect(strings("--min", "50")).not_to include("work")
     expect(strings("--min", "30")).to include("work")
   end

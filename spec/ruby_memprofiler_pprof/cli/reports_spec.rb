@@ -5,7 +5,7 @@ require "json"
 require "pty"
 require "tmpdir"
 
-# `report`, `diff` and `leaks`, as a user calls them.
+# `report`, `diff` and `leaks`, as a user runs them.
 RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
@@ -14,7 +14,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     run_command(RbConfig.ruby, program, *arguments, env: { "COLUMNS" => nil, "NO_COLOR" => nil }.merge(env), **keywords)
   end
 
-  # What a terminal with so many columns gets.
+  # The output in a terminal with this many columns.
   def in_terminal(columns, *arguments, env: {})
     program = File.join(SubprocessHelpers::EXE, "memprofiler")
     env = { "COLUMNS" => nil, "NO_COLOR" => nil, "TERM" => "xterm", "RUBYOPT" => nil }.merge(env)
@@ -30,7 +30,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     text = +""
     loop { text << terminal.readpartial(4096) }
   rescue EOFError, Errno::EIO
-    # The latter is how Linux says that nobody has the other side open any more.
+    # The latter is how Linux reports that the other side is closed.
     text.gsub("\r\n", "\n")
   end
 
@@ -71,7 +71,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(rows(file).map { |row| row.include?("low confidence") }).to eq([false, true, true])
     end
 
-    it "tells what the profile explains, and what it does not" do
+    it "shows what the profile explains, and what it does not" do
       expect(cli("report", file).stdout).to include(
         "Explains 204 KiB (178 KiB..230 KiB) of 10.0 MiB resident memory, " \
         "of which 1.00 MiB are the pages of Ruby's heap.",
@@ -95,12 +95,12 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
         write("none.pprof", { "/srv/shop/a.rb:1" => [0, 9] }, comments: { pid: 8 })
       end
 
-      it "says which ones all profiles share, and which differ" do
+      it "shows which ones all profiles share, and which differ" do
         text = cli("report", "1.1.pprof", "1.2.pprof").stdout
         expect(text).to match(/\A2 profiles, .*, region=eu\nThey differ in release: --by-tag release shows each/)
       end
 
-      it "shows each value by itself" do
+      it "shows each value separately" do
         text = cli("report", "--by-tag", "release", ".").stdout
         expect(text.scan(/^== .*/)).to eq(["== release=1.1 ==", "== release=1.2 ==", "== without release =="])
         json = JSON.parse(cli("report", "--by-tag", "release", "--json", ".").stdout)
@@ -109,7 +109,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
                   [{ "release" => nil }, ["./none.pprof"]]])
       end
 
-      it "names the tags if there is none of that name" do
+      it "lists the tags if there is none of that name" do
         expect_failure(cli("report", "--by-tag", "relase", "."), 2,
                        /no profile has the tag relase; they have the tags region, release/)
       end
@@ -120,7 +120,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("report", ".").stdout).to start_with("./a.pprof, 2001-09-09")
     end
 
-    it "takes no names of files and directories for patterns" do
+    it "does not treat names of existing files and directories as patterns" do
       Dir.mkdir("[a]")
       File.rename(file, "[a]/heap[1].pprof")
       write("heap1.pprof", { "/srv/shop/a.rb:1" => [0, 2000] })
@@ -177,23 +177,23 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(rows(file, env: { "COLUMNS" => "60" }).map(&:size).max).to be <= 60
     end
 
-    it "colours in a terminal, unless told not to" do
+    it "uses colours in a terminal, unless disabled" do
       expect(in_terminal(100, "report", file)).to include("\e[1m")
       expect(in_terminal(100, "report", file, env: { "NO_COLOR" => "1" })).not_to include("\e[")
       expect(in_terminal(100, "report", file, env: { "TERM" => "dumb" })).not_to include("\e[")
       expect(cli("report", file).stdout).not_to include("\e[")
     end
 
-    it "names a file that is not there" do
+    it "names a missing file" do
       expect_failure(cli("report", "none.pprof"), 2, "memprofiler: none.pprof: No such file or directory\n")
     end
 
-    it "names a file that is broken" do
+    it "names a broken file" do
       File.binwrite("broken.pprof", File.binread(file)[0...-7])
       expect_failure(cli("report", file, "broken.pprof"), 2, /: broken\.pprof: not a valid pprof profile: byte/)
     end
 
-    it "refuses what makes no sense" do
+    it "refuses meaningless options" do
       Dir.mkdir("empty")
       expect_failure(cli("report", "empty"), 2, /no profiles found, see memprofiler report --help/)
       expect_failure(cli("report", "--by", "foo", file), 2, /--by foo/)
@@ -210,7 +210,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       write("b.pprof", { "/srv/shop/a.rb:1" => [0, 2900], "/srv/shop/lib/b.rb:2" => [0, 50] }, time: 1_000_000_900)
     end
 
-    it "shows what has changed, how sure that is, and what the new profile explains" do
+    it "shows what changed, how certain that is, and what the new profile explains" do
       outcome = cli("diff", file, grown, "--limit", "1")
       expect(outcome.stdout).to start_with("a.pprof -> b.pprof, 900 s later\n")
       expect(outcome.stdout.lines.last.split(/  +/)).to include("+87.9 KiB", ">99.9%", "195 KiB", "283 KiB")
@@ -228,7 +228,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(findings.first["probability"]).to be > 0.999
     end
 
-    it "needs two profiles" do
+    it "requires two profiles" do
       expect_failure(cli("diff", file), 2, /two profiles are needed, got 1/)
     end
   end
@@ -243,24 +243,24 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       end
     end
 
-    it "names the leak first and what has settled behind it" do
+    it "lists the leak first, followed by what has settled" do
       lines = cli("leaks", ".").stdout.split("\n\n")[1].lines.drop(1)
       expect(lines).to match([/^growing  >99\.9% .* leak\.rb:1  /, /^settled .* cache\.rb:2  /])
     end
 
-    it "exits with 1 if something grows and it was asked to" do
+    it "exits with 1 on request if something grows" do
       expect(cli("leaks", ".")).to be_success
       expect(cli("leaks", "--exit-code", ".").status.exitstatus).to eq(1)
       expect(cli("leaks", "--exit-code", "--focus", "cache", ".")).to be_success
     end
 
-    it "takes files in any order, and patterns that no shell has expanded" do
+    it "takes files in any order, and expands patterns itself" do
       expected = cli("leaks", ".").stdout
       expect(cli("leaks", *Dir["*.pprof"].shuffle(random: Random.new(1))).stdout).to eq(expected)
       expect(cli("leaks", "mem-*.pprof").stdout).to eq(expected)
     end
 
-    it "looks at each process by itself" do
+    it "examines each process separately" do
       write("mem-8-0.pprof", { "/srv/shop/leak.rb:1" => [0, 9] }, comments: { pid: 8 })
       json = JSON.parse(cli("leaks", "--json", ".").stdout)
       expect(json["sections"].map { |section| section["pid"] }).to eq([7])
@@ -296,11 +296,11 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       end
     end
 
-    it "needs a series" do
+    it "requires a series" do
       expect_failure(cli("leaks", "mem-7-1.pprof"), 2, /two profiles of one process are needed/)
     end
 
-    it "names a file that is broken, or no profile of live objects" do
+    it "names a file that is broken, or not a profile of live objects" do
       File.binwrite("mem-7-x.pprof", "nonsense")
       expect_failure(cli("leaks", "."), 2, %r{: \./mem-7-x\.pprof: not a valid pprof profile})
     end

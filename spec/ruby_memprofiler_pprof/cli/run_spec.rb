@@ -27,12 +27,12 @@ RSpec.describe "memprofiler run" do
   end
 
   describe "a command" do
-    it "is profiled though it ends before the interval does" do
+    it "is profiled even if it ends before the interval does" do
       run_code("class Kept; end; KEPT = Array.new(20) { Kept.new }", "--rate", "1", "--interval", "1000")
       expect(kept("Kept")).to eq(20)
     end
 
-    it "takes the place of the wrapper: there is no further process" do
+    it "replaces the wrapper: there is no further process" do
       reader, writer = IO.pipe
       pid = spawn(RbConfig.ruby, program, "run", RbConfig.ruby, "-e", "print Process.pid", out: writer)
       writer.close
@@ -40,7 +40,7 @@ RSpec.describe "memprofiler run" do
       expect(reader.read).to eq(pid.to_s)
     end
 
-    it "begins at the first argument that is no option" do
+    it "begins at the first argument that is not an option" do
       expect(run("--rate", "1", "echo", "--rate", "2").stdout).to eq("--rate 2\n")
     end
 
@@ -48,13 +48,13 @@ RSpec.describe "memprofiler run" do
       expect(run_code("exit 3").status.exitstatus).to eq(3)
     end
 
-    it "is told of signals, which end it as they would" do
+    it "receives signals, which end it as usual" do
       outcome = run_code("Process.kill(:TERM, Process.pid); sleep")
       expect(outcome.status.termsig).to eq(Signal.list["TERM"])
       expect(profiles.size).to eq(1)
     end
 
-    it "is ended at once by a signal that cannot be handled" do
+    it "ends immediately at a signal that cannot be handled" do
       expect(run_code("Process.kill(:KILL, Process.pid); sleep").status.termsig).to eq(Signal.list["KILL"])
     end
 
@@ -109,7 +109,7 @@ RSpec.describe "memprofiler run" do
   end
 
   describe "options" do
-    it "exist for every setting, and reach the program" do
+    it "exist for every setting, and apply to the program" do
       # Each allows one of these.
       values = %w[cfp auto ruby URG 1 1048576 a/%{index} a=b http://a a:b]
       options = MemprofilerPprof::Configuration.settings.select(&:option).flat_map do |setting|
@@ -122,7 +122,7 @@ RSpec.describe "memprofiler run" do
         .to match_array(MemprofilerPprof::Configuration.settings.filter_map(&:variable))
     end
 
-    it "go before the environment" do
+    it "take precedence over the environment" do
       outcome = run_code("print MemprofilerPprof.config.max_frames", "--max-frames", "7",
                          env: { "RUBY_MEMPROFILER_PPROF_MAX_FRAMES" => "9" })
       expect(outcome.stdout).to eq("7")
@@ -143,7 +143,7 @@ RSpec.describe "memprofiler run" do
   end
 
   describe "signals" do
-    # Starts a program that says that it is there, and yields its pid and what else it says.
+    # Starts a program that reports when it is ready, and yields its pid and its further output.
     def with_program(*options, code: "")
       reader, writer = IO.pipe
       pid = spawn(RbConfig.ruby, program, "run", "--interval", "1000", "--rate", "1", *options, "--", RbConfig.ruby,
@@ -160,7 +160,7 @@ RSpec.describe "memprofiler run" do
       wait_until(what: "file #{count}") { profiles.size >= count }
     end
 
-    it "write a profile at once" do
+    it "write a profile immediately" do
       with_program("--dump-on", "URG") do |pid|
         Process.kill(:URG, pid)
         wait_for_files(1)
@@ -171,7 +171,7 @@ RSpec.describe "memprofiler run" do
       expect(profiles.size).to eq(3)
     end
 
-    it "start a program's profiler that is paused, and stop it again" do
+    it "start a paused program's profiler, and stop it again" do
       code = <<~RUBY
         class After; end
         trap(:USR1) { (AFTER = After.new) && $stdout.syswrite("!") }
@@ -195,7 +195,7 @@ RSpec.describe "memprofiler run" do
       expect(profiles).to be_empty
     end
 
-    it "work in a program that puts them into a chain" do
+    it "work in a program that chains them" do
       with_program("--dump-on", "USR2", code: "before = trap(:USR2) { before.call }") do |pid|
         Process.kill(:USR2, pid)
         wait_for_files(1)

@@ -16,7 +16,7 @@ RSpec.describe "memprofiler top" do
   let(:exe) { File.join(SubprocessHelpers::EXE, "memprofiler") }
   let(:programs) { [] }
   let(:servers) { [] }
-  # Keeps 100 of one class, and goes on allocating another.
+  # Keeps 100 objects of one class, and goes on allocating another.
   let(:program) do
     "class Kept; end; class Lost; end; KEPT = Array.new(100) { Kept.new }\n" \
       "$stdout.syswrite('.'); loop { 50.times { Lost.new }; sleep 0.01 }"
@@ -29,7 +29,7 @@ RSpec.describe "memprofiler top" do
     nil
   end
 
-  # Starts a program that is profiled and serves it.
+  # Starts a profiled program that serves its profiles.
   def start(code = program, socket: "a.sock")
     reader, writer = IO.pipe
     programs << spawn({ "RUBYOPT" => nil }, RbConfig.ruby, exe, "run", "--socket", socket, "--rate", "1", "--interval",
@@ -39,7 +39,7 @@ RSpec.describe "memprofiler top" do
     programs.last
   end
 
-  # A server in the program's place. Returns a queue of what it is asked, and one of the answers that it is to give.
+  # A server in the program's place. Returns a queue of its requests, and one of the answers that it is to give.
   def serve(*profiles)
     server = UNIXServer.new("a.sock")
     requests = Queue.new
@@ -54,13 +54,13 @@ RSpec.describe "memprofiler top" do
     answer = answers.pop.to_s
     client.write("HTTP/1.0 200 OK\r\nContent-Length: #{answer.bytesize}\r\n\r\n".b << answer)
   rescue EOFError, Errno::EPIPE, Errno::ECONNRESET
-    # The client has left.
+    # The client has disconnected.
     nil
   ensure
     client.close
   end
 
-  # 100 of one class, and allocations of another.
+  # 100 retained objects of one class, and allocations of another.
   def profile(time: 1, **options)
     Pprof::Maker.new(time: time, duration: 1, comments: { pid: 7 }, **options)
                 .sample(["keep /a.rb:1"], [0, 0, 100, 4000], "Kept").sample(["lose /a.rb:2"], [50, 2000, 0, 0], "Lost")
@@ -151,19 +151,19 @@ RSpec.describe "memprofiler top" do
       expect(outcome).to have_attributes(status: have_attributes(exitstatus: status), stdout: "", stderr: message)
     end
 
-    it "says that there is no process" do
+    it "reports that there is no process" do
       expect_failure(top("none.sock"), 2, "memprofiler: none.sock: No such file or directory\n")
       UNIXServer.new("a.sock").close
       expect_failure(top("a.sock"), 2, "memprofiler: a.sock: Connection refused\n")
       expect_failure(top("http://127.0.0.1:1"), 2, "memprofiler: http://127.0.0.1:1: Connection refused\n")
     end
 
-    it "says that a URL is wrong" do
+    it "reports a wrong URL" do
       expect_failure(top("http://foo bar/"), 2, "memprofiler: http://foo bar/: not a valid URL\n")
       expect_failure(top("http:///heap"), 2, "memprofiler: http:///heap: the URL names no host\n")
     end
 
-    it "says that what answers is something else" do
+    it "reports that something else answers" do
       server = UNIXServer.new("a.sock")
       answers = ["", "hello", "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
                  "HTTP/1.0 500 Oh\r\nContent-Length: 4\r\n\r\n\e[2J"]
@@ -240,7 +240,7 @@ RSpec.describe "memprofiler top" do
       open_top
       terminal.press("p")
       wait_for(/PAUSED/)
-      # The next one was asked for before, and comes too late. After it nothing is asked for, as live_spec.rb shows.
+      # The next one was requested before, and comes too late. After it nothing is requested, as live_spec.rb shows.
       answers << profile(time: 60)
       terminal.press("p")
       wait_until { requests.size == 3 && !terminal.text.include?("PAUSED") }
@@ -248,7 +248,7 @@ RSpec.describe "memprofiler top" do
       wait_for(/:02:00$/)
     end
 
-    it "filters while one types" do
+    it "filters as you type" do
       serve(profile)
       open_top
       terminal.press("/")
@@ -281,7 +281,7 @@ RSpec.describe "memprofiler top" do
     end
 
     it "follows the terminal's size" do
-      # Nothing else makes it draw: there is no second answer.
+      # Nothing else makes it redraw: there is no second answer.
       serve(profile)
       open_top
       [[10, 60], [5, 40], [30, 150]].each do |lines, columns|
@@ -291,7 +291,7 @@ RSpec.describe "memprofiler top" do
       wait_for(/95% INTERVAL .*95% INTERVAL .*95% INTERVAL/)
     end
 
-    it "says when the process is gone, and goes on with the next one" do
+    it "reports that the process is gone, and continues with the next one" do
       pid = start
       open_top
       finish(pid)
@@ -316,7 +316,7 @@ RSpec.describe "memprofiler top" do
       expect(terminal.text).not_to match(/^ *(> )? *#{pids.first} /)
     end
 
-    it "says at once that there is no process, on the screen that was there" do
+    it "reports immediately, on the previous screen, that there is no process" do
       terminal.run(RbConfig.ruby, exe, "top", "a.sock")
       wait_for(/^memprofiler: a.sock: No such file/)
       expect(terminal.state).to eq("0 1 1")

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe "MemprofilerPprof::Pyroscope::Deferred" do
-  # What becomes of code in a process that is profiled from its beginning.
+  # The result of code in a process that is profiled from its start.
   def outcome(code, **variables)
     env = { PYROSCOPE_URL: "http://127.0.0.1:9", PYROSCOPE_APP_NAME: "shop", **variables }
     run_ruby(code, env: env.transform_keys { |name| "RUBY_MEMPROFILER_PPROF_#{name}" })

@@ -26,15 +26,15 @@ RSpec.describe MemprofilerPprof::Rack::Access do
     expect(permit?(local.merge("HTTP_HOST" => "shop.localhost"), RACK_ENV: "development")).to be(true)
   end
 
-  it "permits nobody elsewhere" do
+  it "permits nobody in other environments" do
     expect(permit?(local)).to be(false)
     expect(permit?(local, RAILS_ENV: "production")).to be(false)
     expect(permit?(local, RAILS_ENV: "production", RACK_ENV: "development")).to be(false)
     expect(permit?(local, RAILS_ENV: "development", RACK_ENV: "staging")).to be(false)
   end
 
-  # Puma sets RACK_ENV if nobody has, also where Sinatra was told by its own variable.
-  it "heeds Sinatra's environment" do
+  # Puma sets RACK_ENV if nobody has, even where Sinatra has its own variable.
+  it "respects Sinatra's environment" do
     expect(permit?(local, APP_ENV: "production", RACK_ENV: "development")).to be(false)
   end
 
@@ -52,17 +52,17 @@ RSpec.describe MemprofilerPprof::Rack::Access do
     end
   end
 
-  it "permits whom the callable permits, and nobody else" do
+  it "permits only those whom the callable permits" do
     authorize = ->(env) { env["token"] }
     expect(permit?({ "token" => "yes" }, authorize: authorize, RACK_ENV: "production")).to be(true)
     expect(permit?(local, authorize: authorize, RACK_ENV: "development")).to be(false)
   end
 
-  it "lets through what the callable raises" do
+  it "propagates what the callable raises" do
     expect { permit?(local, authorize: ->(_) { raise "no" }, RACK_ENV: "development") }.to raise_error("no")
   end
 
-  it "refuses what cannot be called" do
+  it "refuses an object that cannot be called" do
     expect { described_class.new(true) }
       .to raise_error(TypeError, "authorize must be nil or something to call, got true")
   end

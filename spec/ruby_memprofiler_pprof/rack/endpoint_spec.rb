@@ -20,7 +20,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   # The innermost frame of an allocation, as a pattern.
   let(:innermost) { ClassNew.frames.first || "block in [^;]*#allocate" }
 
-  # Status, headers and body of a request.
+  # Status, headers and body of a response.
   def get(path, app: endpoint, **env)
     path, query = path.split("?", 2)
     env = { "REQUEST_METHOD" => "GET", "SCRIPT_NAME" => "/debug/pprof", "PATH_INFO" => path,
@@ -30,13 +30,13 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     [status, headers, body.join]
   end
 
-  # Has the endpoint wait until the block has run, whatever time it was asked to wait for. The block has a thread of its
-  # own, since a request's is not profiled.
+  # Makes the endpoint wait until the block has run, whatever time was requested. The block gets its own thread, since a
+  # request's thread is not profiled.
   def meanwhile(app = endpoint)
     allow(app).to(receive(:sleep) { |seconds| Thread.new { yield seconds }.join })
   end
 
-  # A thread with a request that waits by now, and the queue that lets it go on.
+  # A thread with a request that is already waiting, and the queue that lets it continue.
   def waiting(app = endpoint, &)
     asleep = Queue.new
     gate = Queue.new
@@ -46,7 +46,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     [thread, gate]
   end
 
-  # What a request says of the things, by value.
+  # What a response reports about the things, by value.
   def things(path, value, **options)
     status, _, body = get(path, **options)
     raise "#{status}: #{body}" unless status == 200
@@ -64,7 +64,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   end
 
   describe "heap" do
-    it "tells what is alive" do
+    it "shows what is alive" do
       kept = allocate(5)
       allocate(20)
       expect(things("/heap?gc=1", "retained_objects")).to eq(kept.size)
@@ -77,22 +77,22 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
                                  "content-disposition" => 'attachment; filename="heap.pprof"')
     end
 
-    it "is a snapshot, which takes no allocation from a flusher" do
+    it "is a snapshot, which does not affect a flusher's allocations" do
       kept = allocate(5)
       2.times { expect(things("/heap", "allocations")).to eq(5) }
       expect(Pprof.decode(get("/heap").last).duration_nanos).to eq(0)
-      told = Pprof.decode(collector.flush).total("allocations") { |sample| sample.labels["class"] == "Thing" }
-      expect(told).to eq(kept.size)
+      total = Pprof.decode(collector.flush).total("allocations") { |sample| sample.labels["class"] == "Thing" }
+      expect(total).to eq(kept.size)
     end
 
-    it "does not collect garbage unless asked" do
-      # Ruby itself has little reason to then.
+    it "does not collect garbage unless requested" do
+      # Ruby itself has little reason to after this.
       GC.start
       expect { get("/heap") && get("/heap?gc=0") }.not_to(change { GC.stat(:major_gc_count) })
       expect { get("/heap?gc=1") }.to change(GC, :count)
     end
 
-    it "is text with debug=1, which begins with what holds most" do
+    it "is text with debug=1, starting with what retains most" do
       kept = allocate(1000)
       status, headers, body = get("/heap?debug=1")
       expect([status, headers["content-type"]]).to eq([200, "text/plain; charset=utf-8"])
@@ -111,7 +111,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   end
 
   describe "allocs" do
-    it "is shown by what was allocated" do
+    it "opens with the allocations" do
       expect(Pprof.decode(get("/allocs").last).default_sample_type).to eq("allocations_size")
       expect(Pprof.decode(get("/heap").last).default_sample_type).to eq("retained_size")
       expect(get("/allocs")[1]["content-disposition"]).to include("allocs.pprof")
@@ -119,7 +119,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   end
 
   describe "delta_heap" do
-    it "tells what was allocated since the last one, whoever else flushes, and all that is alive" do
+    it "shows what was allocated since the last one, whoever else flushes, and everything alive" do
       kept = allocate(1)
       get("/delta_heap")
       kept += allocate(2)
@@ -133,7 +133,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(things("/delta_heap", "allocations")).to eq(0)
     end
 
-    it "begins anew when another collector runs" do
+    it "starts over when another collector runs" do
       endpoint = endpoint_of(collector: nil)
       get("/delta_heap", app: endpoint)
       collector.stop.flush
@@ -146,7 +146,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   end
 
   describe "seconds" do
-    it "tells the allocations of that time, and all that is alive" do
+    it "shows the allocations in that time, and everything alive" do
       kept = allocate(10)
       meanwhile { (kept += allocate(4)) && allocate(3) }
       profile = Pprof.decode(get("/heap?seconds=9").last)
@@ -156,16 +156,16 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(endpoint).to have_received(:sleep).once.with(9)
     end
 
-    it "tells how long it has waited" do
+    it "reports how long it waited" do
       expect(Pprof.decode(get("/heap?seconds=1").last).duration_nanos).to be >= 1_000_000_000
     end
 
-    it "gives its reader back, also when the request is ended" do
+    it "releases its reader, even if the request is aborted" do
       waiting { get("/heap?seconds=9") }.first.kill.join
       expect(free_readers(collector)).to eq(7)
     end
 
-    it "has no more than max_seconds" do
+    it "waits no longer than max_seconds" do
       status, _, body = get("/heap?seconds=4", app: endpoint_of(max_seconds: 3))
       expect(status).to eq(400)
       expect(body).to eq("seconds must be a whole number from 1 to 3 (max_seconds), got \"4\".\n")
@@ -173,20 +173,20 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   end
 
   describe "the index page" do
-    it "is HTML that links to the profiles, from wherever it is mounted" do
+    it "is HTML that links to the profiles, wherever it is mounted" do
       status, headers, body = get("/", SCRIPT_NAME: "/internal/prof")
       expect([status, headers["content-type"]]).to eq([200, "text/html; charset=utf-8"])
       expect(body).to include('<a href="/internal/prof/heap?gc=1">', "go tool pprof -http=: http://localhost:80/internal/prof/heap")
       expect(get("")[2]).to include('<a href="/debug/pprof/allocs?seconds=10">')
     end
 
-    it "needs nothing from elsewhere" do
+    it "needs no other resources" do
       _, headers, body = get("/")
       expect(headers["content-security-policy"]).to start_with("default-src 'none'; style-src 'unsafe-inline'")
       expect(body).not_to match(/<(?:script|link|img)|@import|url\(/)
     end
 
-    it "escapes what comes from outside" do
+    it "escapes input" do
       _, _, body = get("/", SCRIPT_NAME: "/<b>", HTTP_HOST: '"><script>')
       expect(body).to include("/&lt;b&gt;", "&quot;&gt;&lt;script&gt;")
       expect(body).not_to match(/<b>|<script/)
@@ -204,7 +204,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   end
 
   describe "report" do
-    # Of the text.
+    # The lines of the text.
     def lines(path)
       status, _, body = get(path)
       raise "#{status}: #{body}" unless status == 200
@@ -212,7 +212,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       body.lines.map(&:chomp)
     end
 
-    it "shows what the command does" do
+    it "shows what the command shows" do
       kept = allocate(2000)
       text = lines("/report?debug=1&by=class&value=retained_objects&gc=1")
       expect(text.grep(/ Thing$/)).to match([/\A2,000  2,000\.\.2,000 .*%  Thing\z/])
@@ -229,14 +229,14 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(kept.size).to eq(10)
     end
 
-    it "is a page that links to the others, with the parameters of this one" do
+    it "is a page with links to the others, keeping its parameters" do
       _, headers, body = get("/report?token=%22%3E&by=class", SCRIPT_NAME: "/<b>")
       expect(headers["content-type"]).to eq("text/html; charset=utf-8")
       expect(body).to include('<a href="?by=gem&amp;token=%22%3E">gem</a>', '<a href="/&lt;b&gt;/">')
       expect(body).not_to match(/<b>|<script|">>/)
     end
 
-    it "escapes what the profile has" do
+    it "escapes the profile's contents" do
       stub_const("Hostile", Class.new { def self.name = "<img src=x>" })
       kept = Object.new.tap { |object| object.define_singleton_method(:"<img src=x>") { Array.new(5000) { [] } } }
                    .public_send(:"<img src=x>")
@@ -247,18 +247,18 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   end
 
   describe "diff" do
-    it "shows what has grown meanwhile" do
+    it "shows what grew meanwhile" do
       before = allocate(3000)
       kept = nil
       meanwhile { kept = allocate(500) }
-      # At rate 1 there is nothing to doubt.
+      # At rate 1 there is no doubt.
       expect(get("/diff?debug=1&seconds=9&by=class&value=retained_objects&gc=1").last)
         .to match(/^ *\+500 +500\.\.500 +>99\.9% +3,000 .* 3,500 .* Thing$/)
       expect(endpoint).to have_received(:sleep).once.with(9)
       expect([before, kept].sum(&:size)).to eq(3500)
     end
 
-    it "gives its reader back" do
+    it "releases its reader" do
       meanwhile { nil }
       get("/diff?seconds=9")
       expect(free_readers(collector)).to eq(7)
@@ -266,7 +266,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   end
 
   describe "flamegraph" do
-    it "may only do what the page needs, and not be in a frame" do
+    it "may only do what the page needs, and not be framed" do
       _, headers, body = get("/flamegraph")
       policy = headers["content-security-policy"].delete_suffix("; frame-ancestors 'none'")
       expect(policy).to start_with("default-src 'none'; style-src 'sha256-")
@@ -276,7 +276,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
 
     it "is folded stacks as text" do
       kept = allocate(10)
-      # Where new has no frame, inline caches come from the same place.
+      # Where new has no frame, inline caches appear to come from the same place.
       text = get("/flamegraph?debug=1&value=retained_objects").last
       counts = text.scan(/#allocate;.*#{innermost} (\d+)$/).flatten.map(&:to_i)
       expect(counts).to include(be_between(10, ClassNew::FRAME ? 10 : 20))
@@ -318,7 +318,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   end
 
   describe "an error" do
-    # As go tool pprof knows it.
+    # In the form that go tool pprof understands.
     def expect_error(response, status, message)
       expect(response).to match([status, include("content-type" => "text/plain; charset=utf-8", "x-go-pprof" => "1"),
                                  a_string_matching(message)])
@@ -329,7 +329,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       "seconds=" => /seconds must/, "seconds=0x1" => /got "0x1"/, "gc=%" => /got "%"/,
       "pid=1.5" => /pid must be a process's id or all, got "1\.5"/,
       "gc=\u00e9" => /The query .* is malformed/ }.each do |query, message|
-      it "is the answer to #{query}" do
+      it "is returned for #{query}" do
         expect_error(get("/heap?#{query}"), 400, message)
       end
     end
@@ -341,22 +341,22 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       "report?value=x" =>
         'value must be one of allocations, allocations_size, retained_objects, retained_size, got "x".',
       "flamegraph?by=gem" => 'by must be one of method, line, file, got "gem".' }.each do |request, message|
-      it "is the answer to #{request}" do
+      it "is returned for #{request}" do
         expect_error(get("/#{request}"), 400, /\A#{Regexp.escape(message)}$/)
       end
     end
 
-    it "is the answer to what is not there" do
+    it "is returned for unknown paths" do
       expect_error(get("/profile"), 404, /no "profile" here, only report, .*, heap, .* and cmdline/)
     end
 
-    it "is the answer while no collector runs" do
+    it "is returned while no collector runs" do
       collector.stop
       expect_error(get("/heap"), 503, /No collector is running .* Start one with MemprofilerPprof\.start/)
       expect(get("/heap")[1]).to include("retry-after" => "30")
     end
 
-    it "is the answer to whoever is not permitted" do
+    it "is returned for unauthorized requests" do
       endpoint = endpoint_of(authorize: ->(env) { env["HTTP_TOKEN"] == "x" })
       %w[/ /heap /heap?pid=all /allocs /delta_heap /report /diff /flamegraph /leaks /cmdline /nothing].each do |path|
         expect_error(get(path, app: endpoint), 403, /Not permitted/)
@@ -364,7 +364,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(get("/heap", app: endpoint, HTTP_TOKEN: "x").first).to eq(200)
     end
 
-    it "is the answer when there are too many at a time" do
+    it "is returned if there are too many requests at a time" do
       endpoint = endpoint_of(max_concurrent: 1)
       first, gate = waiting(endpoint) { get("/heap?seconds=9", app: endpoint) }
       response = get("/heap", app: endpoint)
@@ -376,18 +376,18 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(get("/heap", app: endpoint).first).to eq(200)
     end
 
-    it "is the answer when others have all readers" do
+    it "is returned if all readers are in use" do
       7.times { collector.open_reader }
       expect_error(get("/delta_heap"), 503, /a collector can have 8 readers/)
     end
 
-    it "is the answer to other methods" do
+    it "is returned for other methods" do
       expect_error(get("/heap", REQUEST_METHOD: "POST"), 405, /GET and HEAD/)
     end
   end
 
   describe "HEAD" do
-    it "has the headers and makes no profile" do
+    it "has the headers, and takes no profile" do
       flushes = collector.stats[:flushes]
       status, headers, body = get("/heap?seconds=9", REQUEST_METHOD: "HEAD")
       expect([status, headers["content-type"], body]).to eq([200, "application/octet-stream", ""])
@@ -397,7 +397,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     end
   end
 
-  it "takes the collector that runs if none is given, but none that follows a single thread" do
+  it "uses the running collector if none is given, but none that is limited to a thread" do
     collector.stop.flush
     of_thread = new_collector(sample_rate: 1.0).start(only: :thread)
     endpoint = endpoint_of(collector: nil)
@@ -407,7 +407,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     expect(of_thread.running?).to be(true)
   end
 
-  it "takes the process's own collector before others" do
+  it "prefers the process's own collector" do
     outcome = run_ruby(<<~RUBY)
       require "ruby_memprofiler_pprof/rack"
       new_collector(sample_rate: 0.25).start
@@ -422,7 +422,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     expect(outcome.stdout).to eq("0.75 0.25 "), outcome.to_s
   end
 
-  it "answers with Go's names on demand" do
+  it "uses Go's names on request" do
     body = Pprof.decode(get("/heap", app: endpoint_of(sample_type_names: :go)).last)
     expect(body.type_names).to eq(%w[alloc_objects alloc_space inuse_objects inuse_space])
     expect([body.period_type.type, body.period_type.unit]).to eq(%w[space bytes])
@@ -431,7 +431,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     expect(get("/diff?debug=1&seconds=9", app: go).last).to include("\ninuse_space: ")
   end
 
-  it "is not in the profiles itself" do
+  it "does not appear in the profiles itself" do
     allocate(1)
     3.times { get("/heap?debug=1") }
     frames = Pprof.decode(collector.flush).samples.flat_map(&:names).uniq
@@ -465,7 +465,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       HttpServer.serve(app, &)
     end
 
-    it "is read by go tool pprof", :go do
+    it "can be read by go tool pprof", :go do
       kept = allocate(1000)
       serve do |url|
         result = Pprof::GoPprof.fetch("#{url}/debug/pprof/heap", "-top", "-focus=#allocate$", "-tagfocus=class=Thing")
@@ -490,14 +490,14 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(kept.size).to eq(1000)
     end
 
-    it "tells go tool pprof what is wrong", :go do
+    it "reports errors to go tool pprof", :go do
       serve do |url|
         result = Pprof::GoPprof.fetch("#{url}/debug/pprof/heep", "-top")
         expect(result.stderr).to include('404 Not Found - There is no "heep" here')
       end
     end
 
-    it "can be scraped, and lets other requests through meanwhile" do
+    it "can be scraped while other requests are served" do
       serve do |url|
         scrape, gate = waiting { HttpServer.get("#{url}/debug/pprof/delta_heap?seconds=9") }
         expect(HttpServer.get("#{url}/").body).to eq("shop")

@@ -17,16 +17,16 @@ RSpec.describe MemprofilerPprof::Rack::Gate do
     thread.join
   end
 
-  # What the block returns in a forked child.
+  # The block's value in a forked child.
   def in_child
     IO.popen("-") { |pipe| pipe ? pipe.read : print(yield) }
   end
 
-  it "lets nobody in beyond its limit" do
+  it "admits no more than its limit" do
     while_occupied { expect(gate.enter { "inside" }).to be_nil }
   end
 
-  it "is open again when someone has left, also by raising" do
+  it "is open again when someone has left, even by raising" do
     expect { gate.enter { raise "no" } }.to raise_error("no")
     expect(gate.enter { "inside" }).to eq("inside")
   end

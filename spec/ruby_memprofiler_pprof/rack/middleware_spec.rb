@@ -31,29 +31,29 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     %w[allocations retained_objects].map { |type| profile.by_class(type).fetch("Thing", 0) }
   end
 
-  # Made once: one that a request makes may be found on the machine stack, and so be retained.
+  # Made only once: an object created by a request may be found on the machine stack, and so count as retained.
   def answer
     @answer ||= [200, {}, ["shop"]]
   end
 
-  # What a client gets, as text or as a page, at the second time: at the first the VM fills inline caches.
+  # A client's second response, as text or as a page: during the first the VM fills inline caches.
   def text(app, path = "/?memprofiler=text", **options)
     stack = middleware(app, **options)
     Array.new(2) { get(stack, path) }.last.last.join
   end
 
-  it "lets other requests pass" do
+  it "passes other requests through" do
     expect(get(middleware, "/")).to eq(app.call({}))
     expect(get(middleware, "/?xmemprofiler=1&a=memprofiler")).to eq(app.call({}))
     expect(MemprofilerPprof.collectors).to eq([])
   end
 
-  it "lets all requests pass if the profiler is switched off" do
+  it "passes all requests through if the profiler is switched off" do
     allow(MemprofilerPprof.profiler).to receive(:enabled?).and_return(false)
     expect(get(middleware)).to eq(app.call({}))
   end
 
-  it "tells what a request allocated and retained" do
+  it "shows what a request allocated and retained" do
     counts = things(lambda do |_|
       LEAK << Thing.new
       10.times { Thing.new }
@@ -62,19 +62,19 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     expect(counts).to eq([11, 1])
   end
 
-  it "tells of every object by default" do
+  it "counts every object by default" do
     profile = Pprof.decode(get(middleware).last.join)
     expect(profile.comments).to include("sample_rate=1", "max_heap_samples=500000", "greatest_weight=1")
   end
 
-  it "has its own collector, which is gone afterwards" do
+  it "uses its own collector, which is gone afterwards" do
     during = nil
     get(middleware(->(_) { answer.tap { during = MemprofilerPprof.collectors } }))
     expect(during.map(&:only)).to eq([:thread])
     expect(MemprofilerPprof.collectors).to eq([])
   end
 
-  it "leaves no collector behind if the request's time is over while the profile is made" do
+  it "leaves no collector behind if the request times out while the profile is made" do
     stack = middleware
     allow(MemprofilerPprof::Collector).to receive(:new).and_wrap_original do |original, **options|
       original.call(**options).tap do |collector|
@@ -87,7 +87,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     expect(MemprofilerPprof.collectors).to eq([])
   end
 
-  it "leaves out what other threads allocate meanwhile" do
+  it "excludes what other threads allocate meanwhile" do
     counts = things(lambda do |_|
       Thread.new { 100.times { LEAK << Thing.new } }.join
       LEAK << Thing.new
@@ -103,8 +103,8 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     end)).to eq([1, 1])
   end
 
-  it "leaves out what other fibers allocate where a scheduler runs requests in fibers" do
-    # What has been seen to matter of a scheduler.
+  it "excludes what other fibers allocate if a scheduler runs requests in fibers" do
+    # The parts of a scheduler that have proven to matter.
     scheduler = Class.new do
       def block(*) = Fiber.yield
       def unblock(*) = nil
@@ -135,7 +135,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     end)).to eq([1, 0])
   end
 
-  describe "the program's answer" do
+  describe "the program's response" do
     it "is read and closed inside" do
       body = Class.new do
         attr_reader :closed
@@ -152,7 +152,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       expect(body.closed).to be_a(Thing)
     end
 
-    it "is closed when it fails, and what it raised passes through" do
+    it "is closed when it fails, and its exception propagates" do
       closed = false
       body = Class.new do
         define_method(:each) { raise IOError, "broken" }
@@ -191,7 +191,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     end
   end
 
-  it "lets exceptions pass through, without a trace" do
+  it "propagates exceptions unchanged" do
     expect { get(middleware(->(_) { raise ArgumentError, "bug" })) }.to raise_error(ArgumentError, "bug")
     expect { get(middleware(->(_) { raise MemprofilerPprof::Error, "own" })) }.to raise_error(MemprofilerPprof::Error)
     expect(catch(:halt) { get(middleware(->(_) { throw :halt, "thrown" })) }).to eq("thrown")
@@ -199,7 +199,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     expect(get(middleware).first).to eq(200)
   end
 
-  it "ends the profile when the request is ended from without" do
+  it "ends the profile if the request is aborted" do
     inside = Queue.new
     stack = middleware(->(_) { (inside << MemprofilerPprof.collectors.size) && sleep })
     thread = Thread.new { get(stack) }
@@ -208,7 +208,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     expect(MemprofilerPprof.collectors).to eq([])
   end
 
-  it "answers 503 when profiling is impossible" do
+  it "responds with 503 if profiling is impossible" do
     allow(MemprofilerPprof::Collector).to receive(:new).and_wrap_original do |original, **options|
       original.call(**options).tap do |collector|
         allow(collector).to receive(:start).and_raise(MemprofilerPprof::RactorError, "not here")
@@ -218,7 +218,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       .to match([503, include("x-go-pprof" => "1"), ["not here (MemprofilerPprof::RactorError)\n"]])
   end
 
-  it "profiles no more requests at a time than it may" do
+  it "profiles no more requests at a time than allowed" do
     inside = Queue.new
     gate = Queue.new
     stack = middleware(->(_) { (inside << true) && gate.pop && answer })
@@ -229,8 +229,8 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     expect(first.value.first).to eq(200)
   end
 
-  describe "who may" do
-    it "is nobody by default outside of development" do
+  describe "access" do
+    it "is denied by default outside development" do
       stack = described_class.new(app)
       environment = { "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => "localhost" }
       with_environment("RACK_ENV" => "production", "RAILS_ENV" => nil) do
@@ -241,7 +241,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       end
     end
 
-    it "is who the callable says; others get the program's answer" do
+    it "is decided by the callable; other requests pass through unprofiled" do
       stack = described_class.new(app, authorize: ->(env) { env["admin"] })
       expect(get(stack)).to eq(app.call({}))
       expect(get(stack, "/?memprofiler=nonsense")).to eq(app.call({}))
@@ -257,8 +257,8 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     end
   end
 
-  describe "what asks for a profile" do
-    it "is a parameter or a header, which can have other names" do
+  describe "the request for a profile" do
+    it "is a parameter or a header, whose names can be changed" do
       type = ->(response) { response[1]["content-type"] }
       expect(type.call(get(middleware, "/", HTTP_X_MEMPROFILER: "pprof"))).to eq("application/octet-stream")
       other = middleware(parameter: "mem", header: "X-Mem")
@@ -269,14 +269,14 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       expect(get(middleware(header: nil), "/", HTTP_X_MEMPROFILER: "pprof")).to eq(app.call({}))
     end
 
-    it "must be a form that there is" do
+    it "must name a known format" do
       expect(get(middleware, "/?memprofiler=pdf"))
         .to match([400, include("x-go-pprof" => "1"),
                    ["memprofiler must be one of html, text, pprof or nothing, got \"pdf\".\n"]])
     end
   end
 
-  describe "the answer" do
+  describe "the response" do
     let(:app) do
       lambda do |_|
         LEAK << ("<leak>" * 100)
@@ -296,7 +296,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       expect(get(middleware)[1]).to include("content-disposition" => 'attachment; filename="request.pprof"')
     end
 
-    it "sums up as text" do
+    it "summarizes as text" do
       body = text(app, "/carts/1?memprofiler=text&x=secret")
       expect(body).to start_with("GET /carts/1: status 200, 4 bytes, ")
       expect(body).to match(/^allocated: 80,\d{3} bytes in 2,00\d objects\nretained:  64\d bytes in 1 objects$/)
@@ -312,7 +312,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       expect(paths).not_to match(/Middleware#run|RSpec::Core/)
     end
 
-    it "has no more lines than asked" do
+    it "has no more lines than requested" do
       many = lambda do |_|
         LEAK << ("x" * 1000)
         LEAK << ("x" * 3000)

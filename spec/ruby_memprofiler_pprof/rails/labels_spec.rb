@@ -19,7 +19,7 @@ RSpec.describe "MemprofilerPprof::Rails::Labels", :rails do
     @answers = ask(questions)
   end
 
-  # The jars that were kept, by label, after a piece.
+  # The retained jars, by label, after a piece.
   def jars_after(name, label)
     expect(@answers[name]).to be(true), @answers.to_s
     jars("#{app}/#{name}.pb.gz", label)
@@ -30,34 +30,34 @@ RSpec.describe "MemprofilerPprof::Rails::Labels", :rails do
       profile({ action: self.class.get("/jars"), api: self.class.get("/api/jars"), job: job, no_room: no_room })
     end
 
-    it "tell the action that allocated" do
+    it "name the action that allocated" do
       expect(jars_after(:action, "endpoint")).to eq("jars#index" => 100)
     end
 
-    it "tell the action of an API with its callbacks and namespace" do
+    it "name the action of an API, including its callbacks and namespace" do
       expect(jars_after(:api, "endpoint")).to eq("api/jars#index" => 100)
     end
 
-    it "tell the job that allocated" do
+    it "name the job that allocated" do
       expect(jars_after(:job, "job")).to eq("RestockJob" => 100)
     end
 
-    it "are left out where there is no room for them" do
+    it "are left out if there is no room for them" do
       expect(jars_after(:no_room, "a" * 16)).to eq("15" => 200)
     end
   end
 
-  describe "in an app in which the profiler is not started" do
+  describe "in an app that does not start the profiler" do
     patches = "[ActionController::Base, ActiveJob::Base].sum { |c| c.ancestors.join(' ').scan('Rails::Labels').size }"
     start = "MemprofilerPprof.start(files: false); #{patches}"
 
-    it "are no patches, until it is" do
+    it "patch nothing until it starts" do
       configure("")
       expect(ask({ before: patches, after: start }).then { |answers| %i[before after].map { |key| answers[key] } })
         .to eq([0, 2])
     end
 
-    it "are no patches if it is switched off" do
+    it "patch nothing if it is switched off" do
       configure("config.enabled = :always")
       answers = ask({ before: patches, after: start }, env: { "RUBY_MEMPROFILER_PPROF_ENABLED" => "0" })
       expect(%i[before after].map { |key| answers[key] }).to eq([0, 0])
@@ -109,11 +109,11 @@ RSpec.describe "MemprofilerPprof::Rails::Labels", :rails do
               "config.enabled = true; config.label_controllers = config.label_jobs = false")
     end
 
-    it "do not tell the action" do
+    it "do not name the action" do
       expect(jars_after(:action, "endpoint")).to eq(nil => 100)
     end
 
-    it "do not tell the job" do
+    it "do not name the job" do
       expect(jars_after(:job, "job")).to eq(nil => 100)
     end
   end

@@ -2,7 +2,7 @@
 
 require "net/http"
 
-# A real server with real workers: no hook of Puma's is told of the profiler.
+# A real server with real workers: none of Puma's hooks knows about the profiler.
 RSpec.describe "A Rails app under Puma", :rails, :threads do
   before { skip "Puma is not installed" unless UsableGems.include?("puma") }
 
@@ -23,8 +23,8 @@ RSpec.describe "A Rails app under Puma", :rails, :threads do
     Net::HTTP.get(URI("http://127.0.0.1:#{@port}#{path}"))
   end
 
-  # Asks until each of so many processes has answered.
-  # @return [Hash{Integer => Integer}] how often each did, by its id
+  # Sends requests until each of the given number of processes has answered.
+  # @return [Hash{Integer => Integer}] how many requests each handled, by process id
   def visit(processes)
     visits = Hash.new(0)
     wait_until(timeout: 60, what: "an answer of each worker") do
@@ -34,7 +34,7 @@ RSpec.describe "A Rails app under Puma", :rails, :threads do
     visits
   end
 
-  # Not by TERM: Puma up to 8.0.2 may hang then (puma/puma#3677), with or without the profiler.
+  # Not by TERM: Puma up to 8.0.2 may then hang (puma/puma#3677), with or without the profiler.
   def stop
     return unless @puma
 
@@ -42,14 +42,14 @@ RSpec.describe "A Rails app under Puma", :rails, :threads do
     Process.wait(@puma)
   end
 
-  # The jars by endpoint in the last profile of each process that has some.
+  # The jars by endpoint in the last profile of each process that has any.
   def jars_by_process
     last = profiles.group_by { |path| path[/mem-(\d+)/, 1].to_i }
                    .transform_values { |paths| jars(paths.max_by { |path| File.mtime(path) }, "endpoint") }
     last.reject { |_, jars| jars.empty? }
   end
 
-  # Waits for the profiles that tell of all visits.
+  # Waits for the profiles that include all visits.
   def expect_jars_of(visits)
     expected = visits.transform_values { |count| { "jars#index" => 100 * count } }
     wait_until(timeout: 60, what: "a profile with #{expected}") { jars_by_process == expected }

@@ -18,17 +18,17 @@ RSpec.describe MemprofilerPprof::Report::Activity do
     activity.rows.map { |row| row.name[1] }.join
   end
 
-  it "tells allocations by the second, and what is alive" do
+  it "shows allocations per second, and what is alive" do
     row = lines.rows.first
     expect(row).to have_attributes(name: "/a.rb:1", file: "/a.rb", line: 1, function: "a#line1")
     expect(described_class::ORDERS.map { |figure| row[figure].value }).to eq([500, 50_000, 10, 1000])
   end
 
-  it "tells figures that can be had as Integers" do
+  it "returns figures as Integers where possible" do
     expect(lines.rows.first.allocations.to_i).to be_an(Integer).and eq(500)
   end
 
-  it "tells the interval by the second, too" do
+  it "shows the interval per second, too" do
     per_interval = profile.top(by: :line, type: :allocations).first.flat
     expect(lines.rows.first.allocations)
       .to have_attributes(low: per_interval.low / 10, high: per_interval.high / 10, samples: per_interval.samples,
@@ -47,12 +47,12 @@ RSpec.describe MemprofilerPprof::Report::Activity do
     end
   end
 
-  it "limits, and picks by name, file and method" do
+  it "limits, and filters by name, file and method" do
     expect(names(lines(limit: 1))).to eq("a")
     expect(names(lines(matching: /\A(b#line2|.c\.rb)\z/))).to eq("cb")
   end
 
-  it "marks what rests on fewer than ten samples" do
+  it "marks what is based on fewer than ten samples" do
     expect(lines.lines.grep(/b.rb/).first).to match(/\A +~2 .* 900 /)
   end
 
@@ -61,27 +61,27 @@ RSpec.describe MemprofilerPprof::Report::Activity do
     expect(lines.lines(MemprofilerPprof::Report::PLAIN, 7..)).to match([/\*ALLOC/])
   end
 
-  it "fits into a narrow terminal, with the figure by which it is sorted" do
+  it "fits into a narrow terminal, including the column it is sorted by" do
     narrow = lines(sort: :objects).lines(MemprofilerPprof::Report::Style.new(56, false))
     expect(narrow.map(&:size).max).to be <= 56
     expect(narrow.first).to include("*OBJECTS")
   end
 
-  it "shows no control characters, of which a name may have some" do
+  it "shows no control characters, which a name may contain" do
     activity = described_class.new(make({ "/a\e[2J.rb:1" => [1, 1] }), by: :line)
     expect(activity.lines.last).to include("/a?[2J.rb:1")
   end
 
-  it "refuses a profile that does not tell how long it took" do
+  it "refuses a profile without a duration" do
     expect { described_class.new(make({ "/a.rb:1" => [1, 1] }, duration: 0)) }
       .to raise_error(MemprofilerPprof::ProfileError, /how many seconds/)
   end
 
-  it "refuses an order that there is not" do
+  it "refuses an unknown order" do
     expect { lines(sort: :name) }.to raise_error(ArgumentError, /sort must be one of :allocations, .*, got :name/)
   end
 
-  it "tells all of it for JSON" do
+  it "includes everything in JSON" do
     expect(lines(limit: 1).to_h).to match(
       by: :line, sort: :allocations, seconds: 10.0, total: include(bytes: include(value: 91_000)),
       sites: [include(name: "/a.rb:1", allocations: include(value: 500, low_confidence: false))]

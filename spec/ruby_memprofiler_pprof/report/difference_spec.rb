@@ -11,7 +11,7 @@ RSpec.describe MemprofilerPprof::Report::Difference do
     described_class.new(old, new, type: :retained_objects).changes.first
   end
 
-  # A gap before it, so that its allocations say nothing of the time since.
+  # Preceded by a gap, so that its allocations say nothing about the time since.
   def later(lines, **options)
     profile(lines, time: 1_000_000_100, **options)
   end
@@ -22,18 +22,18 @@ RSpec.describe MemprofilerPprof::Report::Difference do
 
   let(:old) { profile({ "/a.rb:1" => [0, 1000] }) }
 
-  it "ranks what has changed most" do
+  it "ranks by the size of the change" do
     before = profile({ "/a.rb:1" => [0, 50], "/a.rb:2" => [0, 500], "/a.rb:3" => [0, 70] })
     after = later({ "/a.rb:1" => [0, 60], "/a.rb:2" => [0, 100], "/a.rb:4" => [0, 300], "/a.rb:3" => [0, 70] })
     expect(described_class.new(before, after, by: :line).changes.map { |each| [each.name, each.change.value] })
       .to eq([["/a.rb:2", -40_000], ["/a.rb:4", 30_000], ["/a.rb:1", 1000]])
   end
 
-  it "takes nothing as surviving if nothing is known of that" do
+  it "assumes no survivors if they are unknown" do
     expect(change(old, later({ "/a.rb:1" => [500, 1500] })).change.variance).to be_within(1e-6).of(9 * 2500)
   end
 
-  it "lets survivors cancel out by what was allocated since" do
+  it "cancels out survivors by what was allocated since" do
     expect(change(old, next_one({ "/a.rb:1" => [600, 1500] })).change.variance).to be_within(1e-6).of(9 * 700)
   end
 
@@ -44,26 +44,26 @@ RSpec.describe MemprofilerPprof::Report::Difference do
     expect(errors).to eq([199, 467])
   end
 
-  it "lets survivors cancel out by their ages" do
+  it "cancels out survivors by their ages" do
     before = profile({ "/a.rb:1" => [0, 1000] }, comments: { minor_gc_count: 10, major_gc_count: 2 })
     comments = { minor_gc_count: 14, major_gc_count: 2 }
     aged = [[8, 1000], [2, 500]].map { |age, count| later({ "/a.rb:1" => [0, count] }, comments: comments, age: age) }
     expect(change(before, aged.first.merge(aged.last)).change.variance).to be_within(1e-6).of(9 * 500)
   end
 
-  it "tells how likely it has grown" do
+  it "has the probability of growth" do
     # 40 more, with a standard error of sqrt(9 * 40).
     expect(change(old, next_one({ "/a.rb:1" => [40, 1040] })).probability).to be_within(1e-4).of(0.98248)
     fewer = next_one({ "/a.rb:1" => [0, 960], "/a.rb:2" => [5, 5] })
     expect(change(old, fewer).probability).to be_within(1e-4).of(1 - 0.98248)
   end
 
-  it "says nothing of what it does not know" do
+  it "returns nil for what is unknown" do
     unknown = [1000, 1100].map { |count| Pprof::Maker.lines({ "/a.rb:1" => [0, count] }, weight: "?").profile }
     expect(change(*unknown)).to have_attributes(probability: nil, change: have_attributes(value: 100, low: nil))
   end
 
-  it "refuses what cannot be compared" do
+  it "refuses profiles that cannot be compared" do
     expect { described_class.new(old, old, type: :foo) }.to raise_error(ArgumentError, /type must be one of/)
     expect { described_class.new(old, old, by: :foo) }.to raise_error(ArgumentError, /by must be one of/)
   end

@@ -2,9 +2,9 @@
 
 require "ruby_memprofiler_pprof/report"
 
-# The examples that the class's documentation works out; what whole series are called is in leaks_spec.
+# The examples worked out in the class's documentation; the verdicts on whole series are in leaks_spec.
 RSpec.describe MemprofilerPprof::Report::Growth do
-  # A site with these levels, in samples of 100 objects, each profile being the first after a major collection.
+  # A site with these levels, in samples of 100 objects, where each profile is the first after a major collection.
   def growth(*levels, times: levels.each_index.map { |index| index * 60.0 })
     snapshot = Struct.new(:time, :weight, :level) do
       def sites = {}
@@ -32,13 +32,13 @@ RSpec.describe MemprofilerPprof::Report::Growth do
     expect(halves(15, 3)).to be_slowing
   end
 
-  it "is not slowing if the difference may be chance, or is not great" do
+  it "is not slowing if the difference may be chance, or is small" do
     # 6 heads in 6 tosses have a probability of 1.6 %; 55 is more than half of 100.
     expect([halves(6, 0), halves(7, 0), halves(100, 55)].map(&:slowing?)).to eq([false, true, false])
   end
 
   describe "in a series that is thinned" do
-    # The times that are left of profiles taken every five minutes for a month.
+    # The remaining times of profiles taken every five minutes for a month.
     times = (0...8640).each_with_object([]) do |index, kept|
       kept << (index * 300.0)
       kept.delete_at(MemprofilerPprof::FileSeries.superfluous(kept)) if kept.size > 100
@@ -54,7 +54,7 @@ RSpec.describe MemprofilerPprof::Report::Growth do
       expect([leak.grows?, leak.slowing?]).to eq([true, false])
     end
 
-    it "slows if it has gained less and less" do
+    it "slows if it gains less and less" do
       expect(thinned { |time| (100 * (1 - Math.exp(-time / 800_000))).round }).to be_slowing
     end
 
@@ -72,7 +72,7 @@ RSpec.describe MemprofilerPprof::Report::Growth do
     expect([stopped(7, *[7] * 6), stopped(6, *[6] * 6)].map(&:settled?)).to eq([true, false])
   end
 
-  it "has not settled if it has grown by no more than three standard deviations" do
+  it "has not settled if it grew by no more than three standard deviations" do
     # Those are sqrt(6 * 8**2 / 8) = 6.9 and sqrt(6 * 6**2 / 8) = 5.2.
     expect([stopped(20, *[12, 28] * 3), stopped(20, *[14, 26] * 3)].map(&:settled?)).to eq([false, true])
   end

@@ -2,7 +2,7 @@
 
 require "ruby_memprofiler_pprof/report"
 
-# script/bench_leaks tells how often it is right; here it is what single series are called.
+# script/bench_leaks measures how often the verdicts are right; this tests single series.
 RSpec.describe MemprofilerPprof::Report::Leaks do
   # A series in which the sites have these levels, in samples.
   def snapshots(sites, major: ->(index) { index }, **options)
@@ -27,69 +27,69 @@ RSpec.describe MemprofilerPprof::Report::Leaks do
   let(:random) { Random.new(1) }
   let(:leak) { Array.new(20) { |index| 30 + (8 * index) + random.rand(-3..3) } }
 
-  it "calls growing what grows to the end" do
+  it "reports growing if it grows to the end" do
     expect(verdict(leak)).to eq(:growing)
   end
 
-  it "calls settled what has grown and stopped" do
+  it "reports settled if it grew and stopped" do
     expect(verdict(Array.new(20) { |index| [index * 40, 200].min + random.rand(-3..3) })).to eq(:settled)
   end
 
-  it "calls slowing what still grows, but less and less" do
+  it "reports slowing if it still grows, but less and less" do
     expect(verdict(Array.new(40) { |index| (2000 * (1 - Math.exp(-index / 13.0))).round })).to eq(:slowing)
   end
 
-  it "calls steady what goes up and down" do
+  it "reports steady if it goes up and down" do
     expect(verdict(Array.new(20) { random.rand(50..500) })).to eq(:steady)
     expect(verdict(Array.new(20) { |index| 20 + (50 * (index % 5)) })).to eq(:steady)
   end
 
-  it "calls nothing growing in too short a series" do
+  it "reports no growth in too short a series" do
     expect(verdict(leak.first(7))).not_to eq(:growing)
   end
 
-  it "says nothing of what rests on fewer than ten samples" do
+  it "reports nothing that is based on fewer than ten samples" do
     expect(verdict(Array.new(20) { |index| index / 3 })).to eq(:unclear)
   end
 
-  it "does not take for a leak what no major collection has proven" do
+  it "reports no leak unless a major collection has proven it" do
     expect(verdict(leak, major: ->(_) { 3 })).to eq(:perhaps)
   end
 
-  it "looks at what major collections have left only" do
+  it "only considers what major collections have left" do
     # Nothing but old garbage: after each major collection there is no more than before.
     levels = Array.new(24) { |index| 50 + (40 * (index % 8)) }
     expect(verdict(levels, major: ->(index) { index / 8 })).to eq(:steady)
   end
 
-  it "does not take for a leak what one major collection after a long time takes away" do
+  it "reports no leak if a late major collection frees it" do
     levels = Array.new(48) { |index| index < 25 || index == 47 ? 100 : 100 + (15 * (index - 24)) }
     expect(verdict(levels, major: ->(index) { [0, 24, 47].count { |at| at <= index } })).to eq(:steady)
   end
 
-  it "does not take for a leak what there was more of before" do
+  it "reports no leak if there was more of it before" do
     levels = Array.new(24) { |index| index < 6 ? 100 + (60 * index) : 100 + (15 * (index - 6)) }
     expect(verdict(levels, major: ->(_) {})).to eq(:steady)
   end
 
-  it "does not call settled what goes up and down by more than it has grown" do
+  it "does not report settled if it varies by more than it grew" do
     expect(verdict(Array.new(20) { |index| index.zero? ? 20 : [60, 400][index % 2] })).to eq(:steady)
   end
 
-  it "is less sure among many" do
+  it "is less certain among many sites" do
     levels = Array.new(20) { |index| 50 + (8 * index) + [-24, 18, 0, 30, -18][index % 5] }
     busy = Array.new(100) { |index| ["/app/busy.rb:#{index + 1}", Array.new(20) { random.rand(50..120) }] }.to_h
     expect(verdict(levels)).to eq(:growing)
     expect(verdicts({ **busy, "/app/a.rb:1" => levels }).fetch("/app/a.rb:1")).to eq(:perhaps)
   end
 
-  it "leaves out what comes after the last major collection" do
+  it "ignores profiles after the last major collection" do
     leaks = described_class.new(snapshots({ "/app/a.rb:1" => leak }, major: ->(index) { [index, 15].min }))
     expect(leaks.cut).to eq(4)
     expect(leaks.to_h).to include(profiles: 16, left_out: 4)
   end
 
-  it "takes garbage that no collection has seen out of levels" do
+  it "subtracts garbage that no collection has seen from levels" do
     young = snapshots({ "/app/a.rb:1" => leak }, age: 0)
     expect(young.map { |snapshot| snapshot.objects("/app/a.rb:1") }).to all(eq(0))
     expect(verdict(leak, age: 2)).to eq(:growing)
@@ -105,7 +105,7 @@ RSpec.describe MemprofilerPprof::Report::Leaks do
     expect(rate).to be_within(10).percent_of(8000 / 60.0)
   end
 
-  it "finds one among many" do
+  it "finds one leak among many sites" do
     sites = Array.new(100) { |index| ["/app/busy.rb:#{index + 1}", Array.new(20) { random.rand(50..120) }] }.to_h
     leaks = described_class.new(snapshots({ **sites, "/app/leak.rb:1" => leak }))
     expect(leaks.growing.map { |finding| finding.growth.site.name }).to eq(["/app/leak.rb:1"])

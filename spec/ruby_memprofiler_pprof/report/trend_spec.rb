@@ -2,14 +2,14 @@
 
 require "ruby_memprofiler_pprof/report"
 
-# The examples that the class's documentation works out.
+# The examples worked out in the class's documentation.
 RSpec.describe MemprofilerPprof::Report::Trend do
-  # A sample stands for so little that sampling explains nothing.
+  # A sample stands for so little that sampling explains no variation.
   def exact(levels)
     described_class.new(levels.each_index.map(&:to_f), levels, weight: 1e-6, born: levels.last)
   end
 
-  describe "where levels lie on a line" do
+  describe "if levels lie on a line" do
     def trend(born)
       described_class.new([0.0, 1.0, 2.0, 3.0, 4.0], [0, 250, 500, 750, 1000], weight: 100.0, born: born)
     end
@@ -18,14 +18,14 @@ RSpec.describe MemprofilerPprof::Report::Trend do
       expect(trend(1000)).to have_attributes(slope: 250.0, rise: 1000.0, p_value: be_within(1e-9).of(13 / 4096.0))
     end
 
-    it "has a greater one, if more may have been born, and died" do
+    it "has a greater one, if more may have been born and died" do
       # 17 heads or more in 6/5 (2 * 15 - 10) = 24 tosses.
       tail = [346_104, 134_596, 42_504, 10_626, 2024, 276, 24, 1].sum.fdiv(2**24)
       expect(trend(1500).p_value).to be_within(1e-9).of(tail)
     end
   end
 
-  describe "where levels scatter" do
+  describe "if levels scatter" do
     it "has the slope, interval and p-value of Student's t test" do
       trend = exact([0, 2, 1, 3, 4])
       expect(trend.slope).to be_within(1e-9).of(0.9)
@@ -33,10 +33,10 @@ RSpec.describe MemprofilerPprof::Report::Trend do
       expect(trend.interval).to match([be_within(1e-3).of(0.099), be_within(1e-3).of(1.701)])
     end
 
-    it "is less sure if they lie on the same side of the line for longer" do
+    it "is less certain if they stay longer on one side of the line" do
       signs = [1, 1, -1, -1, -1, -1, 1, 1] * 2
       levels = signs.each_with_index.map { |sign, index| 10 + (0.5 * index) + sign }
-      # The squares of the residuals sum up to 16, those of the centred times to 340; Student's quantile is 2.1448.
+      # The sum of the squared residuals is 16, that of the squared centred times is 340; Student's quantile is 2.1448.
       margin = 2.1448 * Math.sqrt(16 / 14.0 / 340 * 7)
       expect(exact(levels).interval).to match([be_within(1e-4).of(0.5 - margin), be_within(1e-4).of(0.5 + margin)])
     end

@@ -28,7 +28,7 @@ RSpec.describe MemprofilerPprof::Testing::BatchCounts do
       .to eq([true, false])
   end
 
-  it "has ended if the last batch left too little for it to be chance" do
+  it "has ended if the last batch left less than chance explains" do
     expect([counts(*[40] * 7, 0).ended?(0.05), counts(*[40] * 7, 8).ended?(0.05)]).to eq([true, false])
   end
 
@@ -37,11 +37,11 @@ RSpec.describe MemprofilerPprof::Testing::BatchCounts do
     expect([29, 28].map { |calls| described_class.new([40, calls], [40, 16]).ended?(1) }).to eq([true, false])
   end
 
-  it "has not ended if the last batch is too short to tell" do
+  it "has not ended if the last batch is too short to judge" do
     expect(described_class.new([4, 4, 8], [4, 4, 0]).ended?(0.05)).to be(false)
   end
 
-  it "is fading if it goes on slower and slower" do
+  it "is fading if it gets slower and slower" do
     expect([filling, leak, replacing].map(&:fading?)).to eq([true, false, false])
   end
 
@@ -49,7 +49,7 @@ RSpec.describe MemprofilerPprof::Testing::BatchCounts do
     expect([filling, leak, replacing].map(&:replaced?)).to eq([false, false, true])
   end
 
-  it "takes a leak at random for what it is" do
+  it "recognizes a leak that occurs at random" do
     random = Random.new(1)
     explained = Array.new(200) do
       counts(*[40, 40, 40, 40, 40, 80, 160, 320].map { |calls| Array.new(calls) { random.rand }.count { _1 < 0.1 } })

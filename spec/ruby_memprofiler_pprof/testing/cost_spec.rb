@@ -3,8 +3,8 @@
 require "ruby_memprofiler_pprof/testing"
 
 RSpec.describe MemprofilerPprof::Testing::Cost do
-  # After calls that took so long each, in pairs of CPU time and wall time.
-  # @param switches [Integer, nil] how often each call gave up its processor by itself; nil if that is not known
+  # After calls that took these times, in pairs of CPU time and wall time.
+  # @param switches [Integer, nil] how often each call gave up its processor voluntarily; nil if unknown
   def cost_of(*calls, at_once: 1, switches: nil)
     sum = switches && 0
     allow(described_class).to receive(:voluntary_switches) { sum }
@@ -18,30 +18,30 @@ RSpec.describe MemprofilerPprof::Testing::Cost do
     end
   end
 
-  it "says how many calls and batches there are to be" do
+  it "plans the number of calls and batches" do
     costs = [0, 0.000_24, 0.000_26, 0.001_9, 0.002_1, 0.015, 0.017, 0.127, 0.129, 9]
     found = costs.map { |time| cost_of([time, time]).then { |cost| [cost.first_calls, cost.longer_batches] } }
     expect(found).to eq([[200, 8], [200, 5], [60, 4], [20, 3], [20, 2]].flat_map { |numbers| [numbers] * 2 })
   end
 
-  it "divides what calls cost by their number" do
+  it "is the mean cost of a call" do
     expect(cost_of([0.001, 0.001], at_once: 40).longer_batches).to eq(5)
   end
 
-  it "is CPU time as long as a call took not much longer" do
+  it "is CPU time unless a call took much longer" do
     expect([0.001, 0.007].map { |wall| cost_of([0.001, wall]).longer_batches }).to eq([5, 5])
   end
 
-  it "is the time that calls take if all of them wait" do
+  it "is wall time if all calls wait" do
     expect([0.0, 0.001].map { |cpu| cost_of([cpu, 0.02], [cpu, 0.03]).first_calls }).to eq([20, 20])
   end
 
-  it "is CPU time, however long calls take, if they did not give up their processor by themselves" do
+  it "is CPU time, however long calls take, unless they gave up their processor voluntarily" do
     found = [0, 1].map { |switches| cost_of([0.001, 0.02], [0.001, 0.2], switches: switches).first_calls }
     expect(found).to eq([200, 20])
   end
 
-  it "is told of waits by the system, and of no others", if: File.exist?("/proc/thread-self/status") do
+  it "counts only waits that the system reports", if: File.exist?("/proc/thread-self/status") do
     waits = [-> { sleep 0.001 }, -> { 100_000.times { nil } }].map do |code|
       before = described_class.voluntary_switches
       20.times { code.call }
@@ -50,16 +50,16 @@ RSpec.describe MemprofilerPprof::Testing::Cost do
     expect(waits).to match([be >= 20, be < 20])
   end
 
-  it "is CPU time if only some took much longer, unless it was very much" do
+  it "is CPU time if only some calls took much longer, unless it was extreme" do
     expect([0.02, 0.1].map { |wall| cost_of([0.001, 0.001], [0.001, wall], [0.001, wall]).longer_batches })
       .to eq([5, 3])
   end
 
-  it "goes by the least" do
+  it "uses the minimum" do
     expect(cost_of([0.02, 0.02], [0.000_1, 0.000_1], [1, 1]).first_calls).to eq(200)
   end
 
-  it "goes by the last two for further batches" do
+  it "uses the last two for further batches" do
     expect([cost_of([0, 0], [0.1, 0.1], [1, 1]), cost_of([0, 0], [1, 1], [1, 1])].map(&:longer_batches)).to eq([3, 2])
   end
 end

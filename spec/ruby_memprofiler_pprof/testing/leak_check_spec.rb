@@ -10,7 +10,7 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck, :liveness, :moving do
 
   before do
     stub_const("Kept", Class.new)
-    # Time passes only where a block says so.
+    # Time passes only when a block says so.
     allow(Process).to receive(:clock_gettime) { |clock| clocks.fetch(clock) }
     allow(MemprofilerPprof::Testing::Cost).to receive(:voluntary_switches)
   end
@@ -32,7 +32,7 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck, :liveness, :moving do
     end
   end
 
-  # Adds entries, and removes the oldest beyond a number of them.
+  # Adds entries, and removes the oldest beyond this number.
   def cache(size)
     entries = {}
     number = 0
@@ -82,7 +82,7 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck, :liveness, :moving do
     end
   end
 
-  describe "is not alarmed by" do
+  describe "raises no false alarm at" do
     it "what dies" do
       expect(leak? { Array.new(10) { Kept.new } }).to be(false)
     end
@@ -147,8 +147,8 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck, :liveness, :moving do
       calls
     end
 
-    # Two more come before each look at what is alive.
-    it "as often on a busy machine as on a quiet one", :aggregate_failures do
+    # Two more come before each check of what is alive.
+    it "as often on a busy machine as on an idle one", :aggregate_failures do
       [1, 7].each do |times|
         number = calls do
           take(cpu: 0.001, wall: 0.001 * times)
@@ -166,7 +166,7 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck, :liveness, :moving do
       expect(number).to eq(3 + 20 + (8 + 16 + 32) + (4 * 2))
     end
 
-    it "no more once it costs too much" do
+    it "no more once it has cost too much" do
       number = calls do |call|
         take(cpu: call < 800 ? 0.000_1 : 0.01)
         list << Kept.new
@@ -174,7 +174,7 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck, :liveness, :moving do
       expect(number).to eq(3 + 200 + (80 + 160 + 320 + 640 + 1280) + (6 * 2))
     end
 
-    it "no more once the suspicion is gone" do
+    it "no more once the suspicion has been cleared" do
       number = calls { |call| call < 280 && (list << Kept.new) }
       expect(number).to eq(3 + 200 + (80 + 160) + (3 * 2))
     end
@@ -188,7 +188,7 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck, :liveness, :moving do
   end
 
   describe "of:" do
-    it "looks at objects of a class only" do
+    it "only considers objects of a class" do
       found = [Kept, Hash].map { |type| few_calls(of: type) { list << Kept.new << +"" } }
       expect(found).to eq([true, false])
     end
@@ -216,7 +216,7 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck, :liveness, :moving do
     expect { leak? { 1 } }.to raise_error(MemprofilerPprof::RactorError, "not here")
   end
 
-  it "leaves no collector behind, also if the block raises" do
+  it "leaves no collector behind, even if the block raises" do
     calls = 0
     expect { leak? { (calls += 1) > 30 && raise("no") } }.to raise_error("no")
     expect(MemprofilerPprof.collectors).to eq([])

@@ -29,8 +29,8 @@ RSpec.describe MemprofilerPprof::Testing::Measurement, :liveness, :moving do
     expect(counts { [Kept.new] }).to eq([2, 0])
   end
 
-  describe "is not misled by what is left on the stack by" do
-    # References that C functions have left there: each of these blocks seems to retain something if it is just called.
+  describe "is not misled by stack remains of" do
+    # References that C functions leave there: each of these blocks seems to retain something if it is just called.
     {
       "Marshal" => -> { Marshal.load(Marshal.dump(Kept.new)) },
       "a NoMethodError" => lambda do
@@ -52,7 +52,7 @@ RSpec.describe MemprofilerPprof::Testing::Measurement, :liveness, :moving do
     expect(Regexp.last_match.pre_match).to eq("be")
   end
 
-  it "takes a Symbol or a Method for a block" do
+  it "takes a Symbol or a Method as a block" do
     expect(counts(&method(:srand)).last).to eq(0)
   end
 
@@ -62,7 +62,7 @@ RSpec.describe MemprofilerPprof::Testing::Measurement, :liveness, :moving do
     expect(calls).to eq([0, 1, 2])
   end
 
-  it "looks at what is alive after the cleanup" do
+  it "checks what is alive after the cleanup" do
     list = []
     expect(counts(cleanup: -> { list.clear }) { list << Kept.new }).to eq([1, 0])
   end
@@ -74,7 +74,7 @@ RSpec.describe MemprofilerPprof::Testing::Measurement, :liveness, :moving do
     end).to eq([1, 0])
   end
 
-  it "measures inside of another measurement" do
+  it "measures inside another measurement" do
     inner = nil
     outer = counts(Kept) { inner = counts(Kept) { Kept.new } }
     expect([outer, inner]).to eq([[1, 0], [1, 0]])
@@ -85,7 +85,7 @@ RSpec.describe MemprofilerPprof::Testing::Measurement, :liveness, :moving do
     expect { counts { 1 } }.to raise_error(MemprofilerPprof::RactorError, "not here")
   end
 
-  it "leaves no collector behind, also if the block raises" do
+  it "leaves no collector behind, even if the block raises" do
     expect { counts { raise "no" } }.to raise_error("no")
     expect(MemprofilerPprof.collectors).to eq([])
   end

@@ -20,38 +20,38 @@ RSpec.describe MemprofilerPprof::Testing::Report do
     expect(text.lines.grep(/objects/)).to eq(["  1,235 objects, 80 bytes: A\n", "  2 objects, 80 bytes: B\n"])
   end
 
-  it "orders by what counts" do
+  it "orders by the limited quantity" do
     text = sites(sample("A", 2, 40, own), sample("B", 1, 20_480, own), by: :size)
     expect(text.lines.grep(/object/)).to eq(["  1 object, 20.0 KB: B\n", "  2 objects, 40 bytes: A\n"])
   end
 
-  it "tells how many there are per call" do
+  it "shows how many there are per call" do
     expect(sites(sample("A", 3, 40, own), calls: 2)).to start_with("  3 objects (1.50 per call), 40 bytes: A\n")
   end
 
-  it "shows the project's own frames, and then where it was allocated" do
+  it "shows the project's own frames, followed by the place of the allocation" do
     expect(sites(sample("A", 1, 40, library, own, library, own)).lines.drop(1).map(&:strip))
       .to eq(["lib/own.rb:3 in Own#call", "lib/own.rb:3 in Own#call",
               "allocated in Library#call at /gems/library.rb:7"])
   end
 
-  it "shows the innermost frames if none is the project's own" do
+  it "shows the innermost frames if none belongs to the project" do
     expect(sites(sample("A", 1, 40, *[library] * 5)).lines.drop(1).map(&:strip))
       .to eq(["/gems/library.rb:7 in Library#call"] * 4)
   end
 
-  it "takes gems below the project's directory for others' code" do
+  it "treats gems below the project's directory as foreign code" do
     vendored = ["Gem#call", "#{Dir.pwd}/vendor/bundle/gem.rb", 1]
     expect(sites(sample("A", 1, 40, vendored, own)).lines.drop(1).map(&:strip))
       .to eq(["lib/own.rb:3 in Own#call", "allocated in Gem#call at vendor/bundle/gem.rb:1"])
   end
 
-  it "sums up what is beyond five places" do
+  it "sums up everything beyond five places" do
     samples = Array.new(8) { |i| sample("C#{i}", 10 - i, 10, own) }
     expect(sites(*samples).lines.last).to eq("  and 12 objects, 30 bytes from 3 more places")
   end
 
-  it "writes numbers for people" do
+  it "formats numbers for people" do
     expect([1, 9999, 10_240, 1 << 30].map { |bytes| described_class.bytes(bytes) })
       .to eq(["1 byte", "9,999 bytes", "10.0 KB", "1.0 GB"])
   end

@@ -18,7 +18,7 @@ RSpec.describe MemprofilerPprof::Testing::Selection do
     expect(selected(nil, "String", "(IMEMO)", "(STRING)", "(anonymous Object)")).to eq(["String", "(anonymous Object)"])
   end
 
-  it "takes a class with those below it" do
+  it "takes a class with its subclasses" do
     expect(selected(StandardError, "ArgumentError", "StandardError", "Exception", "(anonymous KeyError)", "Gone"))
       .to eq(["ArgumentError", "StandardError", "(anonymous KeyError)"])
   end
@@ -31,7 +31,7 @@ RSpec.describe MemprofilerPprof::Testing::Selection do
     expect(selected("(IMEMO)", "Array", "(IMEMO)")).to eq(["(IMEMO)"])
   end
 
-  it "refuses what is no class, or has no name", :aggregate_failures do
+  it "refuses what is not a class, or has no name", :aggregate_failures do
     expect { described_class.new(1) }
       .to raise_error(TypeError, "of must be a class, a module or the name of a class, got 1")
     expect { described_class.new(Class.new) }.to raise_error(ArgumentError, /\Aof must be a class with a name/)

@@ -1,10 +1,10 @@
-/* Extension objects whose `dsize` functions, which are to tell how much memory they take, do what they should not. */
+/* Extension objects whose `dsize` functions, which should return their memory size, do what they must not do. */
 
 #include <ruby.h>
 #include <ruby/thread.h>
 #include <stdint.h>
 
-/* How often Ruby asked for the size of such an object. */
+/* How often Ruby has asked for the size of such an object. */
 static size_t calls;
 
 static size_t
@@ -93,7 +93,7 @@ HOSTILE(collecting, collecting_size)
 HOSTILE(flushing, flushing_size)
 HOSTILE(huge, huge_size)
 HOSTILE_TYPE(marking, plain_size, marks_anything, RUBY_TYPED_FREE_IMMEDIATELY)
-/* Is a zombie for a while after its death. */
+/* Stays a zombie for a while after its death. */
 HOSTILE_TYPE(deferred, plain_size, NULL, 0)
 
 /* Hostile.calls */

@@ -1,18 +1,18 @@
 # frozen_string_literal: true
 
 module Pprof
-  # Profiles that no program writes, ungzipped, made fast.
+  # Profiles that no program writes, ungzipped and quickly generated.
   module Crafted
     module_function
 
     # @param count [Integer]
-    # @return [String] as many equal samples of one value
+    # @return [String] a profile of `count` equal samples of one value
     def samples(count)
       header + ("\x12\x03\x12\x01\x01".b * count)
     end
 
     # @param count [Integer]
-    # @return [String] as many samples, with labels that all differ
+    # @return [String] a profile of `count` samples with different labels
     def labelled(count)
       body = Array.new(count) do |number|
         label = "\x08\x01\x18".b << varint(number + 1)
@@ -23,7 +23,7 @@ module Pprof
     end
 
     # @param comments [Array<String>]
-    # @return [String] no samples, only these comments
+    # @return [String] a profile without samples, with only these comments
     def comments(comments)
       strings = comments.map { |text| "\x32".b << varint(text.bytesize) << text }
       numbers = comments.each_index.map { |index| varint(index + 2) }.join

@@ -2,7 +2,7 @@
 
 # The specs trust these readers, so they are tested with a profile written here byte by byte.
 RSpec.describe Pprof do
-  # Just enough of an encoder: [number, Integer or String] pairs.
+  # A minimal encoder: [number, Integer or String] pairs.
   def encode(*fields)
     fields.map do |number, value|
       next varint(number << 3) + varint(value) if value.is_a?(Integer)
@@ -86,12 +86,12 @@ RSpec.describe Pprof do
 
     it_behaves_like "a decoder"
 
-    it "refuses a field that the format does not have" do
+    it "refuses an unknown field" do
       fields << [16, 1]
       expect { profile }.to raise_error(Pprof::Wire::Malformed, /Profile has no field 16/)
     end
 
-    it "refuses bytes that are cut off" do
+    it "refuses truncated bytes" do
       gzipped = Zlib.gzip(encode(*fields)[0..-2])
       expect { described_class.decode(gzipped) }.to raise_error(Pprof::Wire::Malformed, /cut off/)
     end
@@ -110,11 +110,11 @@ RSpec.describe Pprof do
   describe Pprof::Rules do
     subject(:violations) { described_class.violations(Pprof.decode(gzipped)) }
 
-    it "finds what a profile has wrong" do
+    it "finds errors in a profile" do
       expect(violations).to eq(["a value is negative"])
     end
 
-    it "finds ids that are not in their order" do
+    it "finds ids that are out of order" do
       fields[4], fields[5] = fields.values_at(5, 4)
       expect(violations).to include("ids of location are not 1..2")
     end
@@ -126,7 +126,7 @@ RSpec.describe Pprof do
   end
 
   describe Pprof::GoPprof, :go do
-    it "has Go's tool read a profile" do
+    it "makes Go's tool read a profile" do
       result = described_class.run(gzipped, "-top", "-nodecount=5")
       expect(result).to have_attributes(success?: true, stderr: "", stdout: /Ä#b/)
     end

@@ -39,10 +39,10 @@ module Pprof
       in_directory { [*flags, url] }
     end
 
-    # Runs it with the arguments that the block makes.
+    # Runs it with the arguments that the block returns.
     def in_directory
       Dir.mktmpdir("gopprof") do |directory|
-        # A home and a temporary directory of its own: otherwise it tells where it saves profiles, or of missing ones.
+        # Its own home and temporary directory: otherwise it reports where it saves profiles, or that they are missing.
         environment = { "HOME" => directory, "PPROF_TMPDIR" => directory, "TMPDIR" => directory, "GOFLAGS" => nil,
                         "GOCACHE" => File.join(Dir.tmpdir, "memprofiler-go-cache") }
         Result.new(*Open3.capture3(environment, "go", "tool", "pprof", *yield(directory), chdir: directory))

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 module Pprof
-  # Makes profiles with given figures, ungzipped. Frames are written "name file:line", the outermost first.
+  # Builds profiles with given figures, ungzipped. Frames are written "name file:line", outermost first.
   class Maker
     TYPES = [%w[allocations count], %w[allocations_size bytes],
              %w[retained_objects count], %w[retained_size bytes]].freeze
-    # Bytes of each object in a profile that {.lines} makes.
+    # The size in bytes of each object in a profile made by {.lines}.
     SIZE = 100
 
     # @param lines [Hash{String => Array(Integer, Integer)}] "FILE:LINE" => objects allocated, retained there
-    # @param age [Integer, nil] the label "gc_age" of them all
+    # @param age [Integer, nil] the label "gc_age" of all of them
     # @param options [Hash] as for {#initialize}
     # @return [Maker]
     def self.lines(lines, age: nil, time: 1_000_000_000, duration: 10, **options)
@@ -23,8 +23,8 @@ module Pprof
     # @param time [Integer] seconds since 1970
     # @param duration [Integer] seconds
     # @param types [Array<Array(String, String)>]
-    # @param weight [Integer, nil] what one sample stands for
-    # @param comments [Hash{Symbol => #to_s}] others, written "key=value"
+    # @param weight [Integer, nil] how many objects one sample stands for
+    # @param comments [Hash{Symbol => #to_s}] further ones, written "key=value"
     # @param start_line [Integer] of all functions
     def initialize(time: 0, duration: 0, types: TYPES, weight: 10, comments: {}, start_line: 1)
       @start_line = start_line

@@ -6,8 +6,8 @@ require_relative "schema"
 require_relative "wire"
 
 module Pprof
-  # Decodes a profile with nothing but Ruby, into one Struct per message. Stricter than readers in the wild: a field
-  # that the format does not have, a wrong wire type or a second gzip member is an error.
+  # Decodes a profile in plain Ruby, into one Struct per message. Stricter than other readers: an unknown field, a wrong
+  # wire type or a second gzip member is an error.
   module PlainDecoder
     STRUCTS = Schema::MESSAGES.transform_values { |fields| Struct.new(*fields.values.map(&:first)) }.freeze
 
@@ -35,7 +35,7 @@ module Pprof
       result
     end
 
-    # A message in which nothing is set, as protobuf's defaults say.
+    # A message with nothing set, that is with protobuf's defaults.
     def blank(type)
       defaults = Schema::MESSAGES.fetch(type).values.map do |_, field_type, count|
         next [] if count == :many

@@ -25,7 +25,8 @@ module Pprof
     end
   end
 
-  # A decoded profile with its strings and references looked up. Made from what either decoder returns, kept in `raw`.
+  # A decoded profile with its strings and references looked up. Built from the result of either decoder, which is kept
+  # in `raw`.
   class Profile
     attr_reader :raw
 
@@ -41,7 +42,7 @@ module Pprof
       @sample_types ||= raw.sample_type.map { |type| value_type(type) }
     end
 
-    # ["allocations", …] in their order.
+    # ["allocations", …] in order.
     def type_names
       sample_types.map(&:type)
     end
@@ -92,7 +93,7 @@ module Pprof
       mappings.first
     end
 
-    # The sum of one value, of all samples or those for which the block is true.
+    # The sum of one value over all samples, or those for which the block is true.
     def total(type, &condition)
       chosen = condition ? samples.select(&condition) : samples
       chosen.sum { |sample| sample[type] }
@@ -108,7 +109,7 @@ module Pprof
       samples.group_by { |sample| sample.labels[key] }.transform_values { |group| group.sum { |sample| sample[type] } }
     end
 
-    # Those with a frame whose name is, or matches, the pattern.
+    # The samples with a frame whose name equals or matches the pattern.
     def samples_with_frame(pattern)
       samples.select { |sample| sample.frame?(pattern) }
     end

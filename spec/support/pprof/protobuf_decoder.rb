@@ -13,7 +13,7 @@ module Pprof
 
     module_function
 
-    # @return [Boolean] whether the library is there
+    # @return [Boolean] whether the library is available
     def available?
       require "google/protobuf"
       require "google/protobuf/descriptor_pb"
@@ -30,12 +30,12 @@ module Pprof
       classes.fetch(:Profile)
     end
 
-    # All of them, since in 3.21 a message can be read only when its class was asked for.
+    # All of them: version 3.21 can read a message only after its class was requested.
     def classes
       @classes ||= Schema::MESSAGES.to_h { |name, _| [name, pool.lookup("#{PACKAGE}.#{name}").msgclass] }
     end
 
-    # add_serialized_file is in every version of the library; the DSL is gone from newer ones.
+    # Every version of the library has add_serialized_file; newer ones lack the DSL.
     def pool
       @pool ||= Google::Protobuf::DescriptorPool.new.tap do |pool|
         pool.add_serialized_file(Google::Protobuf::FileDescriptorProto.encode(file))

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 module Pprof
-  # What readers in the wild need beyond a decodable message.
+  # What existing readers require beyond a decodable message.
   module Rules
     module_function
 
-    # @return [Array<String>] what is wrong with a profile, in words; empty if nothing is
+    # @return [Array<String>] the profile's errors, in words; empty if there are none
     def violations(profile)
       raw = profile.raw
       tables(raw) + references(raw) + values(raw) + labels(profile)
@@ -35,7 +35,7 @@ module Pprof
       }.select { |_, wrong| wrong }.keys
     end
 
-    # speedscope throws at negative values, Pyroscope drops them.
+    # speedscope throws an exception for negative values, Pyroscope drops them.
     def values(raw)
       {
         "a sample has not one value per type" => raw.sample.any? { |s| s.value.size != raw.sample_type.size },

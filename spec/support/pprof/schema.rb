@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Pprof
-  # The messages of pprof's public format: for each its fields, as number => [name, type, repeated or not].
-  # Both decoders are made from this table.
+  # The messages of pprof's public format: the fields of each, as number => [name, type, repeated or not]. Both decoders
+  # are built from this table.
   module Schema
     def self.one(type)
       [type, :one]

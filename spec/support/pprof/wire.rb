@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Pprof
-  # Protobuf's wire format, only as much of it as pprof uses, and strict: what does not belong there is an error.
+  # Protobuf's wire format, limited to what pprof uses, and strict: anything else is an error.
   module Wire
     class Malformed < StandardError; end
 

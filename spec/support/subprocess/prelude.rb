@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Is loaded into the programs that `run_ruby` runs: they have `new_collector`, too.
+# Loaded into the programs that `run_ruby` runs, so that they have `new_collector`, too.
 require "ruby_memprofiler_pprof"
 require_relative "../gc_pressure"
 require_relative "../new_collector"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Writes what the signatures in a directory say of this gem, see Signatures.
+# Writes what the signatures in a directory say about this gem, see Signatures.
 require "rbs"
 
 # The numbers of positional arguments, and the names of keywords.
@@ -10,7 +10,7 @@ def parameters(signature)
    function.rest_positionals ? 1 : 0, function.required_keywords.keys.sort, function.optional_keywords.keys.sort]
 end
 
-# Those of a class itself, not of what it inherits from, by name.
+# The methods of a class itself, without inherited ones, by name.
 def own(type, definition)
   definition.methods.select { |_, signature| signature.defined_in == type }
             .transform_values { |signature| parameters(signature) }

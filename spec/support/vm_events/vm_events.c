@@ -1,5 +1,5 @@
-/* Counts the VM's events around objects by raw hooks, as the gem has them, and follows the objects of one class, Strings
- * of SIZE times 'x', from birth to death. Knows nothing of the gem. */
+/* Counts the VM's object events with raw hooks, like the gem's, and follows the objects of one class, Strings
+ * of SIZE times 'x', from birth to death. Knows nothing about the gem. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -33,15 +33,15 @@ enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 static struct {
     size_t events[KINDS];
-    /* Events that say something else to the public functions; objects born without a type. */
+    /* Events for which the public functions return something else; objects born without a type. */
     size_t misread, typeless;
     /* Objects freed between the beginning and the end of a mark phase. */
     size_t early;
-    /* Of the followed: born; freed; freed though marked when last asked; freed with other contents than they had. */
+    /* Of the followed: born; freed; freed although last seen marked; freed with changed contents. */
     size_t born, freed, unforeseen, damaged;
 } counts;
 
-/* The followed that live, by address. */
+/* The live followed objects, by address. */
 static struct {
     VALUE object;
     bool condemned;
@@ -76,7 +76,7 @@ is_marked(VALUE object)
     return false;
 }
 
-/* The slot of an object, or the free one where it belongs. Slots of the dead are kept, with another address. */
+/* The slot of an object, or the free one where it belongs. Slots of dead objects remain, with another address. */
 static size_t
 slot_of(VALUE object)
 {
@@ -95,7 +95,7 @@ static void
 on_newobj(VALUE object)
 {
     if (RB_BUILTIN_TYPE(object) == RUBY_T_NONE) counts.typeless++;
-    /* More would fill the table, where also the dead have places. */
+    /* More would fill the table, in which dead objects have slots, too. */
     if (!is_followed(object) || counts.born == SLOTS / 2) return;
     counts.born++;
     table[slot_of(object)].object = object;
@@ -143,7 +143,7 @@ on_event(VALUE data, struct event *event)
     }
 }
 
-/* VmEvents.watch(*kinds), in addition to those that are watched. */
+/* VmEvents.watch(*kinds), in addition to those already watched. */
 static VALUE
 watch(int argc, VALUE *argv, VALUE self)
 {
@@ -188,7 +188,7 @@ unprotect(VALUE self, VALUE object)
 static VALUE
 get_counts(VALUE self)
 {
-    /* Making the Hash is not to be counted. */
+    /* Creating the Hash must not count. */
     __typeof__(counts) now = counts;
     size_t condemned = 0;
     VALUE hash = rb_hash_new();
@@ -203,7 +203,7 @@ get_counts(VALUE self)
     SET("freed", now.freed);
     SET("unforeseen", now.unforeseen);
     SET("damaged", now.damaged);
-    /* Were not marked, and are not freed yet. */
+    /* Those not marked and not freed yet. */
     SET("condemned", condemned);
     return hash;
 }

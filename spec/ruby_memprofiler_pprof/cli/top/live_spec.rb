@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe "What `memprofiler top` shows", :threads do
-  # A terminal that is gone as soon as a profile was asked for, and a thread that forgets a kill, as finalizers do.
+  # A terminal that closes as soon as a profile was requested, and a thread that ignores a kill, as finalizers do.
   let(:code) { <<~RUBY }
     %w[cli cli/top cli/top/live report].each { |name| require "ruby_memprofiler_pprof/\#{name}" }
     class Screen < Struct.new(:input, :asked)
@@ -31,8 +31,8 @@ RSpec.describe "What `memprofiler top` shows", :threads do
     print asked.pop.join(60) ? "ended" : "left behind"
   RUBY
 
-  # What happens, each after what was done about the one before: a profile comes ("."), or none does ("!"), or a key is
-  # pressed. Prints how often a profile was asked for before each, and "~" where a moment is waited for meanwhile.
+  # What happens, each event after the one before was handled: a profile comes ("."), or none does ("!"), or a key is
+  # pressed. Prints how often a profile was requested before each, and "~" for each short wait in between.
   let(:scripted) { <<~'RUBY' }
     %w[cli cli/top cli/source cli/top/live report].each { |name| require "ruby_memprofiler_pprof/#{name}" }
     Top = MemprofilerPprof::CLI::Top
@@ -57,7 +57,7 @@ RSpec.describe "What `memprofiler top` shows", :threads do
   RUBY
 
   { "..x" => "1233", "p.xxp" => "111112", ".!" => "122~", ".p!xx" => "122222" }.each do |events, wants|
-    it "asks for the next profile when one has come, but not in a pause: #{events}" do
+    it "requests the next profile when one has arrived, but not during a pause: #{events}" do
       expect(run_ruby(scripted, args: [events]).to_a).to match([wants, "", be_success])
     end
   end

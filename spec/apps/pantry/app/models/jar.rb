@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Is kept for ever.
+# Is kept forever.
 class Jar
   SHELF = [] # rubocop:disable Style/MutableConstant
 
