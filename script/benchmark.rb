@@ -1,7 +1,7 @@
 #!/usr/bin/env ruby
 # frozen_string_literal: true
 
-# Prints what the profiler costs in the 2022 gem's benchmark, see bench.d/scenario.rb.
+# Measures the profiler with the 2022 gem's benchmark, see bench.d/scenario.rb.
 
 require "optparse"
 require_relative "bench.d/report"
@@ -21,7 +21,7 @@ ROWS = [
     Row.new("10 %, no flush, #{bt_method}", { sample_rate: 0.1, bt_method: bt_method }, false)
   end
 ].freeze
-# Above what the scenario keeps alive: at 100 % all of it is sampled.
+# Above what the scenario keeps alive: at 100 % everything is sampled.
 MOST_SAMPLES = 1_000_000
 HEADER = ["profiling", "user s", "system s", "total s (min–max)", "real s", "ratio to first", "profile bytes"].freeze
 
@@ -53,7 +53,7 @@ def clocks
   [Process.times.utime, Process.times.stime, Bench.clock]
 end
 
-# In a child, so that each begins with the same heap.
+# In a child process, so that each measurement starts with the same heap.
 def measure(row, scenario)
   reader, writer = IO.pipe
   pid = fork do
@@ -70,7 +70,7 @@ end
 def cells(row, results)
   figures = results[row.name]
   user, system, real = %i[user system real].map { |key| format("%.2f", median_of(figures, key)) }
-  # Each round's ratio is of figures taken close to each other.
+  # Each round's ratio compares figures taken close to each other.
   ratios = figures.zip(results[ROWS.first.name]).map { |mine, bare| mine[:total] / bare[:total] }
   [row.name, user, system, Bench.spread(figures.map { |figure| figure[:total] }, 2), real, Bench.spread(ratios, 2),
    row.flush ? Bench.number(median_of(figures, :bytes)) : nil]

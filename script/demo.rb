@@ -15,7 +15,7 @@ LEAK = { file: "app/services/product_card_cache.rb", source: "@cards[key] ||=" }
 OUTPUT = "tmp/demo"
 VISITORS = 40
 
-# Puma with the app. Only the gem's wrapper brings the profiler in.
+# Puma with the app. Only the gem's wrapper adds the profiler.
 class Server
   LOG = File.join(OUTPUT, "puma.log")
   OUTPUT_FROM_SHOP = File.join("../../..", OUTPUT)
@@ -42,7 +42,7 @@ class Server
     log[%r{Listening on http://127\.0\.0\.1:(\d+)}, 1]
   end
 
-  # TERM tells Puma to finish its requests and exit.
+  # TERM asks Puma to finish its requests and exit.
   def stop
     return unless @pid
 
@@ -97,8 +97,8 @@ class Server
   end
 end
 
-# What `go tool pprof` says about the app's own frames: with the others hidden, `flat` is what a line of the app had
-# allocated, by itself or by the libraries that it called.
+# What `go tool pprof` reports about the app's own frames: with the others hidden, `flat` is what a line of the app
+# allocated, itself or through libraries.
 class Profile
   OPTIONS = ["-sample_index=retained_size", "-lines", "-show=^\\Q#{SHOP}/\\E", "-trim_path=#{SHOP}/"].freeze
 
@@ -146,7 +146,7 @@ def profile_the_shop
   puts "Starting the shop: ruby_memprofiler_pprof_profile puma"
   server.start
   visit(server)
-  # The last profile is written at the exit, and so has seen it all.
+  # The last profile is written at exit, so it includes everything.
   server.stop
   server.profiles
 ensure
@@ -182,7 +182,7 @@ def show_verdict(profile)
   raise "that is not the leak, which is #{LEAK[:file]}:#{leak}" unless line == "#{LEAK[:file]}:#{leak}"
 end
 
-# What `leaks` says, which needs nothing but this gem: the line that leaks first, and the caches as settled.
+# The output of `leaks`, which needs only this gem: the leaking line first, and the caches as settled.
 def show_leaks
   leaks = [RbConfig.ruby, "exe/memprofiler", "leaks", "--limit", "8", OUTPUT]
   puts "", "What keeps growing, and what has settled (memprofiler leaks #{OUTPUT}):", ""

@@ -10,8 +10,8 @@ module Bench
     BT_METHODS = %w[profile_frames backtrace_locations].freeze
     BARE = { "nothing" => "nothing on", "tracepoints" => "empty tracepoints NEWOBJ+FREEOBJ",
              "raw_pair" => "empty raw hooks NEWOBJ+FREEOBJ", "raw_newobj" => "empty raw hook NEWOBJ" }.freeze
-    # Instructions over nothing on that a row may cost at most, on Ruby 3.1, by rate, depth and mode. At 1 % the better
-    # mode, mark_bits, has a target of its own.
+    # The target: how many instructions more than with nothing on a row may cost, on Ruby 3.1, by rate, depth and mode.
+    # At 1 % the better mode, mark_bits, has its own target.
     TARGETS = {
       [0.01, 1, "mark_bits"] => 480, [0.01, 50, "mark_bits"] => 500,
       [0.01, 1, "freeobj"] => 540, [0.01, 50, "freeobj"] => 540,
@@ -36,7 +36,7 @@ module Bench
       end
     end
 
-    # Without these the ratios of `jobs` cannot be told.
+    # The ratios of `jobs` need these.
     def needed_for(jobs)
       depths = jobs.map { |job| job.spec[:depth] }
       self.jobs.select { |job| job.spec[:subject] == "nothing" && depths.include?(job.spec[:depth]) }
@@ -67,7 +67,7 @@ module Bench
       Job.new("#{label} D=#{spec[:depth]}", { kind: "allocation", few: 100_000, many: many, **spec })
     end
 
-    # Each round's ratio is of figures taken close to each other.
+    # Each round's ratio compares figures taken close to each other.
     def times(figures, nothing)
       nsecs = figures.map { |figure| figure[:nsecs] }
       ratios = nsecs.zip(nothing.map { |figure| figure[:nsecs] }).map { |mine, bare| mine / bare }

@@ -6,14 +6,14 @@ module Binomial
 
   # @param hits [Integer]
   # @param runs [Integer] from 1
-  # @return [Array<Float>] the least and greatest probability for which the outcome is no rarer than `error`
+  # @return [Array<Float>] the lowest and the highest probability for which the outcome is no rarer than `error`
   def interval(hits, runs, error: 0.05)
     low = hits.zero? ? 0.0 : bisect { |chance| 1 - cumulative(hits - 1, runs, chance) < error / 2 }
     high = hits == runs ? 1.0 : bisect { |chance| cumulative(hits, runs, chance) > error / 2 }
     [low, high]
   end
 
-  # The probability of so many hits or fewer.
+  # The probability of at most this many hits.
   def cumulative(hits, runs, chance)
     (0..hits).sum { |count| Math.exp(log_probability(count, runs, chance)) }
   end
@@ -23,7 +23,7 @@ module Binomial
     choose + (hits * Math.log(chance)) + ((runs - hits) * Math.log(1 - chance))
   end
 
-  # Where a block that is true for small numbers becomes false.
+  # The point at which a block that is true for small numbers becomes false.
   def bisect
     low = 1e-12
     high = 1 - 1e-12

@@ -1,4 +1,4 @@
-/* Hooks that do nothing, for what the VM itself charges for calling any. */
+/* Hooks that do nothing, to measure what the VM's own calling of hooks costs. */
 #include <ruby.h>
 #include <ruby/debug.h>
 

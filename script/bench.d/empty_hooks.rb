@@ -6,7 +6,7 @@ require "rbconfig"
 require "tmpdir"
 
 module Bench
-  # Compiles empty_hooks.c for the Ruby that runs this.
+  # Compiles empty_hooks.c for the running Ruby.
   module EmptyHooks
     SOURCE = File.expand_path("empty_hooks.c", __dir__)
 

@@ -3,13 +3,13 @@
 require_relative "runner"
 
 module Bench
-  # What sections about a heap full of samples have in common: rate 1.0, D=50, both modes.
+  # Common to sections about a heap full of samples: rate 1.0, D=50, both modes.
   class HeapSection
     NOT_ON = "nothing on"
 
     attr_reader :name, :title, :header
 
-    # Nothing is compared with a row of another job.
+    # No row is compared with a row of another job.
     def needed_for(_jobs)
       []
     end
@@ -27,7 +27,7 @@ module Bench
     end
   end
 
-  # Memory per live sample: what `stats` says, and by how much more the process grows than without the profiler.
+  # Memory per live sample: according to `stats`, and how much more the process grows than without the profiler.
   class MemorySection < HeapSection
     LIVE = 300_000
 
@@ -139,7 +139,7 @@ module Bench
     end
   end
 
-  # What the collector adds to a collection of garbage.
+  # What the collector adds to a garbage collection.
   class GcSection < HeapSection
     def initialize(quick:)
       super()

@@ -5,11 +5,11 @@ require "json"
 require "set"
 require "stringio"
 
-# Programs for the leak check, of which it is known whether they leak. One long list.
+# Programs for the leak check, with known verdicts. One long list.
 # rubocop:disable Metrics/AbcSize, Metrics/MethodLength, Metrics/ModuleLength
 module LeakPrograms
-  # What it is called, what kind it is of, whether it leaks, options for the check, and a block that returns the block
-  # to check, with all that it needs made anew.
+  # Its name, its kind, whether it leaks, options for the check, and a block that returns the block to check, with
+  # everything it needs freshly created.
   Program = Struct.new(:name, :kind, :leaks, :options, :setup) do
     def prepare
       setup.call

@@ -1,16 +1,17 @@
 # frozen_string_literal: true
 
-# A program for script/bench_leaks: `leaky_program.rb SEED leak|none`. Prints what `leaks` says of it: "first" if the
-# leak is the first line called growing, else "nothing" or the names of what is; then how many other lines are.
+# A program for script/bench_leaks: `leaky_program.rb SEED leak|none`. Prints the verdict of `leaks`: "first" if the
+# leak is the first growing line, "nothing" if no line grows, or else the name of the first one; then the number of
+# other growing lines.
 
 require "ruby_memprofiler_pprof/report"
 
-# Lines that allocate, each in a method of its own with a line of its own. What they do differs in kind and by chance.
+# Lines that allocate, each in its own method with its own line. What they do differs in kind, and at random.
 class BusyLines
   SITES = 200
   KINDS = %i[garbage steady queue lru warm slow_warm batches sawtooth].freeze
   ROUNDS = 40
-  # Objects that the leak keeps in a round, of which one in ten is sampled.
+  # How many objects the leak keeps per round; one in ten is sampled.
   LEAKED = 40
   FILE = "/app/lines.rb"
 
@@ -36,7 +37,7 @@ class BusyLines
 
   private
 
-  # What is kept and as much again that is not.
+  # Some objects that are kept, and as many that are not.
   def leak_some
     @leaked.concat(allocate(SITES, LEAKED))
     allocate(SITES, @random.rand(2 * LEAKED))
@@ -56,14 +57,14 @@ class BusyLines
     allocate(site, @random.rand(size * 2))
   end
 
-  # Objects that come and live for a time of their own.
+  # Objects that arrive and live for a certain time.
   def steady(site, held, size, round)
     held.reject! { |_, death| death <= round }
     count = @random.rand((size / 2)..size) / 5
     held.concat(allocate(site, count).map { |object| [object, round - (5 * Math.log(1 - @random.rand))] })
   end
 
-  # As long as chance will have it.
+  # A queue of random length.
   def queue(site, held, size, _round)
     held.concat(allocate(site, @random.rand(size)))
     held.shift(@random.rand((held.size / 2)..held.size))
@@ -75,18 +76,18 @@ class BusyLines
     held.shift([held.size - (size * 3), 0].max)
   end
 
-  # Fills within a few rounds.
+  # Fills up within a few rounds.
   def warm(site, held, size, round)
     held.concat(allocate(site, size)) if round < 3 + (site % 5)
   end
 
-  # The fuller it is, the less is missing.
+  # The fuller it is, the fewer entries are missing.
   def slow_warm(site, held, size, _round)
     missing = (size * 5) - held.size
     held.concat(allocate(site, (missing * 0.3 * @random.rand).round))
   end
 
-  # Now and then many at once, for a while.
+  # Occasionally many at once, for a while.
   def batches(site, held, size, round)
     held.reject! { |_, death| death <= round }
     return unless @random.rand(4).zero?
@@ -95,7 +96,7 @@ class BusyLines
     held.concat(allocate(site, size).map { |object| [object, death] })
   end
 
-  # Gathers, and lets go of all of it.
+  # Accumulates, and then releases everything.
   def sawtooth(site, held, size, round)
     held.clear if (round % (3 + (site % 7))).zero?
     held.concat(allocate(site, size / 2))
@@ -103,7 +104,7 @@ class BusyLines
 end
 
 seed = Integer(ARGV.fetch(0))
-# Collections come by round, not by what the machine is at.
+# Collections happen per round, independently of the machine.
 GC.disable
 program = BusyLines.new(seed, leak: ARGV.fetch(1) == "leak")
 collector = MemprofilerPprof::Collector.new(sample_rate: 0.1, seed: seed).start

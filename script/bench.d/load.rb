@@ -3,10 +3,10 @@
 require_relative "../../spec/apps/shop/visitors"
 
 module Bench
-  # Visits a server as several browsers at a time would: each time the same visitors, who make the same requests.
+  # Visits a server like several simultaneous browsers: each time the same visitors, who make the same requests.
   class Load
-    # A visitor who comes back, always with the same cookie, and looks at the clock. The app's leak is so much per
-    # visitor; fewer of them keep the process at a size as a real one has.
+    # A visitor who returns, always with the same cookie, and measures time. The app leaks per visitor; fewer of them
+    # keep the process at a realistic size.
     class TimedVisitor < Visitor
       attr_reader :seconds
 
@@ -25,15 +25,15 @@ module Bench
       end
     end
 
-    # @param browsers [Integer] visitors at a time
-    # @param visits [Integer] how often each comes, ten requests each time
+    # @param browsers [Integer] simultaneous visitors
+    # @param visits [Integer] how often each one comes, for ten requests each time
     def initialize(port, browsers:, visits:)
       @port = port
       @browsers = browsers
       @visits = visits
     end
 
-    # @return [Array<Float>] the seconds that each request took
+    # @return [Array<Float>] the duration of each request in seconds
     def run
       threads = Array.new(@browsers) do |number|
         Thread.new do

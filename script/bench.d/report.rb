@@ -4,12 +4,12 @@ require "fileutils"
 require "json"
 require "rbconfig"
 
-# What the benchmarks share.
+# Shared by the benchmarks.
 module Bench
   # The checkout.
   ROOT = File.expand_path("../..", __dir__)
 
-  # On stderr, so that stdout has the tables and nothing else.
+  # Goes to stderr, so that stdout has only the tables.
   class Progress
     def initialize(total)
       @total = total
@@ -35,7 +35,7 @@ module Bench
       end
     end
 
-    # Seconds, on a clock that is never set.
+    # Seconds, on a monotonic clock.
     def clock
       Process.clock_gettime(Process::CLOCK_MONOTONIC)
     end
@@ -45,7 +45,7 @@ module Bench
         time: Time.now.utc.strftime("%FT%TZ") }
     end
 
-    # A table as Markdown, for the terminal and for documents. Figures are flushed right.
+    # A table in Markdown, for the terminal and for documents. Figures are right-aligned.
     def table(title, header, rows)
       columns = [header, *rows.map { |row| row.map(&:to_s) }].transpose.map { |cells| column(cells) }
       head, rule, *body = columns.transpose.map { |cells| "|#{cells.join("|")}|" }
@@ -65,13 +65,13 @@ module Bench
       (sorted[(sorted.size - 1) / 2] + sorted[sorted.size / 2]) / 2.0
     end
 
-    # "12.3 (11.9–13.0)": median, least and most.
+    # "12.3 (11.9–13.0)": median, minimum and maximum.
     def spread(values, digits)
       median, least, most = [median(values), *values.minmax].map { |value| number(value, digits) }
       values.size > 1 ? "#{median} (#{least}–#{most})" : median
     end
 
-    # With separators between thousands.
+    # With thousands separators.
     def number(value, digits = 0)
       whole, fraction = format("%.#{digits}f", value).split(".")
       [whole.gsub(/(\d)(?=(\d{3})+\z)/, '\1,'), fraction].compact.join(".")
@@ -79,7 +79,7 @@ module Bench
 
     private
 
-    # The cells with the rule below the first, all of the same width.
+    # The cells with the rule below the first, padded to the same width.
     def column(cells)
       width = cells.map(&:size).max
       right = cells.drop(1).all?(/\A([-+\d<]|\z)/)

@@ -7,25 +7,26 @@ require "rbconfig"
 require_relative "report"
 
 module Bench
-  # A configuration to be measured: its name for people and --only, and what worker.rb is told.
+  # A configuration to measure: its name for people and --only, and the input of worker.rb.
   Job = Struct.new(:name, :spec)
 
-  # Runs jobs, each in a process of its own.
+  # Runs jobs, each in its own process.
   class Runner
     WORKER = File.expand_path("worker.rb", __dir__)
-    # The gem's ways to tell what has died.
+    # The gem's ways to notice deaths.
     LIVENESS = %w[freeobj mark_bits].freeze
-    # Allocations. The shorter run is behind the first collections of garbage, the difference spans many.
+    # Numbers of allocations. The shorter run ends after the first garbage collections; the difference spans many.
     INSTRUCTION_RUNS = [100_000, 400_000].freeze
-    # For the method that takes a hundred times as long: minutes under callgrind, and the third digit is of no interest.
+    # For the method that takes a hundred times as long: that is minutes under callgrind, and the third digit does not
+    # matter.
     SHORT_INSTRUCTION_RUNS = [20_000, 80_000].freeze
 
     def initialize(hooks_directory)
-      # Gems are not needed, and without them valgrind has a fifth of the work at start.
+      # Gems are not needed, and without them valgrind has a fifth of the work at startup.
       @ruby = [RbConfig.ruby, "--disable-gems", "-I", File.join(ROOT, "lib"), "-I", hooks_directory, WORKER]
     end
 
-    # Takes the jobs in turn, so that what disturbs the machine for a while disturbs all of them.
+    # Takes the jobs in turn, so that temporary disturbances affect all of them.
     #
     # @return [Hash{String => Array<Hash>}] what the worker measured, by the job's name, once for each round
     def in_turn(jobs, rounds)
@@ -41,7 +42,7 @@ module Bench
       results
     end
 
-    # Instructions do not mind what else the machine does, so these run side by side.
+    # The number of instructions does not depend on other load, so these run side by side.
     #
     # @return [Hash{String => Float}] instructions per allocation, by the job's name
     def instructions(jobs)
@@ -74,10 +75,10 @@ module Bench
     def count(spec)
       command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *@ruby, JSON.generate(spec)]
       _, messages = run(*command)
-      Integer(messages[/Collected : (\d+)/, 1] || raise("callgrind told no figure:\n#{messages}"))
+      Integer(messages[/Collected : (\d+)/, 1] || raise("callgrind printed no figure:\n#{messages}"))
     end
 
-    # RUBYOPT and the like of Bundler would be measured, too.
+    # Otherwise Bundler's RUBYOPT and the like would be measured, too.
     def run(*command)
       out, err, status = Open3.capture3({ "RUBYOPT" => nil, "RUBYLIB" => nil }, *command)
       raise "#{command.join(" ")} failed with #{status}:\n#{err}" unless status.success?

@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 # The scenario of the 2022 gem's script/benchmark.rb: a machine that calls, returns, allocates and drops at random.
-# What differs: the seed is fixed, steps are read rather than cut off the front of an array (moving the rest took far
-# longer than all else), and an object's string is a hundredth as long, since all of them together took 4 GB.
+# Differences: the seed is fixed; steps are read by index rather than removed from the front of an array (moving the
+# rest took far longer than everything else); and an object's string is a hundredth as long, since all of them together
+# took 4 GB.
 class Scenario
   CLASSES = 10_000
   METHODS = 20_000
@@ -10,7 +11,7 @@ class Scenario
   MAX_DEPTH = 100
   SEED = 2022
 
-  # What the classes have in common: a string of up to 2,400 bytes.
+  # Common to the classes: a string of up to 2,400 bytes.
   module Big
     RANDOM = Random.new(SEED)
 
@@ -28,7 +29,7 @@ class Scenario
     @steps = Array.new(STEPS) { step }
   end
 
-  # Runs all of it.
+  # Runs the whole scenario.
   #
   # @return [Integer] objects that are alive at the end
   def run
@@ -40,7 +41,7 @@ class Scenario
 
   private
 
-  # Each initialize and each method is code of its own, on a line of its own.
+  # Each initialize and each method has its own code, on its own line.
   def define_classes
     define("classes.rb", CLASSES) do |number|
       "class BenchmarkClass#{number}; include Scenario::Big; def initialize = fill(#{number}); end"
@@ -56,7 +57,8 @@ class Scenario
     RubyVM::InstructionSequence.compile(Array.new(count, &).join("\n"), file).eval
   end
 
-  # The 2022 gem's chances: half of the steps call or return, the others allocate slightly more often than they drop.
+  # The 2022 gem's probabilities: half of the steps call or return, the others allocate slightly more often than they
+  # drop.
   def step
     if @random.rand < 0.5
       call_or_return

@@ -7,7 +7,7 @@ require "tmpdir"
 require_relative "shop_server"
 
 module Bench
-  # Instructions per request as callgrind counts them, in one thread, without server and network.
+  # Instructions per request as counted by callgrind, in one thread, without server and network.
   module ShopInstructions
     SCRIPT = File.join(__dir__, "shop_requests.rb")
     REQUESTS_PER_VISIT = 10
@@ -17,7 +17,7 @@ module Bench
     # @param hooks [String] where {EmptyHooks} are
     # @return [Float]
     def self.per_request(kind, directory, hooks, visits:)
-      # Requests take the longer the more is in the database, so that each run needs one of its own.
+      # Requests take longer as the database grows, so each run needs its own.
       Dir.mktmpdir do |own|
         FileUtils.cp(Dir["#{directory}/shop.sqlite3*"], own)
         counted(kind, own, hooks, visits).fdiv(visits * REQUESTS_PER_VISIT)
@@ -57,7 +57,7 @@ module Bench
       switch(pid, "off")
     end
 
-    # callgrind takes a moment to obey, for which the process waits.
+    # callgrind takes a moment to obey; the process waits meanwhile.
     def self.switch(pid, state)
       system("callgrind_control", "--instr=#{state}", pid.to_s, %i[out err] => File::NULL, exception: true)
       sleep 2

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Serves requests to the shop in this process, for callgrind to count: prints "ready" when it has warmed up, waits for a
+# Serves requests to the shop in this process, for callgrind to count: prints "ready" after warming up, waits for a
 # line, serves VISITS visits of ten requests, prints "served", and waits again.
 #
 #   ruby shop_requests.rb off|hook|on VISITS    # with nothing on, a hook that does nothing, the profiler at 1 %
@@ -9,9 +9,9 @@ require_relative "../../spec/apps/shop/config/environment"
 require_relative "../../spec/apps/shop/visitors"
 require "rack/mock"
 
-# Takes the place of the connection to a server.
+# Replaces the connection to a server.
 class InProcess
-  # What a visitor wants to know of an answer.
+  # The parts of a response that a visitor uses.
   Response = Struct.new(:code, :headers, :body) do
     def [](name)
       headers[name]
@@ -53,7 +53,7 @@ end
 visitor = LocalVisitor.new(Random.new(1))
 3.times { visitor.visit }
 GC.start
-# What the app has logged may be in the buffer.
+# The app's log output may still be in the buffer.
 puts "ready"
 $stdout.flush
 $stdin.gets

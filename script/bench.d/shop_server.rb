@@ -7,13 +7,13 @@ require "socket"
 require_relative "report"
 
 module Bench
-  # The demo app under Puma, in which the profiler can be switched on and off.
+  # The demo app under Puma, with a profiler that can be switched on and off.
   class ShopServer
     SHOP = File.join(ROOT, "spec/apps/shop")
     SWITCH = File.join(__dir__, "switch.rb")
     PATIENCE = 60
 
-    # What the app needs to know.
+    # The environment that the app needs.
     def self.environment(directory)
       { "RAILS_ENV" => "production", "PORT" => "0", "DATABASE_URL" => "sqlite3:#{directory}/shop.sqlite3" }
     end
@@ -25,7 +25,7 @@ module Bench
       @socket = File.join(directory, "switch")
     end
 
-    # Makes the database.
+    # Creates the database.
     def prepare
       spawn({}, "bin/setup")
       wait_for("the database") { exited? }
@@ -52,8 +52,8 @@ module Bench
       File.read(log)[%r{Listening on http://127\.0\.0\.1:(\d+)}, 1]
     end
 
-    # Has {Switch} do something.
-    def tell(command)
+    # Sends {Switch} a command.
+    def send_command(command)
       @connection.puts(command)
       JSON.parse(@connection.gets || raise("the server has not answered; #{excerpt}"), symbolize_names: true)
     end
@@ -69,7 +69,7 @@ module Bench
       @pid = Process.spawn(environment, *command, chdir: SHOP, in: File::NULL, out: [log, "a"], err: %i[child out])
     end
 
-    # TERM tells Puma to finish its requests and exit.
+    # TERM asks Puma to finish its requests and exit.
     def stop
       return unless @pid
 

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# Loaded into the server that script/bench_rails measures: does what it is told at the socket SWITCH_SOCKET, so that
-# one process can be measured with the profiler, with a hook that does nothing, and without.
+# Loaded into the server that script/bench_rails measures: executes commands from the socket SWITCH_SOCKET, so that one
+# process can be measured with the profiler, with a hook that does nothing, and without.
 
 require "empty_hooks"
 require "json"
 require "socket"
 require "ruby_memprofiler_pprof"
 
-# The profiler's switch.
+# Switches the profiler.
 class Switch
   COMMANDS = %w[on off hook unhook settle flush read].freeze
 
@@ -17,7 +17,7 @@ class Switch
     @server = UNIXServer.new(path)
   end
 
-  # Answers each line with one of JSON.
+  # Answers each line with a line of JSON.
   def serve
     connection = @server.accept
     while (command = connection.gets&.chomp)
@@ -34,7 +34,7 @@ class Switch
     @collector.stats
   end
 
-  # The flush takes the last hook off.
+  # The flush removes the last hook.
   def off
     @collector.stop.flush
     @collector.stats
@@ -49,12 +49,12 @@ class Switch
     EmptyHooks.raw_off
   end
 
-  # What one turn leaves behind is not to be paid for by the next.
+  # One turn must not pay for what another leaves behind.
   def settle
     3.times { GC.start }
   end
 
-  # As a flusher does.
+  # Like a flusher.
   def flush
     MemprofilerPprof.without_profiling do
       profile = @collector.flush

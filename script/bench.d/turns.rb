@@ -4,24 +4,24 @@ require_relative "load"
 require_relative "report"
 
 module Bench
-  # Measures a server with nothing on, with a hook on allocations that does nothing, and with the profiler, in short
-  # turns. Each turn serves the same requests, after a collection of garbage; then the order is reversed, so that what
-  # grows steadily, as the app's leak does, cancels out. Several such rounds are a group, whose last turn with the
-  # profiler has a flush.
+  # Measures a server with nothing on, with an allocation hook that does nothing, and with the profiler, in short turns.
+  # Each turn serves the same requests, after a garbage collection; then the order is reversed, so that steady growth,
+  # such as the app's leak, cancels out. Several such rounds are a group, whose last turn with the profiler includes a
+  # flush.
   class Turns
     KINDS = %i[off hook on].freeze
     ORDER = (KINDS + KINDS.reverse).freeze
     ROUNDS = 3
-    # What begins and ends a turn.
+    # The commands that begin and end a turn.
     SWITCHES = { off: [], hook: %i[hook unhook], on: %i[on off] }.freeze
-    # Seconds between two flushes in production: as long as a group's turns with the profiler may take at most.
+    # Seconds between two flushes in production: the maximum total time of a group's turns with the profiler.
     INTERVAL = 30
-    # Turns in which caches fill, and the profiler's code is read, before anything is measured.
+    # Turns in which caches fill, and the profiler's code is read, before measuring.
     WARM_UP = %i[off on off].freeze
     # 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom; 1.96 is their limit.
     T = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13].freeze
 
-    # One kind of turn to another, with a 95 % interval over the groups.
+    # The ratio of one kind of turn to another, with a 95 % interval over the groups.
     def self.ratio(groups, key, kind, base)
       logarithms = groups.map { |group| Math.log(group[kind][key] / group[base][key]) }
       mean = logarithms.sum / logarithms.size
@@ -47,7 +47,8 @@ module Bench
       WARM_UP.each { |kind| turn(kind) }
     end
 
-    # @return [Hash{Symbol => Hash}] by kind of turn: CPU seconds and requests, the seconds that each request took
+    # @return [Hash{Symbol => Hash}] by kind of turn: CPU seconds and requests, and the duration of each request in
+    #   seconds
     def group
       order = ORDER * ROUNDS
       last = order.rindex(:on)
@@ -59,15 +60,15 @@ module Bench
 
     def turn(kind, flush: false)
       switch_on, switch_off = SWITCHES.fetch(kind)
-      @server.tell(switch_on) if switch_on
-      @server.tell(:settle)
-      before = @server.tell(:read)
+      @server.send_command(switch_on) if switch_on
+      @server.send_command(:settle)
+      before = @server.send_command(:read)
       start = Bench.clock
       took = @load.run
       wall = Bench.clock - start
-      @server.tell(:flush) if flush
-      after = @server.tell(:read)
-      @server.tell(switch_off) if switch_off
+      @server.send_command(:flush) if flush
+      after = @server.send_command(:read)
+      @server.send_command(switch_off) if switch_off
       { cpu: after[:cpu] - before[:cpu], wall: wall, took: took, megabytes: after[:megabytes] }
     end
 

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Measures one configuration, which is told as JSON in the only argument, and prints the figures as JSON.
+# Measures one configuration, given as JSON in the only argument, and prints the figures as JSON.
 
 require "json"
 require_relative "workload"
 
-# What is on while it is measured: nothing, empty hooks or the profiler.
+# What is on during the measurement: nothing, empty hooks or the profiler.
 class Subject
-  # Far above what the workloads keep alive: a sample that is halved would not have the rate of its row.
+  # Far above what the workloads keep alive: halved samples would not have the rate of their row.
   BOUND = 4_000_000
 
   def initialize(spec)
@@ -23,7 +23,7 @@ class Subject
 
   attr_reader :collector
 
-  # Fails unless what was measured is what was asked for.
+  # Fails unless the right thing was measured.
   def verify
     return unless @collector
 
@@ -46,7 +46,7 @@ class Subject
   end
 end
 
-# A thread that never waits of its own accord, and notes for how long it had to.
+# A thread that never waits voluntarily, and records how long it had to.
 class Rival
   def initialize
     @running = true
@@ -81,12 +81,12 @@ end
 
 # One method for each kind of measurement.
 module Measurements
-  # Objects and sites that are new at each collection of garbage.
+  # Objects and sites that are new at each garbage collection.
   YOUNG = 1000
   YOUNG_SITES = 10
 
   class << self
-    # CPU time per allocation: the difference of two run lengths, behind a third that fills the heap.
+    # CPU time per allocation: the difference of two run lengths, after a third run that fills the heap.
     def allocation(spec)
       Workload.allocate_under(spec[:depth], spec[:few])
       GC.start
@@ -112,7 +112,8 @@ module Measurements
         **(stats ? stats.slice(:bytes, :live_samples, :live_set_bytes, :stack_bytes) : {}) }
     end
 
-    # The first flush names the frames, the second finds the names. The GC apart: it depends on the program's heap.
+    # The first flush looks up the frames' names, the second has them. Excludes the GC, which depends on the program's
+    # heap.
     def flush(spec)
       kept = Workload.keep_under(spec[:depth], spec[:live], spec[:sites])
       GC.start
@@ -121,7 +122,7 @@ module Measurements
       { kept: kept.size, **figures }
     end
 
-    # A flush while another thread wants the CPU for itself, as seen from both.
+    # A flush while another thread wants the CPU for itself, seen from both.
     def contention(spec)
       kept = Workload.keep_under(spec[:depth], spec[:live], spec[:sites])
       SUBJECT.collector.flush
@@ -134,7 +135,7 @@ module Measurements
 
     def gc(spec)
       kept = Workload.keep_under(spec[:depth], spec[:live], spec[:sites])
-      # What is old and what young has settled after a few.
+      # After a few collections it has settled which objects are old and which are young.
       4.times { GC.start }
       { kept: kept.size, minor: collections(20, spec, full_mark: false), major: collections(10, spec, full_mark: true) }
     end
@@ -149,7 +150,7 @@ module Measurements
         samples: profile.heap_samples_count, bytes: profile.pprof_data.bytesize }
     end
 
-    # Medians. Before each, new methods allocate objects that live: there is something new to mark.
+    # Medians. Before each collection, new methods allocate objects that live, so that there is something new to mark.
     def collections(count, spec, full_mark:)
       figures = Array.new(count) do
         Workload.define_sites(YOUNG_SITES)
@@ -162,7 +163,7 @@ module Measurements
     def collection(full_mark)
       before = SUBJECT.collector&.last_mark_nsecs
       nsecs = cpu_nsecs { GC.start(full_mark: full_mark) }
-      # The same figure as before: the GC had no reason to mark the collector.
+      # If the figure has not changed, the GC had no reason to mark the collector.
       return { nsecs: nsecs, mark_nsecs: 0, marked: 0 } if SUBJECT.collector&.last_mark_nsecs == before
 
       { nsecs: nsecs, mark_nsecs: SUBJECT.collector.last_mark_nsecs, marked: SUBJECT.collector.mark_table_size }
@@ -189,5 +190,5 @@ figures = Measurements.public_send(spec[:kind], spec)
 SUBJECT.verify
 puts JSON.generate(figures)
 $stdout.flush
-# What happens at exit has nothing to do with the figures, and takes callgrind long.
+# Exit handlers do not affect the figures, and take callgrind a long time.
 exit!(true)

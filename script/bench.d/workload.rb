@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What is allocated while it is measured.
+# What the measured code allocates.
 module Workload
   # The object of the reference workload.
   class Foo
@@ -9,12 +9,12 @@ module Workload
     end
   end
 
-  # Objects that a site allocates each time it is called.
+  # How many objects a site allocates per call.
   BURST = 10
 
   module_function
 
-  # `count` objects that die at once, allocated by one line under `depth` calls.
+  # `count` objects that die immediately, allocated by one line under `depth` calls.
   def allocate_under(depth, count)
     return allocate_under(depth - 1, count) if depth > 1
 
@@ -25,7 +25,7 @@ module Workload
     end
   end
 
-  # Methods on lines of their own, for {keep_under}.
+  # Methods on separate lines, for {keep_under}.
   def define_sites(count)
     module_eval(Array.new(count) { |number| <<~RUBY }.join, "sites.rb", 1)
       def self.site_#{number}(kept, from, to)
@@ -37,7 +37,7 @@ module Workload
     RUBY
   end
 
-  # `count` objects that live, in turn from each of the sites, all under `depth` calls.
+  # `count` objects that live, from each of the sites in turn, all under `depth` calls.
   def keep_under(depth, count, sites)
     return keep_under(depth - 1, count, sites) if depth > 1
 

@@ -5,10 +5,10 @@ require "rubygems/package"
 require "rubygems/user_interaction"
 require "tmpdir"
 
-# The gem for those who do not compile: the source gem's files without what is compiled, but with a library for each
-# minor version of Ruby that it is for.
+# The precompiled gem: the source gem's files without the sources to compile, plus a library for each supported minor
+# version of Ruby.
 class NativeGem
-  # Older ones take a gem for musl for one for glibc.
+  # Older versions confuse a gem for musl with one for glibc.
   RUBYGEMS = ">= 3.3.22"
 
   # @param source [Gem::Specification] the source gem's
@@ -22,7 +22,7 @@ class NativeGem
     @libraries = libraries
   end
 
-  # @return [Gem::Specification] RubyGems takes the source gem where this one does not fit
+  # @return [Gem::Specification] RubyGems falls back to the source gem where this one does not fit
   def spec
     @spec ||= @source.dup.tap do |spec|
       spec.platform = @platform
@@ -33,14 +33,14 @@ class NativeGem
     end
   end
 
-  # @param directory [String] where the gem goes
+  # @param directory [String] where to put the gem
   # @return [String] its path
   def build(directory)
     file = File.expand_path("#{spec.name}-#{spec.version}-#{@platform}.gem", directory)
     FileUtils.mkdir_p(directory)
     Dir.mktmpdir("native") do |staged|
       stage(staged)
-      # Strictly, so that warnings are errors. Old RubyGems would name the file otherwise.
+      # Strict, so that warnings are errors. An old RubyGems would name the file differently.
       package = -> { Gem::Package.build(spec, false, true, file) }
       Dir.chdir(staged) { Gem::DefaultUserInteraction.use_ui(Gem::SilentUI.new, &package) }
     end
@@ -49,14 +49,14 @@ class NativeGem
 
   private
 
-  # What is in the gem by another name than in the checkout.
+  # Files with different names in the gem and in the checkout.
   def contents
     @libraries.to_h { |minor, library| ["lib/#{@source.name}/#{minor}/#{File.basename(library)}", library] }
   end
 
   def ruby_versions
     minors = @libraries.keys.map { |minor| Gem::Version.new(minor) }.sort
-    # The library's interface to Ruby changes with the minor version; `dev` so that previews of the next are excluded.
+    # The library's interface to Ruby changes with the minor version; `dev` excludes previews of the next one.
     [">= #{minors.first}", "< #{Gem::Version.new("#{minors.last}.0").bump}.dev"]
   end
 

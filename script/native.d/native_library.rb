@@ -4,17 +4,17 @@ require "fileutils"
 require "rbconfig"
 require_relative "zig"
 
-# The extension as a precompiled gem has it: for one minor version of Ruby, and for machines other than this.
+# The extension as in a precompiled gem: for one minor version of Ruby, and for other machines than this.
 module NativeLibrary
   NAME = "ruby_memprofiler_pprof.#{RbConfig::CONFIG["DLEXT"]}".freeze
   CRATE = "ext/ruby_memprofiler_pprof"
   TARGET = "tmp/native/target"
-  # The oldest that Rust's standard library works with: Debian 8, Ubuntu 14.04, RHEL 7.
+  # The oldest version that Rust's standard library supports: Debian 8, Ubuntu 14.04, RHEL 7.
   GLIBC = "2.17"
 
   module_function
 
-  # @return [String] what RubyGems calls this platform; older ones than 3.3.22 do not tell which libc it has
+  # @return [String] RubyGems' name for this platform; versions before 3.3.22 do not say which libc it has
   def platform
     local = Gem::Platform.local
     libc = glibc? ? "gnu" : "musl" if local.os == "linux"
@@ -34,26 +34,26 @@ module NativeLibrary
     "pkg/native/#{platform}/#{minor}/#{NAME}"
   end
 
-  # @return [Hash{String => String}] paths by minor; a platform may be another than this one
+  # @return [Hash{String => String}] paths by minor; the platform may differ from this one
   def built(platform)
     Dir["pkg/native/#{platform}/*/ruby_memprofiler_pprof.*"]
       .to_h { |file| [File.basename(File.dirname(file)), file] }
       .sort_by { |minor, _| Gem::Version.new(minor) }.to_h
   end
 
-  # @return [String] where the library for the Ruby that runs this is now
+  # @return [String] the path of the new library for the running Ruby
   def build
-    # Not in the root of the checkout: zig tells where its headers are relative to where it runs if they are below
-    # that, and they are then looked for from elsewhere.
+    # Not in the root of the checkout: below it, zig reports the paths of its headers relative to where it runs, and
+    # they are then searched from elsewhere.
     system(environment, *command, chdir: CRATE, exception: true)
-    # Cargo names it as Rust does, and puts it into a directory of the target's name if one is asked for.
+    # Cargo names it as Rust does, and puts it into a directory with the target's name if a target was requested.
     library = Dir["#{TARGET}/{,*/}release/libruby_memprofiler_pprof.{so,dylib}"].max_by { |file| File.mtime(file) }
     write(path(minor), File.binread(library)).tap { |file| check_glibc(file) if glibc? }
   end
 
   def write(file, content)
     FileUtils.mkdir_p(File.dirname(file))
-    # A process that has the old one mapped keeps it.
+    # A process that has the old file mapped keeps it.
     FileUtils.rm_f(file)
     File.binwrite(file, content, perm: 0o755)
     file
@@ -65,21 +65,21 @@ module NativeLibrary
      "--target-dir", File.expand_path(TARGET), *target]
   end
 
-  # Names of functions stay, for Ruby's crash reports.
+  # Function names are kept, for Ruby's crash reports.
   def environment
     variables = { "RUBY" => RbConfig.ruby, "CARGO_PROFILE_RELEASE_STRIP" => "debuginfo" }
     return variables.merge(Zig.environment) if glibc?
     return variables unless platform.end_with?("musl")
 
-    # Rust links statically for musl: no libraries come of it, nor build scripts that can load libclang.
+    # Rust links statically for musl, which gives neither libraries nor build scripts that can load libclang.
     variables.merge("RUSTFLAGS" => "#{ENV.fetch("RUSTFLAGS", nil)} -C target-feature=-crt-static".strip)
   end
 
   def host
-    `rustc -vV`[/^host: (.*)/, 1] || abort("script/native: rustc does not tell its host")
+    `rustc -vV`[/^host: (.*)/, 1] || abort("script/native: rustc does not name its host")
   end
 
-  # The linker has written the versions of glibc that have the needed symbols as strings.
+  # The linker has stored the glibc versions of the required symbols as strings.
   def check_glibc(file)
     newest = File.binread(file).scan(/GLIBC_(\d+(?:\.\d+)+)/).flatten.map { |version| Gem::Version.new(version) }.max
     return if newest && newest <= Gem::Version.new(GLIBC)

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# zig as a linker: it has the symbols of each glibc ever released. cargo-zigbuild makes cargo use it.
+# zig as a linker: it knows the symbols of every glibc release. cargo-zigbuild makes cargo use it.
 module Zig
   PACKAGES = %w[cargo-zigbuild==0.24.0 ziglang==0.17.0].freeze
   OWN = File.expand_path("../../tmp/native/zig", __dir__)
-  # Where script/matrix mounts the tools of the machine.
+  # Where script/matrix mounts the machine's tools.
   MOUNTED = "/opt/tools"
 
   module_function
@@ -13,7 +13,7 @@ module Zig
     system("python3", "-m", "pip", "install", "--quiet", "--upgrade", "--target", OWN, *PACKAGES, exception: true)
   end
 
-  # @return [String, nil] the directory that it is in
+  # @return [String, nil] the directory with zig
   def directory
     [MOUNTED, OWN].find { |directory| File.exist?(File.join(directory, "bin/cargo-zigbuild")) }
   end

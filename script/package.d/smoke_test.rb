@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Profiles with the installed gem, and checks that nothing of it comes from another directory than the one in ARGV.
+# Profiles with the installed gem, and checks that all of it comes from the directory in ARGV.
 
 require "ruby_memprofiler_pprof"
 require_relative "../../spec/support/pprof"

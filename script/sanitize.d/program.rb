@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What script/sanitize runs: a little of all that the extension does.
+# The program that script/sanitize runs: a little of everything that the extension does.
 
 require "ruby_memprofiler_pprof"
 
@@ -20,8 +20,8 @@ end
 
 def check(profile)
   read = MemprofilerPprof::Profile.load(profile.pprof_data)
-  told = read.total(:retained_objects).value
-  raise "#{told} retained objects, and #{KEPT.size} are kept" if told < KEPT.size
+  retained = read.total(:retained_objects).value
+  raise "#{retained} retained objects, and #{KEPT.size} are kept" if retained < KEPT.size
 end
 
 OPTIONS = [{ liveness: :freeobj }, { liveness: :mark_bits, bt_method: :profile_frames },

@@ -3,11 +3,11 @@
 require_relative "job"
 
 module TestRun
-  # What is run beside the specs. Seconds are those that a run took on two cores, from which only the order is planned.
+  # What is run beside the specs. The seconds were measured on two cores, and only determine the order.
   COMMANDS = [
     Job.new("cargo test", %w[cargo test --locked --workspace], expected: 40),
     Job.new("cargo fmt", %w[cargo fmt --check], expected: 5),
-    # The same folder of what is built: the one would wait for the other.
+    # Uses the same build folder, so one would wait for the other.
     Job.new("cargo clippy", %w[cargo clippy --locked --workspace --all-targets -- -D warnings],
             expected: 30, needs: ["cargo test"]),
     Job.new("rubocop", %w[rubocop], expected: 20),
@@ -19,7 +19,7 @@ module TestRun
     Job.new("demo", %w[script/demo], expected: 30)
   ].freeze
 
-  # The same tests on other Rubies, in roots that are made first.
+  # The same tests on other Rubies, in roots that are created first.
   MATRIX = %w[3.3 3.4].flat_map do |ruby|
     [Job.new("root #{ruby}", ["script/matrix", "shell", ruby, "true"], expected: 1500, light: true),
      Job.new("matrix #{ruby}", ["script/matrix", ruby], expected: 1200, needs: ["root #{ruby}"], tail: 2)]

@@ -2,8 +2,8 @@
 
 require "json"
 
-# Writes what happens in a process of rspec, one JSON object a line, to the file that TEST_RUN_EVENTS names: what is not
-# there any more after a crash has not happened.
+# Writes the events of an rspec process, one JSON object per line, to the file named by TEST_RUN_EVENTS: after a crash,
+# the file shows what had happened.
 class EventFormatter
   RSpec::Core::Formatters.register self, :start, :example_started, :example_passed, :example_failed, :example_pending,
                                    :close
@@ -48,7 +48,7 @@ class EventFormatter
           seconds: example.execution_result.run_time, **more)
   end
 
-  # Not in a process that an example has forked.
+  # Not in a process forked by an example.
   def write(**event)
     @events.puts(JSON.generate(event)) if Process.pid == @process
   end

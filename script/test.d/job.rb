@@ -4,12 +4,12 @@ require "json"
 require "rbconfig"
 
 module TestRun
-  # A process that tests something. What it prints goes to a file, which is shown if it fails.
+  # A process that tests something. Its output goes to a file, which is shown if it fails.
   class Job
-    # What is long in Ruby's report of a crash and tells nothing: what had been loaded, and where. Logs of CI are cut.
+    # The long and useless parts of Ruby's crash report: what was loaded, and where. CI truncates logs.
     NOISE = /^\h{8,}-\h{8,} [-r][-w][-x][ps] .*\n|^ +\d+ \S+\.(?:rb|so)\n/
 
-    # @return [String] what it is shown as
+    # @return [String] its display name
     attr_reader :name
     # @return [Float] how long it is expected to take
     attr_reader :expected
@@ -23,7 +23,7 @@ module TestRun
     # @param expected [Numeric] seconds
     # @param needs [Array<String>] names of other jobs
     # @param light [Boolean] whether it mostly waits, so that another job may run beside it
-    # @param tail [Integer] how many of the last lines that it prints are shown if it passes
+    # @param tail [Integer] how many of its last lines of output are shown if it passes
     def initialize(name, command, expected:, needs: [], light: false, tail: 0)
       @name = name
       @command = command
@@ -38,11 +38,11 @@ module TestRun
       @light
     end
 
-    # @param folder [String] an empty one, for what it prints
+    # @param folder [String] an empty one, for its output
     def start(folder)
       @log = File.join(folder, "log")
       @began = now
-      # A process group of its own, so that nothing it started is left behind if it must be killed.
+      # A separate process group, so that nothing it started is left behind if it must be killed.
       @pid = Process.spawn(environment, *@command, chdir: Plan::ROOT, in: File::NULL, out: [@log, "w"],
                                                    err: %i[child out], pgroup: true)
     end
@@ -58,12 +58,12 @@ module TestRun
       true
     end
 
-    # @return [Boolean] of one that has ended
+    # @return [Boolean] for one that has ended
     def passed?
       @status.success?
     end
 
-    # @return [Boolean] whether something else is wrong than its examples
+    # @return [Boolean] whether something other than its examples is wrong
     def broken?
       !passed?
     end
@@ -74,12 +74,12 @@ module TestRun
       nil
     end
 
-    # @return [String] what it printed, without what nobody reads
+    # @return [String] its output, without the noise
     def output
       File.read(@log, encoding: "UTF-8").scrub.gsub(NOISE, "")
     end
 
-    # @return [String] how far it is: what it has printed last, if that has numbers of examples
+    # @return [String] its progress: the last line of output, if that has numbers of examples
     def status
       last = File.open(@log) do |log|
         log.seek([log.size - 300, 0].max)
@@ -88,13 +88,13 @@ module TestRun
       last.match?(%r{\d:\d\d  .*\d/\d}) ? "#{name}: #{last}" : name
     end
 
-    # @return [String] what to say of one that has passed
+    # @return [String] the message if it has passed
     def success
       [format("%<name>s passed in %<seconds>.0f s", name: name, seconds: seconds),
        *output.lines(chomp: true).last(@tail)].join("\n")
     end
 
-    # @return [String] what to say of one that has failed
+    # @return [String] the message if it has failed
     def failure
       "#{output}\n#{name} failed: #{@status}"
     end

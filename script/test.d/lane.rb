@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# What script/test does: which examples run, in which processes, and what is said of them.
+# The parts of script/test: which examples run, in which processes, and what is reported about them.
 module TestRun
-  # A way to run specs: the environment they run in, and which of them depend on it. Examples opt in by a tag that has
-  # the lane's name, as metadata of themselves or of their group.
+  # A way to run specs: the environment, and which examples depend on it. Examples opt in with a tag of the lane's name,
+  # as metadata on themselves or on their group.
   Lane = Struct.new(:name, :about, :environment, :needs, keyword_init: true) do
     def initialize(needs: [], **)
       super
@@ -24,7 +24,7 @@ module TestRun
       tags.flat_map { |tag| ["--tag", tag] }
     end
 
-    # @return [String] as a shell takes it, with a space at its end, or nothing
+    # @return [String] in shell syntax, followed by a space; or nothing
     def prefix
       environment.map { |name, value| "#{name}=#{value.shellescape} " }.join
     end

@@ -5,21 +5,21 @@ require "open3"
 require "rbconfig"
 
 module TestRun
-  # Which examples there are, and in which processes they run: batches of files that take about as long as each other.
-  # Other batches with each seed, so that it shows when a file depends on what ran before it.
+  # Which examples exist, and in which processes they run: batches of files that take about the same time. The seed
+  # determines the batches, so that it shows when a file depends on what ran before it.
   class Plan
     ROOT = File.expand_path("../..", __dir__)
-    # What each file took when it was last recorded, in seconds, alone and with nothing else on the machine.
+    # The duration of each file when it was last recorded, in seconds, alone on an idle machine.
     RECORD = File.join(__dir__, "seconds.json")
-    # Of an example in a file of which nothing is recorded.
+    # For an example in a file without a record.
     UNKNOWN = 0.05
-    # Of a batch. The longer, the more of its time is examples rather than the start of rspec; the shorter, the less
-    # waits for the last one, and the smaller its heap, of which every full garbage collection takes longer.
+    # For a batch. Longer batches spend more of their time on examples rather than on starting rspec; shorter ones
+    # reduce the wait for the last one, and have smaller heaps, with faster full garbage collections.
     SECONDS = 8
     Batch = Struct.new(:lane, :files, :examples, :seconds, keyword_init: true)
     class Failed < StandardError; end
 
-    # Writes down what the files took, each in the lane that runs all of its examples.
+    # Records the duration of files, each in the lane that runs all of its examples.
     # @param jobs [Array<SpecJob>] that have run
     def self.record(jobs)
       jobs = jobs.select { |job| job.lane.name == "specs" || Lane::ELSEWHERE.include?(job.lane.name.to_sym) }
@@ -28,7 +28,7 @@ module TestRun
       File.write(RECORD, "#{JSON.pretty_generate(times.sort.to_h)}\n")
     end
 
-    # @param files [Array<String>] files of specs, and lines of them as rspec has it; all if there are none
+    # @param files [Array<String>] spec files, and lines of them in rspec's notation; all files if empty
     # @param seed [Integer]
     # @param slow [Boolean] whether slow examples run, too
     # @raise [Failed] if the files cannot be loaded
@@ -69,19 +69,19 @@ module TestRun
       end
     end
 
-    # What was asked for, if it was a part of that file.
+    # The arguments, if they named part of that file.
     def named(file)
       path = File.expand_path(file, ROOT)
       asked = @files.grep(/[:\[]/).select { |name| File.expand_path(name[/\A[^:\[]+/], ROOT) == path }
       asked.empty? ? [file] : asked
     end
 
-    # Files whose examples fill the heap, or load what changes others.
+    # Files whose examples fill the heap, or that load what changes others.
     def own_process?(batch)
       batch.files.any? { |file| @tags.fetch(file, []).any? { |tags| tags.include?(:own_process) } }
     end
 
-    # The next longest goes to the batch that is the shortest so far.
+    # The next longest file goes to the batch that is the shortest so far.
     def together(files)
       batches = []
       sorted = files.shuffle(random: @random).sort_by { |file| -file.seconds.round }

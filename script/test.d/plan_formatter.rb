@@ -2,7 +2,7 @@
 
 require "json"
 
-# Prints the tags of each example, one JSON array a line: its file, its tags. For `rspec --dry-run`.
+# Prints the tags of each example, one JSON array per line: its file, its tags. For `rspec --dry-run`.
 class PlanFormatter
   RSpec::Core::Formatters.register self, :example_started
 
@@ -13,7 +13,7 @@ class PlanFormatter
   def example_started(notification)
     metadata = notification.example.metadata
     tags = metadata.select { |name, value| value == true && name.is_a?(Symbol) }.keys
-    # A group that is shared counts where it is included.
+    # A shared group counts where it is included.
     @output.puts(JSON.generate([metadata[:rerun_file_path], tags]))
   end
 end

@@ -3,11 +3,11 @@
 require "io/console"
 
 module TestRun
-  # Says how far it is: on a terminal in one line that changes, elsewhere in a line now and then. What fails is shown at
-  # once.
+  # Shows the progress: on a terminal in one line that changes, elsewhere in a line now and then. Failures are shown
+  # immediately.
   class Progress
     # @param output [IO]
-    # @param period [Numeric] seconds between two lines where there is no terminal
+    # @param period [Numeric] seconds between two lines if there is no terminal
     def initialize(output, period:)
       @output = output
       @period = period
@@ -15,7 +15,7 @@ module TestRun
       @failed = 0
     end
 
-    # Shows the failures of a job that are new.
+    # Shows the new failures of a job.
     # @param job [Job]
     def news(job)
       return unless job.is_a?(SpecJob)
@@ -49,12 +49,12 @@ module TestRun
       @output.flush
     end
 
-    # @return [Float] seconds since the beginning
+    # @return [Float] seconds since the start
     def elapsed
       now - @began
     end
 
-    # Prints whole lines.
+    # Prints complete lines.
     def say(text)
       @output.print("\r\e[K") if @output.tty?
       @output.puts(text)

@@ -3,9 +3,9 @@
 require "tmpdir"
 
 module TestRun
-  # Runs jobs, so many at a time, the longest first; what failed because of the time it took once more, alone.
+  # Runs jobs, the longest first, several at a time; retries what failed because of its duration, once, alone.
   class Queue
-    # Seconds between two looks at what runs.
+    # Seconds between two checks of the running jobs.
     PERIOD = 0.1
 
     # @return [Array<Job>] those that have ended
@@ -29,7 +29,7 @@ module TestRun
       @folder = Dir.mktmpdir
     end
 
-    # Ends when all jobs have, or can never start.
+    # Ends when all jobs have ended, or can never start.
     def run
       while work?
         while (job = ready)
@@ -52,7 +52,7 @@ module TestRun
       @waiting.any? || @running.any?
     end
 
-    # The longest that can start now.
+    # The longest job that can start now.
     def ready
       full = @running.reject(&:light?).size >= @at_once
       @waiting.find { |job| (job.light? || !full) && job.needs.all? { |name| passed?(name) } }

@@ -5,14 +5,14 @@ require_relative "job"
 module TestRun
   # A process of rspec, with examples of one lane.
   class SpecJob < Job
-    # Seconds without any news after which an example hangs.
+    # Seconds without any event after which an example is considered hung.
     PATIENCE = 600
-    # An example that has failed: its id, what rspec says of it, and whether its subject is time.
+    # An example that has failed: its id, rspec's report, and whether its subject is time.
     Failure = Struct.new(:id, :text, :timing, keyword_init: true)
 
     # @return [Lane]
     attr_reader :lane
-    # @return [Array<String>] files of specs, or one example's id
+    # @return [Array<String>] spec files, or one example's id
     attr_reader :files
     # @return [Integer] how many examples are to run
     attr_reader :planned
@@ -43,8 +43,8 @@ module TestRun
       super
     end
 
-    # Takes in what has happened.
-    # @return [Array<Failure>] those that are new
+    # Reads the new events.
+    # @return [Array<Failure>] the new ones
     def news
       before = @failures.size
       while (line = @events.gets)
@@ -58,7 +58,7 @@ module TestRun
       @failures.drop(before)
     end
 
-    # @return [Hash{String => Float}] seconds by file. Alone in its process, a file takes all that the process does.
+    # @return [Hash{String => Float}] seconds by file. Alone in its process, a file takes as long as the process.
     def times
       @times.size == 1 ? @times.transform_values { seconds } : @times
     end
@@ -68,7 +68,7 @@ module TestRun
       super
     end
 
-    # All of what was planned has run, and passed.
+    # Everything planned has run, and passed.
     def passed?
       super && @failures.empty? && @done == @planned
     end
@@ -106,7 +106,7 @@ module TestRun
 
     def take(event)
       case event[:event]
-      # Some examples are there in some environments only.
+      # Some examples only exist in some environments.
       when "start" then @planned = event[:count]
       when "started" then @current = event[:id]
       else finished(event)

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module TestRun
-  # What is said when all has ended: what each part took, which files were the slowest, what failed and how to run just
-  # that. Its last line counts examples as rspec's own does.
+  # The closing report: how long each part took, which files were the slowest, what failed and how to run just that. Its
+  # last line counts examples like rspec's own.
   class Summary
     SLOWEST = 10
 
     # @param queue [Queue] has run
-    # @param jobs [Array<Job>] all, also those that could not start
+    # @param jobs [Array<Job>] all, including those that could not start
     def initialize(queue, jobs, seconds:)
       @queue = queue
       @jobs = jobs
@@ -25,7 +25,7 @@ module TestRun
       [parts, slowest, second_tries, failed, closing].reject(&:empty?).join("\n\n")
     end
 
-    # @return [Array<Array(SpecJob, SpecJob::Failure)>] failures of examples that stay
+    # @return [Array<Array(SpecJob, SpecJob::Failure)>] failures of examples that persist
     def failures
       @specs.flat_map { |job| job.failures.map { |failure| [job, failure] } }
             .reject { |job, failure| retried(job, failure)&.passed? }
@@ -37,7 +37,7 @@ module TestRun
       @queue.again.find { |again| again.lane == job.lane && again.files == [failure.id] }
     end
 
-    # Jobs of which something else is wrong than an example.
+    # Jobs with errors outside their examples.
     def broken
       @jobs.reject { |job| ended?(job) && !job.broken? }
     end

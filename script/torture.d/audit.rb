@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Torture
-  # Holds what the witnesses tell against what ObjectSpace and the herds know. Everything else must stand still.
+  # Compares the witnesses' counts with what ObjectSpace and the herds know. Everything else must stand still.
   class Audit
     def initialize(scene, populations: scene.populations, witnesses: scene.witnesses)
       @scene = scene
@@ -37,7 +37,7 @@ module Torture
       raise Wrong, "#{witness.name} missed #{missed} collections though nothing ran that hides them"
     end
 
-    # Flushes at a moment at which nothing dies or comes to life, finalizers and what is late included.
+    # Flushes at a moment when no object dies or is born, including finalizers and late allocations.
     def flush_while_still(witness)
       20.times do
         before = living
@@ -64,20 +64,20 @@ module Torture
       raise Wrong, "#{witness.name} is not well: #{wrong}" if wrong.any?
     end
 
-    # @param fewer [Boolean] whether the collector has said that it tells of fewer
-    def compare(witness, what, truth, told, fewer:)
+    # @param fewer [Boolean] whether the collector has reported that its counts are too low
+    def compare(witness, what, truth, counts, fewer:)
       wrong = truth.filter_map do |name, count|
-        next if told[name] == count || (fewer && told[name] < count)
+        next if counts[name] == count || (fewer && counts[name] < count)
 
-        "#{name} #{told[name]}, in truth #{count}"
+        "#{name} #{counts[name]}, actually #{count}"
       end
       return if wrong.empty?
 
-      raise Wrong, "#{witness.name} (#{witness.collector.stats[:liveness]}) tells wrong #{what} counts: " \
+      raise Wrong, "#{witness.name} (#{witness.collector.stats[:liveness]}) has wrong #{what} counts: " \
                    "#{wrong.join("; ")}\n#{witness.collector.stats}\n#{second_opinions}"
     end
 
-    # Whether it was that flush, that collector, or all of them that did not see some objects: at birth, or later.
+    # Whether that flush, that collector, or all of them failed to see some objects: at birth, or later.
     def second_opinions
       alive = living
       born = @populations.map(&:allocated).reduce(:merge)
@@ -85,18 +85,18 @@ module Torture
         witness.flush
         others = witness.retained.except(*alive.keys).max_by(5) { |_, count| count }
         "asked again, #{witness.name} lacks #{missing(alive, witness.retained)} of the living, " \
-          "#{missing(born, witness.allocated)} of those ever born, and tells of #{others}"
+          "#{missing(born, witness.allocated)} of those ever born, and reports #{others}"
       end.join("\n")
     end
 
-    def missing(truth, told)
-      truth.to_h { |name, count| [name, count - told[name]] }.reject { |_, less| less.zero? }
+    def missing(truth, counts)
+      truth.to_h { |name, count| [name, count - counts[name]] }.reject { |_, less| less.zero? }
     end
 
     def check_muted
       @witnesses.each do |witness|
-        told = witness.allocated.find { |name, count| name.end_with?("::Muted") && count.positive? }
-        raise Wrong, "#{witness.name} tells of what was allocated without profiling: #{told}" if told
+        muted = witness.allocated.find { |name, count| name.end_with?("::Muted") && count.positive? }
+        raise Wrong, "#{witness.name} reports what was allocated without profiling: #{muted}" if muted
       end
     end
   end

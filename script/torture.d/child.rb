@@ -3,19 +3,20 @@
 require "timeout"
 
 module Torture
-  # Work in forked processes: for what kills a process, and to see that they live on with the collectors they inherit.
+  # Work in forked processes: for what kills a process, and to check that children work with the collectors they
+  # inherit.
   module Child
-    # Held while a process forks. A child that is forked while zlib works without the GVL inherits a buffer of which the
-    # VM does not know where it has gone, and frees what is no memory.
+    # Held while a process forks. A child forked while zlib works without the GVL inherits a buffer that the VM has lost
+    # track of, and frees an invalid pointer.
     FORKING = Mutex.new
-    # Held while another tool traces allocations. In a child it would go on doing so.
+    # Held while another tool traces allocations, which would continue in a child.
     TRACING = Mutex.new
 
     module_function
 
     # Runs the block in a child. It must return, or end the process in its own way.
     # @param what [String] for the message
-    # @param dies [Proc] whether the child has died as it should
+    # @param dies [Proc] whether the child ended as it should
     # @param untraced [Boolean] whether no other tool may trace allocations in it
     # @raise [Wrong]
     def run(what, dies: ->(status) { status.success? }, untraced: false, &block)
@@ -26,7 +27,7 @@ module Torture
     end
 
     def inside(what)
-      # Nothing of the parent's at_exit business.
+      # Skips the parent's at_exit handlers.
       yield
       $stderr.flush
       exit!(0)
@@ -57,14 +58,14 @@ module Torture
     end
   end
 
-  # For how many seconds to wait for what takes one. A machine with other work may be hundreds of times slower, and what
-  # hangs does so for ever.
+  # How many seconds to wait for what takes one. A machine under load may be hundreds of times slower, while a hang
+  # lasts forever.
   PATIENCE = 300
 
   # Something did not end.
   class Hang < StandardError; end
 
-  # Where everything stands.
+  # Shows where every thread is.
   module Backtraces
     module_function
 
@@ -72,7 +73,7 @@ module Torture
       threads.each { |thread| warn "#{thread.inspect}:", *thread.backtrace.to_a.first(30).map { |line| "  #{line}" } }
     end
 
-    # With gdb, if it is there.
+    # With gdb, if it is installed.
     def of_process(pid)
       Process.kill(:QUIT, pid)
       sleep 1
@@ -81,7 +82,7 @@ module Torture
       nil
     end
 
-    # From now on SIGQUIT shows them.
+    # Shows them at SIGQUIT from now on.
     def on_quit
       trap("QUIT") { of_threads }
     end

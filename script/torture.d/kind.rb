@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Torture
-  # A kind of trouble, which runs on a thread of its own for as long as a slice lasts. Its plan depends on the seed
-  # alone: `random` is its own.
+  # A kind of trouble, which runs on its own thread during a slice. Its plan depends only on the seed: `random` is its
+  # own.
   class Kind
     class << self
       # The kinds in the order of their names, whatever the order of loading.
@@ -20,12 +20,12 @@ module Torture
         name[/\w+\z/].gsub(/(?<!\A)[A-Z]/, '_\0').downcase
       end
 
-      # Why it cannot run here, if so.
+      # Why it cannot run here, if it cannot.
       def missing
         nil
       end
 
-      # Whether it makes this Ruby not tell of garbage collections.
+      # Whether it prevents this Ruby from reporting garbage collections.
       def hides_collections?
         false
       end
@@ -49,7 +49,7 @@ module Torture
 
     def prepare; end
 
-    # One piece of trouble, of some milliseconds.
+    # One piece of trouble, lasting some milliseconds.
     def step
       raise NotImplementedError
     end

@@ -13,10 +13,10 @@ module Torture
     end
   end
 
-  # Classes of many kinds whose objects are counted; each slice of the torture has its own, so that what went before
-  # cannot blur the count. Their objects are made by {Herd}s.
+  # Classes of many kinds whose objects are counted. Each slice of the torture has its own, so that earlier ones cannot
+  # blur the count. {Herd}s create their objects.
   class Population
-    # How to make a class of each kind, and an object of that class.
+    # How to create a class of each kind, and an object of that class.
     TEMPLATES = {
       Plain: [-> { Class.new { def initialize(value) = @value = value } }, ->(kind, random) { kind.new(random) }],
       Wide: [-> { Class.new { def initialize = 12.times { |i| instance_variable_set(:"@v#{i}", i) } } },
@@ -38,9 +38,9 @@ module Torture
       Callable: [-> { Class.new(Proc) }, ->(kind, random) { kind.new { random } }]
     }.freeze
     LONG = ("shared " * 100).freeze
-    # How many objects one making allocates; 1 but for these.
+    # How many objects one creation allocates, if not 1.
     MADE = Hash.new(1).merge!(Copied: 2).freeze
-    # A Proc gets its own class after its allocation was told of; how many Strings share one text is the VM's affair.
+    # A Proc gets its own class after its allocation was reported; how many Strings share one text is up to the VM.
     UNCOUNTED = %i[Callable Shared].freeze
 
     attr_reader :name, :classes, :herds, :space
@@ -55,7 +55,7 @@ module Torture
       @classes = TEMPLATES.to_h { |kind, (make, _)| [kind, @space.const_set(kind, make.call.include(Counted))] }
     end
 
-    # Adds a kind; its objects are made by the block, which gets the class.
+    # Adds a kind; the block gets the class and creates its objects.
     def add_class(kind, base, &make)
       @classes[kind] = @space.const_set(kind, Class.new(base).include(Counted))
       makers[kind] = make
@@ -75,7 +75,7 @@ module Torture
       @classes.to_h { |kind, type| ["Torture::#{name}::#{kind}", counts[type]] }
     end
 
-    # Class name => objects ever allocated, where that is known.
+    # Class name => objects ever allocated, where known.
     def allocated
       return {} unless @exact
 
@@ -94,7 +94,7 @@ module Torture
     end
   end
 
-  # Objects of one thread's making: some are kept, some dropped.
+  # Objects created by one thread: some are kept, some dropped.
   class Herd
     # kind => objects allocated
     attr_reader :made, :kept
@@ -108,7 +108,7 @@ module Torture
       @kept = []
     end
 
-    # One more object, in the place of an old one when there are many.
+    # Adds an object, in place of an old one if there are many.
     def add(kind = @kinds[@random.rand(@kinds.size)])
       object = @population.make(kind, @random)
       @made[kind] += Population::MADE[kind]
@@ -120,7 +120,7 @@ module Torture
       count.times { add }
     end
 
-    # For an object that was allocated elsewhere.
+    # Counts an object that was allocated elsewhere.
     def count(kind, objects = 1)
       @made[kind] += objects
     end

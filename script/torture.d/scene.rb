@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Torture
-  # What the kinds of trouble of one slice share.
+  # What the kinds of trouble in a slice share.
   class Scene
     attr_reader :number, :population, :wild, :late, :populations, :witnesses, :interrupted, :estimators
 
@@ -31,12 +31,12 @@ module Torture
       Torture.now >= @deadline
     end
 
-    # Whether something runs that makes this Ruby not tell of garbage collections.
+    # Whether something runs that prevents this Ruby from reporting garbage collections.
     def collections_hidden?
       @kinds.any?(&:hides_collections?)
     end
 
-    # A collector's options for the liveness that was asked for.
+    # A collector's options for the requested liveness.
     def options(random)
       return @liveness if @liveness.any?
 
@@ -49,7 +49,7 @@ module Torture
       @estimators.each { |estimator| estimator.check(living) }
     end
 
-    # What runs from slice to slice is left.
+    # Leaves what runs from slice to slice.
     def end
       @witnesses.last(2).each(&:stop)
       @estimators.each(&:stop)
@@ -58,7 +58,7 @@ module Torture
 
     private
 
-    # What signal handlers and finalizers allocate while an extension is asked for a size is not told of, as what the
+    # What signal handlers and finalizers allocate while an extension is asked for a size is not reported, like what the
     # extension itself allocates then. Objects of an earlier slice are asked, too, until they are collected.
     def late_known?(kinds)
       GC.start
@@ -66,7 +66,7 @@ module Torture
     end
   end
 
-  # A collector with a low rate and narrow bounds, which change meanwhile.
+  # A collector with a low rate and narrow bounds, which keep changing.
   class Estimator
     RATES = [0.01, 0.05, 0.2, 0.5].freeze
 
@@ -78,7 +78,7 @@ module Torture
                                                    seed: random.rand(1 << 32)).start
     end
 
-    # The estimate for all the classes together must be near the truth, and the samples within their bound.
+    # The estimate for all classes together must be close to the truth, and the samples within their bound.
     def check(living)
       profile = Sums.new(@collector.flush.pprof_data)
       truth = living.values.sum
@@ -115,7 +115,7 @@ module Torture
                    "#{stats}"
     end
 
-    # "About how much".
+    # Approximately.
     def stack_bound
       (@collector.max_stack_bytes * 1.5) + (4 << 20)
     end

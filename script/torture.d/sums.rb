@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Torture
-  # What a profile says per class, and its comments. The rest of it is passed over: the torture reads many large ones.
+  # A profile's counts per class, and its comments. The rest is skipped: the torture reads many large profiles.
   class Sums
     # Class name => objects.
     attr_reader :allocated, :retained, :comments
@@ -27,7 +27,7 @@ module Torture
 
     private
 
-    # Ruby's zlib may give up when a signal comes.
+    # Ruby's zlib may give up when a signal arrives.
     def gunzip(bytes)
       tries = 0
       begin

@@ -4,11 +4,11 @@ require "rbconfig"
 require "tmpdir"
 
 module Torture
-  # Starts the processes that are tortured, watches over them and tells what became of them.
+  # Starts the processes to torture, watches them and reports how they ended.
   class Supervisor
     WORKER = File.expand_path("worker.rb", __dir__)
     FATES = { 0 => "all is well", 1 => "WRONG", 2 => "CRASHED", 3 => "HANGS" }.freeze
-    # Of the log, to show of a crash.
+    # How many lines of the log to show after a crash.
     HEAD = 80
 
     # One process.
@@ -31,7 +31,7 @@ module Torture
         $stdout.flush
         victims = Array.new(@options[:processes]) { |number| start(folder, @options[:seed] + number) }
         victims.map { |victim| Thread.new { watch(victim) } }.each(&:join)
-        victims.each { |victim| tell(victim) }
+        victims.each { |victim| report(victim) }
         victims.map(&:status).max
       ensure
         victims&.each { |victim| kill(victim) }
@@ -70,7 +70,7 @@ module Torture
       status.exited? && FATES.key?(status.exitstatus) && status.exitstatus != 2 ? status.exitstatus : 2
     end
 
-    # Ruby's, if it still answers, then the machine's.
+    # Ruby's backtraces, if it still responds, then the machine's.
     def backtraces(victim)
       Process.kill(:QUIT, victim.pid)
       sleep 2
@@ -79,14 +79,14 @@ module Torture
       end
     end
 
-    # With all that it has forked.
+    # Together with everything that it forked.
     def kill(victim)
       Process.kill(:KILL, -victim.pid)
     rescue Errno::ESRCH
       nil
     end
 
-    def tell(victim)
+    def report(victim)
       puts "seed #{victim.seed}: #{FATES.fetch(victim.status)}"
       return if victim.status.zero?
 

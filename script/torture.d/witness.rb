@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
 module Torture
-  # What the torture found wrong.
+  # An error that the torture has found.
   class Wrong < StandardError; end
 
-  # A collector whose profiles are held against the truth.
+  # A collector whose profiles are compared with the truth.
   class Witness
     attr_reader :collector, :allocated, :retained, :name
 
-    # @param ledger [Boolean] whether no flush of it is ever ended by an exception, so that no profile gets lost
+    # @param ledger [Boolean] whether its flushes are never ended by an exception, so that no profile gets lost
     def initialize(name, ledger: true, **options)
       @name = name
       @ledger = ledger
@@ -22,14 +22,14 @@ module Torture
       @ledger
     end
 
-    # For a forked child. If a stack has ended in its parent, a collection may have been missed that is found out here.
+    # For a forked child. If the stack ended in its parent, it may turn out here that a collection was missed.
     def after_fork
       stack_ends = @stack_ends
       reset
       @stack_ends = stack_ends
     end
 
-    # Forgets what was told before.
+    # Forgets earlier reports.
     def reset
       @allocated = Hash.new(0)
       @missed = missed
@@ -46,7 +46,7 @@ module Torture
       missed - @missed
     end
 
-    # How often it was off for a moment since the last reset, because a machine stack was about to end.
+    # How often its hook was removed for a moment since the last reset, because a machine stack was about to end.
     def newly_aside
       stack_ends - @stack_ends
     end
@@ -66,7 +66,7 @@ module Torture
       @collector.stats[:stack_ends]
     end
 
-    # Not on the main thread: zlib takes a signal that comes at its last byte for a broken stream.
+    # Not on the main thread: zlib takes a signal that arrives at its last byte for a broken stream.
     def read(bytes)
       sums = Thread.new { Sums.new(bytes) }.value
       @allocated.merge!(sums.allocated) { |_, before, more| before + more }

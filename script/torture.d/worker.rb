@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The process that is tortured. Started by script/torture, which tells what became of it.
+# The process that is tortured. Started by script/torture, which reports how it ended.
 
 $LOAD_PATH.unshift(File.expand_path("../../lib", __dir__))
 require "optparse"
@@ -150,6 +150,6 @@ begin
   Torture::Worker.new(options).run
 rescue Torture::Wrong, Torture::Hang => e
   warn("#{e.class.name}: #{e.message}", e.backtrace.first(15).map { |line| "  #{line}" })
-  # Threads that still run must not hold this up.
+  # Threads that are still running must not delay this.
   exit!(e.is_a?(Torture::Hang) ? 3 : 1)
 end

@@ -2,7 +2,7 @@
 
 module Torture
   module Kinds
-    # Collectors that are started, stopped, flushed and dropped in any order, also running.
+    # Collectors that are started, stopped, flushed and dropped in any order, even while running.
     class Collectors < Kind
       private
 
@@ -61,7 +61,7 @@ module Torture
           min_age: random.rand(3), max_hold: [1e-6, 0.0001, 0.0005].sample(random: random) }
       end
 
-      # One that runs is kept by the VM's hooks; so it is stopped, but not always flushed.
+      # The VM's hooks keep a running collector alive; so it is stopped, but not always flushed.
       def abandon
         collector = @collectors.delete_at(random.rand(@collectors.size)) if @collectors.any?
         collector&.stop

@@ -2,7 +2,7 @@
 
 module Torture
   module Kinds
-    # Exceptions, throws and breaks through frames that allocate, also while they are left.
+    # Exceptions, throws and breaks through frames that allocate, even while they are being left.
     class Exceptions < Kind
       private
 

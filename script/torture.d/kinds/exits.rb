@@ -2,7 +2,7 @@
 
 module Torture
   module Kinds
-    # Processes that end in all ways while collectors run.
+    # Processes that end in various ways while collectors run.
     class Exits < Kind
       WAYS = {
         "exit" => [-> { exit(7) }, ->(status) { status.exitstatus == 7 }],

@@ -2,7 +2,7 @@
 
 module Torture
   module Kinds
-    # Fibers and external enumerators, ended and abandoned in the middle.
+    # Fibers and external enumerators, finished or abandoned midway.
     class Fibers < Kind
       private
 
@@ -35,7 +35,7 @@ module Torture
         main = Fiber.current
         Fiber.new { main.transfer(herd.add) }.transfer
       rescue FiberError
-        # A fiber that was resumed cannot be transferred to.
+        # A resumed fiber cannot be transferred to.
         nil
       end
     end

@@ -4,12 +4,12 @@ require "weakref"
 
 module Torture
   module Kinds
-    # Objects with finalizers that allocate, and weak references to what dies.
+    # Objects with finalizers that allocate, and weak references to dying objects.
     class Finalizers < Kind
       private
 
       def prepare
-        # A finalizer runs on any thread, in the middle of whatever it does.
+        # A finalizer runs on any thread, in the middle of whatever that does.
         @late = scene.late.herd(Random.new(random.rand(1 << 32)), limit: 100)
         @map = ObjectSpace::WeakMap.new
         @references = []

@@ -2,7 +2,7 @@
 
 module Torture
   module Kinds
-    # Forks with work in the child, at whatever moment of the other threads', flushes included.
+    # Forks with work in the child, at any moment of the other threads' work, including flushes.
     class Forks < Kind
       private
 
@@ -36,7 +36,7 @@ module Torture
         GC.compact if random.rand < 0.2
       end
 
-      # What was inherited was not allocated here.
+      # Inherited objects were not allocated here.
       def check(populations)
         populations.drop(1).each { |inherited| inherited.define_singleton_method(:allocated) { {} } }
         Audit.new(scene, populations: populations).call

@@ -4,8 +4,8 @@ require_relative "../../../spec/support/compiled_extension"
 
 module Torture
   module Kinds
-    # Objects of an extension that allocates, raises, switches threads, collects garbage or flushes when it is asked
-    # for their size, and is slow to mark and to free.
+    # Objects of an extension that allocates, raises, switches threads, collects garbage or flushes when asked for their
+    # size, and is slow to mark and to free.
     class HostileExtensions < Kind
       KINDS = %i[Allocating Raising Switching Collecting Flushing Huge Marking Deferred].freeze
 
@@ -25,7 +25,7 @@ module Torture
         $collector = MemprofilerPprof::Collector.new(**scene.options(random)).start # rubocop:disable Style/GlobalVars
         own = scene.population
         KINDS.each { |kind| own.add_class(:"Hostile#{kind}", Hostile.const_get(kind)) { |type, _| type.new } }
-        # Each costs a collection or a flush whenever a collector is flushed.
+        # Each of them costs a collection or a flush whenever a collector is flushed.
         @herd = own.herd(random, limit: 12, kinds: KINDS.map { |kind| :"Hostile#{kind}" })
       end
 

@@ -6,10 +6,10 @@ module Torture
   module Kinds
     # Thread#raise, Thread#kill and Timeout at any moment of a flush, a start, an allocation.
     class Interruptions < Kind
-      # What the victims are hit with.
+      # The exception that hits the victims.
       class Hit < StandardError; end
 
-      # Before Ruby 3.3 a thread that is killed while it runs a finalizer goes on, and can never be killed again.
+      # Before Ruby 3.3 a thread that is killed while it runs a finalizer continues, and can never be killed again.
       IMMORTAL = RUBY_VERSION < "3.3"
 
       private

@@ -2,7 +2,7 @@
 
 module Torture
   module Kinds
-    # NoMemoryError: of what is too big for any machine, and in children whose memory is limited.
+    # NoMemoryError: for requests too big for any machine, and in children with limited memory.
     class MemoryErrors < Kind
       private
 
@@ -18,13 +18,13 @@ module Torture
         when 1 then Array.new(1 << 59)
         else String.new(capacity: 1 << 61)
         end
-        raise Wrong, "memory for what is too big"
+        raise Wrong, "got memory for what is too big"
       rescue NoMemoryError, ArgumentError
         herd.add
       end
 
-      # When memory ends while Ruby is about to raise for that, it prints [FATAL] and exits: without the gem, too, that
-      # is the end of one process of a hundred here.
+      # If memory runs out while Ruby is about to raise an exception for that, it prints [FATAL] and exits: even without
+      # the gem, that ends one process in a hundred here.
       DEATHS = [0, 1].freeze
 
       # The collectors' own memory must not be what ends the process.

@@ -2,7 +2,8 @@
 
 module Torture
   module Kinds
-    # Allocations without profiling, left in all ways; none of them may be told of, and all others must.
+    # Allocations without profiling, in blocks that are left in every way; none of them may be reported, and all others
+    # must be.
     class Muting < Kind
       private
 
@@ -32,7 +33,7 @@ module Torture
         MemprofilerPprof.without_profiling do
           MemprofilerPprof.without_profiling { muted.new }
           @kept << muted.new
-          # Somebody else's allocations are told of.
+          # Allocations of other threads are reported.
           Thread.new { herd.add }.join
         end
         @kept.shift(50) if @kept.size > 100

@@ -14,7 +14,7 @@ module Torture
         "neither stackprof nor memory_profiler is installed" unless defined?(StackProf) || defined?(MemoryProfiler)
       end
 
-      # A collection that begins in the hook of another tool is not told of.
+      # A collection that begins in the hook of another tool is not reported.
       def self.hides_collections?
         RUBY_VERSION < "3.4"
       end

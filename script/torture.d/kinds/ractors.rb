@@ -14,7 +14,7 @@ module Torture
         count = random.rand(1..4)
         rounds = random.rand(1..4)
         seed = random.rand(1 << 32)
-        # Several Rubies crash when a Ractor is created while anybody traces allocations.
+        # Several Rubies crash when a Ractor is created while anything traces allocations.
         Child.run("Ractors", untraced: true) { child(count, rounds, Random.new(seed)) }
         nap(0.3)
       end
@@ -47,13 +47,13 @@ module Torture
         end
       end
 
-      # No object may be told of as alive that is dead; what is allocated from now on must be known, unless another
-      # collection was missed. With Ractors ObjectSpace does not show everything, so that the herds have to know.
+      # No dead object may be reported as alive; what is allocated from now on must be known, unless another collection
+      # was missed. With Ractors ObjectSpace does not show everything, so the herds have to know.
       def check(population)
         population.herds.each(&:clear)
         GC.start
-        # The stack may hold some.
-        told(population) { |told, _| told <= 10 }
+        # The stack may hold a few.
+        check_count(population) { |count, _| count <= 10 }
         return unless scene.witnesses.all? { |witness| witness.collector.running? }
 
         scene.witnesses.each(&:reset)
@@ -61,17 +61,17 @@ module Torture
         herd = fresh.herd(random, limit: 1000)
         herd.grow(500)
         GC.start
-        told(fresh) { |told, missed| told <= 1000 && (missed || told >= 500) }
+        check_count(fresh) { |count, missed| count <= 1000 && (missed || count >= 500) }
       end
 
-      def told(population)
+      def check_count(population)
         names = population.living.keys
         scene.witnesses.each do |witness|
           witness.flush
           count = witness.retained.values_at(*names).sum
           next if yield(count, witness.newly_missed.positive?)
 
-          raise Wrong, "#{witness.name} tells of #{count} objects of #{population.name}: #{witness.collector.stats}"
+          raise Wrong, "#{witness.name} reports #{count} objects of #{population.name}: #{witness.collector.stats}"
         end
       end
     end

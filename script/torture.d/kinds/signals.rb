@@ -9,7 +9,7 @@ module Torture
       private
 
       def prepare
-        # A handler must not wait for a lock, so that each has its herd ready.
+        # A handler must not wait for a lock, so each has a herd of its own.
         NAMES.each do |name|
           herd = scene.late.herd(Random.new(random.rand(1 << 32)), limit: 1000)
           trap(name) { herd.grow(3) }
@@ -21,7 +21,7 @@ module Torture
         nap(0.003)
       end
 
-      # What is still on its way must find a handler.
+      # Signals that are still pending must find a handler.
       def finish
         NAMES.each { |name| trap(name) { nil } }
       end

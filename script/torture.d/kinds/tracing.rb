@@ -6,7 +6,7 @@ module Torture
   module Kinds
     # ObjectSpace's own tracing, its walks over the heap, and TracePoints.
     class Tracing < Kind
-      # A collection that begins in the hook of another tool is not told of.
+      # A collection that begins in the hook of another tool is not reported.
       def self.hides_collections?
         RUBY_VERSION < "3.4"
       end
@@ -23,7 +23,7 @@ module Torture
         end
         nap
       rescue RuntimeError
-        # What an extension says when it is asked for a size.
+        # Counts what an extension allocates when asked for a size.
         herd.add
       end
 
