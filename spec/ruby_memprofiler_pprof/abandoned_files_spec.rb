@@ -99,7 +99,7 @@ RSpec.describe MemprofilerPprof::AbandonedFiles do
     expect(remove).to match_array(names)
   end
 
-  it "goes on if another process removes the same files" do
+  it "continues if another process removes the same files" do
     make("mem-1-20260101T000000Z.pprof", 1000)
     allow(File).to receive(:unlink).and_raise(Errno::ENOENT)
     expect { remove }.not_to raise_error

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# In processes of their own: Delayed Job itself, with a backend that keeps nothing and invokes jobs at once.
+# In separate processes: Delayed Job itself, with a backend that keeps nothing and runs jobs immediately.
 RSpec.describe "MemprofilerPprof::DelayedJob", :threads do
   before { skip "Delayed Job is not installed" unless UsableGems.include?("delayed_job") }
 
-  # What code prints in a process with labelled jobs.
+  # The output of code in a process with labelled jobs.
   def printed_by(code, env: {})
     outcome = run_ruby(<<~RUBY, env: env)
       require "active_support/all"
@@ -52,7 +52,7 @@ RSpec.describe "MemprofilerPprof::DelayedJob", :threads do
     RUBY
   end
 
-  it "leaves it to Delayed Job to report a job that cannot be read" do
+  it "lets Delayed Job report a job that cannot be read" do
     expect(printed_by(<<~RUBY)).to eq("begins\nDelayed::DeserializationError\n")
       Delayed::Worker.lifecycle.before(:invoke_job) { puts "begins" }
       begin
@@ -63,7 +63,7 @@ RSpec.describe "MemprofilerPprof::DelayedJob", :threads do
     RUBY
   end
 
-  it "runs a job without the label where there is no room for it" do
+  it "runs a job without the label if there is no room for it" do
     expect(printed_by(<<~RUBY)).to include("job: \n")
       MemprofilerPprof.with_labels(Array.new(16) { |n| ["label\#{n}", n] }.to_h) { Delayed::Job.enqueue(Count.new(1)) }
     RUBY

@@ -181,7 +181,7 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
     end
   end
 
-  it "logs a full disk, leaves no part of a file and goes on" do
+  it "logs a full disk, leaves no part of a file and continues" do
     outcome = run_ruby(<<~'RUBY')
       trap("XFSZ", "IGNORE")
       _, hard = Process.getrlimit(:FSIZE)

@@ -26,7 +26,7 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
     profile.samples.select { |sample| sample.labels["class"] == "Marker" }
   end
 
-  # How many live Markers were allocated in which span.
+  # The number of live Markers allocated in each span.
   def counts(profile, type: :retained_objects)
     markers(profile).group_by { |sample| sample.labels.values_at("trace_id", "span_id").map { |id| id&.to_i(16) } }
                     .transform_values { |samples| samples.sum { |sample| sample[type] } }
@@ -46,7 +46,7 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
     expect(counts(profile)).to eq([nil, nil] => 6, [1, 2] => 3)
   end
 
-  it "goes back to the outer span at the end of an inner one" do
+  it "returns to the outer span at the end of an inner one" do
     profile = profile_of do
       in_span(1, 2) do
         in_span(1, 3) { keep 3 }
@@ -65,7 +65,7 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
     expect(counts(profile)).to eq([nil, nil] => 1)
   end
 
-  it "ends a span that is forgotten" do
+  it "ends a span that was not detached" do
     profile = profile_of do
       OpenTelemetry::Context.attach(trace.context_with_span(span))
       OpenTelemetry::Context.clear
@@ -108,7 +108,7 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
     expect(counts(profile, type: :allocations)).to eq([1, 2] => 5)
   end
 
-  it "stays on what is alive long after" do
+  it "remains on what is alive long after" do
     collector = new_collector(sample_rate: 1.0).start
     in_span(1, 2) { keep 3 }
     3.times do
@@ -130,19 +130,19 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
     end
   end
 
-  it "labels nothing where the collector wants no labels" do
+  it "labels nothing if the collector is configured so" do
     expect(counts(profile_of(labels: false) { in_span { keep } })).to eq([nil, nil] => 1)
   end
 
   # Under GC.stress these take minutes, and show no more than the others.
   describe "of many samples", stress: false do
-    # 5,000 Markers, each in a span of its own, and half of them of one line, dead or alive.
+    # 5,000 Markers, each in its own span, and half of them on one line, dead or alive.
     def many(count = 5000)
       count.times { |number| in_span(7, number + 1) { number.even? ? keep : Marker.new } }
       GC.start
     end
 
-    it "labels 1,000, and the others are added up" do
+    it "labels 1,000, and adds up the others" do
       samples = markers(profile_of { many })
       labelled, others = samples.partition { |sample| sample.labels["span_id"] }
       # Others are allocated in spans, too: two for each.
@@ -153,7 +153,7 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
     it "changes no total" do
       profile = profile_of { many }
       sums = %i[allocations retained_objects].map { |type| markers(profile).sum { |sample| sample[type] } }
-      # What is left on the machine stack may keep one alive.
+      # The machine stack may keep one alive.
       expect(sums).to match([5000, be_between(2500, 2510)])
     end
 
@@ -175,19 +175,19 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
         GC.start
         collector.flush
       end
-      # What the VM keeps for itself may have been allocated in a span, too.
+      # The VM may keep some objects that were allocated in a span, too.
       expect(collector.stats).to include(exemplars: be < 50)
     end
 
-    it "keeps no trace of those that had to go" do
+    it "keeps no trace of replaced ones" do
       collector = new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start
       20_000.times { |number| in_span(1, number + 1) { keep } }
       2.times { collector.flush }
       expect(collector.stats).to include(exemplars: 1000, functions: be < 1200)
     end
 
-    # A naming begins at 4,096 functions. Without classes, which would show by themselves what has no name yet.
-    it "lets go of code without a flush" do
+    # Naming starts at 4,096 functions. Without classes, which would themselves show what has no name yet.
+    it "releases code without a flush" do
       collector = new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000, object_class: false).start
       code = ->(*) { eval("keep", binding, __FILE__, __LINE__) }
       3000.times { |number| in_span(1, number + 1, &code) }
@@ -199,7 +199,7 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
       expect(collector.stats).to include(exemplars: be > 900, pinned_functions: be < 300)
     end
 
-    # Calls the block by another path for each number.
+    # Calls the block by a different path for each number.
     def by_path_of(number, depth = 24, &)
       return yield if depth.zero?
 
@@ -210,7 +210,7 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
 
     it "labels none that lose their stacks" do
       collector = new_collector(sample_rate: 1.0, max_stack_bytes: 1 << 20).start
-      # Those that have died lose theirs.
+      # Dead objects lose their stacks.
       3000.times do |number|
         in_span(1, number + 1) { by_path_of(number) { Marker.new } }
         GC.start if (number % 100).zero?
@@ -226,13 +226,13 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
     expect(trace.with_span(span) { 5 }).to eq(5)
   end
 
-  it "harms nobody who uses something else as a span" do
+  it "works if something else is used as a span" do
     stand_ins = [Object.new, trace::Span.new(Object.new), trace::Span.new(trace::SpanContext.new(trace_id: 1))]
     profile = profile_of { stand_ins.each { |stand_in| trace.with_span(stand_in) { keep } } }
     expect(counts(profile)).to eq([nil, nil] => 3)
   end
 
-  it "takes ids of no other length or kind" do
+  it "refuses ids of any other length or kind" do
     ids = [["\1" * 15, "\1" * 8], ["\1" * 16, "\1" * 9], [1, 2], [nil, nil], [[], {}]]
     profile = profile_of do
       ids.each do |pair|
@@ -251,15 +251,15 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
       expect(OpenTelemetry::Context.singleton_class).not_to include(described_class::Contexts)
     end
 
-    it "is done by the start of the profiler if OpenTelemetry is loaded" do
+    it "happens when the profiler starts, if OpenTelemetry is loaded" do
       expect(patched_by("MemprofilerPprof.start")).to eq("true\n")
     end
 
-    it "is done by a later start if it was not loaded at the first" do
+    it "happens at a later start if it was not loaded at the first" do
       expect(patched_by("MemprofilerPprof.start", before: "MemprofilerPprof.start")).to eq("true\n")
     end
 
-    it "is not done without a start, without labels, or without the profiler" do
+    it "does not happen without a start, without labels, or without the profiler" do
       switched_off = %w[ENABLED LABELS].map do |name|
         patched_by("MemprofilerPprof.start", env: { "RUBY_MEMPROFILER_PPROF_#{name}" => "0" })
       end

@@ -8,7 +8,7 @@ RSpec.describe MemprofilerPprof::Resque, :threads do
     stub_const("Count", job_class)
   end
 
-  # A job that tells its label.
+  # A job that prints its label.
   let(:job_class) do
     Class.new do
       singleton_class.attr_accessor :seen
@@ -28,7 +28,7 @@ RSpec.describe MemprofilerPprof::Resque, :threads do
     expect(Count.seen).to eq(%w[Count Count])
   end
 
-  it "labels a job that is done at once, whose class is no name" do
+  it "labels a job that runs immediately, whose class is not a name" do
     described_class.install
     perform(Count)
     expect(Count.seen.last).to eq("Count")
@@ -46,13 +46,13 @@ RSpec.describe MemprofilerPprof::Resque, :threads do
     expect(perform).to be(true)
   end
 
-  it "leaves it to the job to fail" do
+  it "lets the job fail" do
     described_class.install
     expect { perform("NoSuchJob") }.to raise_error(NameError, /NoSuchJob/)
     expect(MemprofilerPprof.labels).to eq({})
   end
 
-  it "runs a job without the label where there is no room for it" do
+  it "runs a job without the label if there is no room for it" do
     described_class.install
     MemprofilerPprof.with_labels(Array.new(16) { |n| ["label#{n}", n] }.to_h) { perform }
     expect(Count.seen.last).to be_nil

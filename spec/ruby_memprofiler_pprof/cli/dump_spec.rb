@@ -30,14 +30,14 @@ RSpec.describe "memprofiler dump", :threads do
     MemprofilerPprof::Profile.load(StringIO.new(bytes)).tag(class: "Kept").total(type).value
   end
 
-  it "writes a file with a name of its own, for its owner only" do
+  it "writes a file with a new name, readable by its owner only" do
     serve
     names = Array.new(2) { dump("a.sock").stdout.chomp }
     expect(names).to all(match(%r{\A#{Regexp.escape(Dir.pwd)}/tmp/profiles/dump-#{Process.pid}-\d+T\d+Z(-1)?\.pprof\z}))
     expect(names.uniq.map { |name| [File.stat(name).mode & 0o777, count(File.binread(name))] }).to eq([[0o600, 7]] * 2)
   end
 
-  it "writes to the file that is named" do
+  it "writes to the named file" do
     serve
     expect(dump("a.sock", "-o", "b.pprof")).to have_attributes(stdout: "b.pprof\n", stderr: "")
     expect(count(File.binread("b.pprof"))).to eq(7)
@@ -48,14 +48,14 @@ RSpec.describe "memprofiler dump", :threads do
     expect(count(dump("-o", "-", "a.sock").stdout.b)).to eq(7)
   end
 
-  it "takes nothing away from the process's own profiles" do
+  it "does not affect the process's own profiles" do
     serve
     dump("a.sock")
     expect(count(profiler.collector.flush.pprof_data, :allocations)).to eq(7)
   end
 
   describe "of a server in the process's place" do
-    # Answers one request, which it returns, with these bytes.
+    # Answers one request with these bytes, and returns the request.
     def answer(server, bytes)
       client = server.accept
       request = client.readpartial(99)
@@ -73,25 +73,25 @@ RSpec.describe "memprofiler dump", :threads do
       end
     end
 
-    it "counts allocations over the seconds that are given" do
+    it "counts allocations over the given seconds" do
       request, outcome = dump_from_server("", "--seconds", "2")
       expect(request).to start_with("GET /heap?seconds=2 ")
       expect_failure(outcome, "memprofiler: a.sock: the process has hung up\n")
     end
 
-    it "writes nothing that is no profile" do
+    it "writes nothing that is not a profile" do
       _, outcome = dump_from_server("HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc", "-o", "b.pprof")
       expect_failure(outcome, /\Amemprofiler: a.sock: no profile came: /)
       expect(File).not_to exist("b.pprof")
     end
   end
 
-  it "says what is wrong with its arguments" do
+  it "reports wrong arguments" do
     expect_failure(dump, "memprofiler: exactly one socket or URL is needed, got 0, see memprofiler dump --help\n")
     expect_failure(dump("--seconds", "61", "a.sock"), /--seconds 61, must be in 1\.\.60/)
   end
 
-  it "says that a file cannot be written" do
+  it "reports that a file cannot be written" do
     serve
     expect_failure(dump("-o", "none/b.pprof", "a.sock"), "memprofiler: none/b.pprof: No such file or directory\n")
   end

@@ -235,7 +235,7 @@ RSpec.describe "memprofiler top" do
       wait_for(/by method/)
     end
 
-    it "pauses, and goes on" do
+    it "pauses and resumes" do
       requests, answers = serve(profile)
       open_top
       terminal.press("p")

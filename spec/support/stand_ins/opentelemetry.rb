@@ -1,24 +1,24 @@
 # frozen_string_literal: true
 
-# Contexts and spans as opentelemetry-api has them, of which there is no Debian package: no more than the gem and its
-# examples use, and no tracer.
+# Contexts and spans as in opentelemetry-api, which has no Debian package: only what the gem and its examples use,
+# without a tracer.
 module OpenTelemetry
   # Where each fiber keeps its contexts.
   Fiber.attr_accessor :opentelemetry_context
 
-  # What is in force in a fiber; never changed, only replaced.
+  # The current context of a fiber; immutable, only ever replaced.
   class Context
     class << self
       def current
         stack.last || ROOT
       end
 
-      # Returns what detach is to be called with.
+      # Returns the argument for detach.
       def attach(context)
         stack.push(context).size
       end
 
-      # Returns whether it was called with what the matching call of attach had returned.
+      # Returns whether the argument matches the result of the corresponding attach.
       def detach(token)
         matching = token == stack.size
         stack.pop

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A job as Resque has it, of which there is no Debian package: without queues, workers and most hooks.
+# A job as in Resque, which has no Debian package: without queues, workers and most hooks.
 module Resque
   # What was taken from a queue.
   class Job

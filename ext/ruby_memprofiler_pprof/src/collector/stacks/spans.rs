@@ -1,5 +1,5 @@
-//! Spans in the tree: each is a node at the inner end of an exemplar's stack, which so shares all its frames with other
-//! stacks.
+//! Spans in the tree: each is a node at the inner end of an exemplar's stack, which thus shares all its frames with
+//! other stacks.
 
 use super::{FrameKind, Stacks};
 use memprofiler_core::exemplars::Span;
