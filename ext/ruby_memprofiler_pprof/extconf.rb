@@ -5,8 +5,8 @@ require "mkmf"
 # As in Cargo.toml.
 RUST_VERSION = "1.85"
 
-# With the rb_sys gem its Makefile is used, which knows how to cross-compile; without it, a short one that only calls
-# cargo. Both build the same crate.
+# With the rb_sys gem this uses its Makefile, which can cross-compile; without it, a short one that only calls cargo.
+# Both build the same crate.
 begin
   require "rb_sys/mkmf"
 rescue LoadError
@@ -22,12 +22,12 @@ rescue LoadError
   # Below the build directory, so that installing from a read-only or shared checkout works.
   own_target = File.join(Dir.pwd, "target")
   target = ENV["CARGO_TARGET_DIR"].to_s.then { |shared| shared.empty? ? own_target : shared }
-  # RubyGems and Bundler build where the gem is installed, and keep what is left there: hundreds of megabytes.
+  # RubyGems and Bundler build in the installed gem's directory, and keep what is left there: hundreds of megabytes.
   tidy = "\trm -rf \"#{own_target}\"" if File.identical?(Dir.pwd, __dir__)
-  # Rust's toolchains for musl make static programs unless told otherwise, and no libraries.
+  # By default Rust's toolchains for musl build static programs, and no libraries.
   musl = "export RUSTFLAGS := $(RUSTFLAGS) -C target-feature=-crt-static" if host_os.match?(/musl/)
 
-  # A library is replaced at once, and never overwritten: one process has it mapped, another is about to load it.
+  # Replaces the library atomically, never overwrites it: one process may have it mapped, another may be loading it.
   File.write("Makefile", <<~MAKEFILE)
     SHELL = /bin/sh
     DESTDIR =

@@ -126,7 +126,7 @@ macro_rules! release {
             },
             field!(METHOD_DEF_ORIGINAL_ID = rb_method_definition_struct.original_id, "the name it was defined by"),
             field!(THREAD_EC = rb_thread_struct.ec, "the execution context"),
-            field!(SVAR_CREF_OR_ME = vm_svar.cref_or_me, "what would be in `ep[-2]` but for the svar"),
+            field!(SVAR_CREF_OR_ME = vm_svar.cref_or_me, "what would be in `ep[-2]` without the svar"),
         ];
         let imemo_types = values!(imemo_type:
             IMEMO_CREF = imemo_type_imemo_cref, "a lexical scope";

@@ -96,7 +96,7 @@ pub const METHOD_DEF_ORIGINAL_ID: usize = 32;
 
 // struct vm_svar
 
-/// `vm_svar.cref_or_me`: what would be in `ep[-2]` but for the svar.
+/// `vm_svar.cref_or_me`: what would be in `ep[-2]` without the svar.
 pub const SVAR_CREF_OR_ME: usize = 8;
 
 // enum imemo_type
