@@ -7,8 +7,7 @@ module MemprofilerPprof
     # What the command `leaks` says of this process, from the profiles that there are so far.
     # @api private
     class LeakReport
-      # How many profiles are read, evenly from all. Each takes time and memory of the program: those with 2,000 lines
-      # some 0.1 s and 2 MB.
+      # How many profiles are read, evenly from all. More take more of the program's time and memory.
       MOST = 24
       # With so many profiles, more are hardly better.
       ENOUGH = 20
