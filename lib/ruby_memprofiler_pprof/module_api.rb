@@ -7,7 +7,7 @@ require "ruby_memprofiler_pprof/default_profiler"
 # wins. Its methods can be called from any thread, but not in a signal handler (see the settings `dump_on` and
 # `toggle_on` for that).
 module MemprofilerPprof
-  # How many live samples {profile} keeps unless it is told otherwise. Each needs less memory than the smallest object,
+  # How many live samples {profile} keeps by default. Each needs less memory than the smallest object,
   # as `script/bench` prints.
   PROFILE_SAMPLES = 10_000_000
   private_constant :PROFILE_SAMPLES

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module MemprofilerPprof
-  # Answers whoever asks for profiles of this process, at the Rack endpoint or at the socket. Keeps what lasts from one
+  # Answers requests for profiles of this process, at the Rack endpoint or at the socket. Keeps what lasts from one
   # request to the next: the reader of `delta_heap`, and the profiles in memory for `leaks`.
   # @api private
   class OnDemand

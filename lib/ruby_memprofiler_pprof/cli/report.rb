@@ -16,7 +16,7 @@ module MemprofilerPprof
       DESCRIPTION = <<~TEXT
         Shows the sites that retain or allocate most or, with --tree, the calls. Several profiles are added up. A FILE can
         also be a directory, or - for stdin; without any it is the newest profile in tmp/profiles. Each figure has its
-        95 % interval, which contains the truth 19 times out of 20; a row that rests on fewer than ten samples says "low
+        95 % interval, which contains the truth 19 times out of 20; a row based on fewer than ten samples says "low
         confidence".
       TEXT
       EXAMPLES = <<~TEXT

@@ -59,7 +59,7 @@ module MemprofilerPprof
     # @!attribute high
     #   @return [Float, nil] its upper end
     # @!attribute samples
-    #   @return [Float, nil] about how many sampled objects it rests on
+    #   @return [Float, nil] about how many sampled objects it is based on
     # @!attribute variance
     #   @return [Float, nil] the square of the standard error
     Estimate = Struct.new(:value, :low, :high, :samples, :variance) do
@@ -74,7 +74,7 @@ module MemprofilerPprof
         new(value, low, value + margin, samples, variance).freeze
       end
 
-      # @return [Boolean] whether it rests on fewer than ten samples, and not on every object
+      # @return [Boolean] whether it is based on fewer than ten samples, and not on every object
       def low_confidence?
         !samples.nil? && samples < FEW && variance.positive?
       end

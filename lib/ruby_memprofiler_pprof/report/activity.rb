@@ -23,7 +23,7 @@ module MemprofilerPprof
       ORDERS = FIGURES.keys.freeze
       # What the figures are called in tables.
       TITLES = FIGURES.transform_values { |_, _, title, _| title }.freeze
-      # Stands before a figure that rests on fewer than ten samples.
+      # Stands before a figure based on fewer than ten samples.
       LOW_CONFIDENCE = "~"
 
       # A site and its figures.

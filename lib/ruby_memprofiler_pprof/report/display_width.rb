@@ -11,7 +11,7 @@ module MemprofilerPprof
     # @api private
     module DisplayWidth
       # What is wide by itself: East_Asian_Width W and F (Unicode 15.1), whole blocks where only unassigned characters
-      # are not, and what is an emoji unless told otherwise.
+      # are not, and what is an emoji by default.
       WIDE = /[\u1100-\u115F\u2329\u232A\u2E80-\u303E\u3041-\u4DBF\u4E00-\uA4CF\uA960-\uA97C\uAC00-\uD7A3]|
               [\uF900-\uFAFF\uFE10-\uFE19\uFE30-\uFE6B\uFF01-\uFF60\uFFE0-\uFFE6]|
               [\u{16FE0}-\u{18DFF}\u{1AFF0}-\u{1B2FF}\u{1F200}-\u{1F265}\u{20000}-\u{3FFFD}]|\p{Emoji_Presentation}/x

@@ -31,7 +31,7 @@ module MemprofilerPprof
       SUSPICIOUS = 0.01
       # How many standard deviations of its later levels a site must have grown by to have settled.
       SCATTER = 3
-      # What rests on fewer samples than this may be chance.
+      # What is based on fewer samples than this may be chance.
       FEW = 10
 
       # @return [Profile::Site] as in the last profile that has it

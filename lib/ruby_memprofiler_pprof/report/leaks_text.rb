@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   module Report
-    # What people are told of {Leaks}.
+    # {Leaks} in words and a table, for people.
     #
     # @api private
     class LeaksText

@@ -6,7 +6,7 @@ module MemprofilerPprof
     #
     # @api private
     module SiteText
-      # Marks a row that rests on fewer than ten samples.
+      # Marks a row based on fewer than ten samples.
       LOW_CONFIDENCE = "low confidence"
 
       module_function
