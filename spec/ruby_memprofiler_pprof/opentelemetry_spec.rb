@@ -142,8 +142,11 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
       GC.start
     end
 
+    # Enough for all spans, too, however late the VM collects them.
+    let(:exact) { { max_heap_samples: 1_000_000 } }
+
     it "labels 1,000, and adds up the others" do
-      samples = markers(profile_of { many })
+      samples = markers(profile_of(**exact) { many })
       labelled, others = samples.partition { |sample| sample.labels["span_id"] }
       # Others are allocated in spans, too: two for each.
       expect(labelled.size).to be_between(200, 1000)
@@ -151,7 +154,7 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
     end
 
     it "changes no total" do
-      profile = profile_of { many }
+      profile = profile_of(**exact) { many }
       sums = %i[allocations retained_objects].map { |type| markers(profile).sum { |sample| sample[type] } }
       # The machine stack may keep one alive.
       expect(sums).to match([5000, be_between(2500, 2510)])
@@ -180,7 +183,7 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
     end
 
     it "keeps no trace of replaced ones" do
-      collector = new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start
+      collector = new_collector(sample_rate: 1.0, **exact).start
       20_000.times { |number| in_span(1, number + 1) { keep } }
       2.times { collector.flush }
       expect(collector.stats).to include(exemplars: 1000, functions: be < 1200)
@@ -188,7 +191,7 @@ RSpec.describe MemprofilerPprof::OpenTelemetry, :liveness, :moving, :stress, :th
 
     # Naming starts at 4,096 functions. Without classes, which would themselves show what has no name yet.
     it "releases code without a flush" do
-      collector = new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000, object_class: false).start
+      collector = new_collector(sample_rate: 1.0, object_class: false, **exact).start
       code = ->(*) { eval("keep", binding, __FILE__, __LINE__) }
       3000.times { |number| in_span(1, number + 1, &code) }
       until collector.stats[:namings].positive?
