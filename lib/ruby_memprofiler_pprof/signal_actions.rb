@@ -48,6 +48,8 @@ module MemprofilerPprof
     # @return [void]
     def after_fork
       @watch.after_fork
+    rescue ThreadError => e
+      StderrLogger.error("a replaced signal handler will not be noticed in the forked process: #{e.message}")
     end
 
     # Called when the process exits.

@@ -177,6 +177,14 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
       RUBY
     end
 
+    it "do not make a fork fail if the child gets no thread" do
+      expect(stderr_of(<<~RUBY)).to match(/\AERROR .*not be noticed in the forked process: can't create Thread\n\z/)
+        MemprofilerPprof::RunningFlushers.install
+        MemprofilerPprof::BackgroundThread.define_singleton_method(:start) { |*| raise ThreadError, "can't create Thread" }
+        abort "failed" unless Process.wait2(fork { exit!(true) }).last.success?
+      RUBY
+    end
+
     it "have no thread when no signal is used" do
       expect(stderr_of("actions.install(:dump, nil); abort unless Thread.list.size == 1")).to eq("")
     end

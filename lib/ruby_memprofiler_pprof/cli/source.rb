@@ -74,6 +74,9 @@ module MemprofilerPprof
 
       def get(target, timeout)
         SocketClient.new(@path).get(target, timeout)
+      rescue ArgumentError => e
+        # The path is too long for a socket.
+        raise Unavailable, e.message
       end
     end
 

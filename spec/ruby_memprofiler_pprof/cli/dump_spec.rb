@@ -91,6 +91,11 @@ RSpec.describe "memprofiler dump", :threads do
     expect_failure(dump("--seconds", "61", "a.sock"), /--seconds 61, must be in 1\.\.60/)
   end
 
+  it "reports that a path is too long for a socket" do
+    path = "a" * 200
+    expect_failure(dump(path), /\Amemprofiler: #{path}: too long unix socket path .*\n\z/)
+  end
+
   it "reports that a file cannot be written" do
     serve
     expect_failure(dump("-o", "none/b.pprof", "a.sock"), "memprofiler: none/b.pprof: No such file or directory\n")
