@@ -1,0 +1,8 @@
+# frozen_string_literal: true
+
+RSpec.describe MemprofilerPprof::Tags do
+  it "of a merged profile are those that all share" do
+    comments = %w[tag.release=1 tag.region=eu pid=7 tag.release=2 tag.region=eu pid=8]
+    expect(described_class.of(comments)).to eq("region" => "eu")
+  end
+end
