@@ -22,3 +22,4 @@ pub mod sparse_array;
 pub mod stack_tree;
 pub mod sums;
 pub mod table;
+pub mod window_group;

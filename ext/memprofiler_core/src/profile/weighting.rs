@@ -1,6 +1,7 @@
 //! How the samples of a profile were taken.
 
 use super::Header;
+use crate::window_group::WindowGroup;
 
 /// What one sampled object stands for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,11 +38,18 @@ pub struct Scheme {
     pub weighting: Weighting,
     /// Whether it is part of the base of a difference.
     pub base: bool,
+    /// The group of the windows that they were taken in, if they were taken in windows.
+    pub window: Option<WindowGroup>,
 }
 
 impl Scheme {
-    /// The scheme of a profile with that header.
+    /// The scheme of a profile with that header, for samples that were not taken in windows.
     pub fn of(header: &Header) -> Self {
-        Self { weighting: Weighting::of(header), base: false }
+        Self { weighting: Weighting::of(header), base: false, window: None }
+    }
+
+    /// The same scheme in windows of that group.
+    pub fn within(self, window: Option<WindowGroup>) -> Self {
+        Self { window, ..self }
     }
 }
