@@ -41,6 +41,15 @@ impl<T: Clone + Eq + Hash> Table<T> {
         }
     }
 
+    /// The number of the value that equals `key`, if there is one.
+    pub fn find<Q: ?Sized + Eq + Hash>(&self, key: &Q) -> Option<u32>
+    where
+        T: Borrow<Q>,
+    {
+        let is_it = |&number: &u32| self.values[number as usize].borrow() == key;
+        self.numbers.find(self.hasher.hash_one(key), is_it).copied()
+    }
+
     /// The values in order.
     pub fn values(&self) -> &[T] {
         &self.values

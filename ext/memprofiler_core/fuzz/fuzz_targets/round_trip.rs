@@ -55,13 +55,14 @@ struct Outermost {
     comment: Vec<i64>,
 }
 
-const STRINGS: [&str; 12] = [
+const STRINGS: [&str; 13] = [
     "",
     "retained_objects",
     "count",
     "retained_size",
     "bytes",
     "class",
+    "retained_objects_windows",
     "a",
     "b;c",
     "<main>",

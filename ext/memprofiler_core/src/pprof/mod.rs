@@ -7,6 +7,7 @@ pub mod message;
 mod samples;
 mod selection;
 mod tables;
+mod windows;
 mod wire;
 mod write;
 
@@ -14,7 +15,7 @@ pub use gunzip::GREATEST_LIMIT;
 pub use write::{write, write_whole};
 
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::profile::{Builder, Profile, Scheme};
+use crate::profile::{Builder, Profile};
 use samples::SampleDecoder;
 use std::fmt::Display;
 use tables::{RawTables, References};
@@ -78,8 +79,7 @@ pub fn decode(bytes: &[u8], limit: u64, interrupt: &Interrupt) -> Result<Profile
     let mut builder = Builder::new();
     let references = References::new(&tables, &mut builder, interrupt)?;
     let header = references.header(&builder, interrupt)?;
-    let scheme = builder.scheme(Scheme::of(&header));
-    let mut samples = SampleDecoder::new(&mut builder, &references, header.sample_types.len(), scheme);
+    let mut samples = SampleDecoder::new(&mut builder, &references, &header);
     samples.read(&plain, interrupt)?;
     let (rows, values) = samples.into_rows();
     let profile = builder.finish(&header, &rows, &values, interrupt)?;

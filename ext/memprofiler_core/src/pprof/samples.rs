@@ -3,9 +3,10 @@
 use super::DecodeError;
 use super::message::{self, field, sample_field};
 use super::tables::References;
+use super::windows::WindowsReader;
 use super::wire::{Field, Payload, fields, varint};
 use crate::interrupt::Interrupt;
-use crate::profile::{Builder, EMPTY_STACK, Label, LabelValue, Row};
+use crate::profile::{Builder, EMPTY_STACK, Header, Label, LabelValue, Row, Scheme};
 use prost::encoding::encode_varint;
 
 /// Turns samples into rows, and adds what they refer to to a builder.
@@ -14,18 +15,23 @@ pub struct SampleDecoder<'a> {
     references: &'a References<'a>,
     /// The number of values per sample.
     width: usize,
-    scheme: u32,
+    scheme: Scheme,
     stack: LastStack,
     labels: Vec<Label>,
+    windows: WindowsReader,
     rows: Vec<Row>,
     values: Vec<i64>,
 }
 
 impl<'a> SampleDecoder<'a> {
     /// A decoder that has read nothing yet. The builder already has what the tables hold.
-    pub fn new(builder: &'a mut Builder, references: &'a References<'a>, width: usize, scheme: u32) -> Self {
+    pub fn new(builder: &'a mut Builder, references: &'a References<'a>, header: &Header) -> Self {
+        let (width, scheme) = (header.sample_types.len(), Scheme::of(header));
         let (stack, labels, rows, values) = (LastStack::default(), Vec::new(), Vec::new(), Vec::new());
-        Self { builder, references, width, scheme, stack, labels, rows, values }
+        let windows = WindowsReader::new(header, builder);
+        // A profile without samples has a scheme, too.
+        builder.scheme(scheme);
+        Self { builder, references, width, scheme, stack, labels, windows, rows, values }
     }
 
     /// Reads all samples of a profile.
@@ -41,7 +47,7 @@ impl<'a> SampleDecoder<'a> {
         Ok(())
     }
 
-    /// One row per sample, even for equal ones, and the values of all.
+    /// The rows of each sample, even if they equal those of others, and the values of all.
     pub fn into_rows(self) -> (Vec<Row>, Vec<i64>) {
         (self.rows, self.values)
     }
@@ -50,6 +56,7 @@ impl<'a> SampleDecoder<'a> {
         let start = self.values.len();
         self.stack.clear();
         self.labels.clear();
+        self.windows.clear();
         for (step, field) in (1..).zip(fields(bytes)) {
             interrupt.at(step)?;
             let field = field?;
@@ -58,7 +65,9 @@ impl<'a> SampleDecoder<'a> {
                 sample_field::VALUE => field.numbers("value", &mut self.values, interrupt)?,
                 sample_field::LABEL => {
                     let label = self.label(field.message("label", self.labels.len())?)?;
-                    self.labels.push(label);
+                    if !self.windows.take(label) {
+                        self.labels.push(label);
+                    }
                 }
                 _ => {}
             }
@@ -71,8 +80,17 @@ impl<'a> SampleDecoder<'a> {
         let stack = self.stack.find(extend, interrupt)?;
         self.labels.sort_unstable();
         let labels = self.builder.label_set(&self.labels);
-        self.rows.push(Row { stack, labels, scheme: self.scheme });
+        self.add_rows(stack, labels);
         Ok(())
+    }
+
+    /// Adds the rows of the sample whose values were read last: what was not taken in windows, then each group.
+    fn add_rows(&mut self, stack: u32, labels: u32) {
+        let Self { builder, windows, rows, values, scheme, .. } = self;
+        let mut row = |window| Row { stack, labels, scheme: builder.scheme(scheme.within(window)) };
+        rows.push(row(None));
+        let start = values.len() - self.width;
+        windows.split(values, start, |group| rows.push(row(Some(group))));
     }
 
     fn label(&self, label: message::Label) -> Result<Label, DecodeError> {

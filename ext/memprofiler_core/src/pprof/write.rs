@@ -3,6 +3,7 @@
 use super::field_writer::FieldWriter;
 use super::message::{self, field};
 use super::selection::Selection;
+use super::windows::WindowsWriter;
 use crate::interrupt::Interrupt;
 use crate::profile::{Header, Label, LabelValue, Location, Mapping, Profile, ValueType};
 use crate::table::Table;
@@ -92,19 +93,27 @@ impl<'a> Writer<'a> {
 
     fn samples(&mut self) -> io::Result<()> {
         let profile = self.profile;
+        let windows = WindowsWriter::new(profile);
         let mut message = message::Sample::default();
-        for (number, sample) in profile.samples().enumerate() {
+        for (number, rows) in profile.rows_of_samples().enumerate() {
             self.look(number)?;
+            let row = profile.rows()[rows.start];
             message.location_id.clear();
-            for (step, location) in (1..).zip(profile.locations(sample.stack)) {
+            for (step, location) in (1..).zip(profile.locations(row.stack)) {
                 self.look(step)?;
                 message.location_id.push(self.locations[location as usize]);
             }
-            message.value = sample.values;
-            message.label.clear();
-            let labels = &profile.tables().label_sets[sample.labels as usize];
-            message.label.extend(labels.iter().map(|label| self.label(label)));
-            self.fields.message(field::SAMPLE, &message)?;
+            let labels = &profile.tables().label_sets[row.labels as usize];
+            for part in windows.parts(rows) {
+                message.label.clear();
+                message.label.extend(labels.iter().map(|label| self.label(label)));
+                for (key, num) in part.labels {
+                    let key = self.written_strings.id_or(key, || key.into()).into();
+                    message.label.push(message::Label { key, num, ..Default::default() });
+                }
+                message.value = part.values;
+                self.fields.message(field::SAMPLE, &message)?;
+            }
         }
         Ok(())
     }

@@ -45,6 +45,11 @@ impl Builder {
         self.strings.id_or(text, make)
     }
 
+    /// The number of `text`, if it has one.
+    pub fn find_string(&self, text: &str) -> Option<u32> {
+        self.strings.find(text)
+    }
+
     /// The string with a number that this builder returned.
     pub fn text(&self, number: u32) -> Arc<str> {
         Arc::clone(&self.strings.values()[number as usize])

@@ -1,5 +1,6 @@
 //! A profile in memory: built by a flush, read from a file, or derived from others.
 
+mod apportion;
 mod builder;
 mod combine;
 mod headers;
@@ -10,6 +11,7 @@ mod rows;
 mod sort;
 mod weighting;
 
+pub use apportion::apportion;
 pub use builder::Builder;
 pub use combine::{CombineError, Merger, diff, equal, merge};
 pub use headers::Incompatible;
@@ -74,6 +76,16 @@ impl Profile {
         &self.values[row * width..][..width]
     }
 
+    /// How the samples of a row were taken.
+    pub fn scheme(&self, row: usize) -> Scheme {
+        self.tables.schemes[self.rows[row].scheme as usize]
+    }
+
+    /// The sums of some rows, one per sample type.
+    pub fn sum(&self, rows: impl Iterator<Item = usize>) -> Vec<i64> {
+        sum(&self.values, self.header.sample_types.len(), rows)
+    }
+
     /// The values of all rows.
     pub fn all_values(&self) -> &[i64] {
         &self.values
@@ -88,7 +100,12 @@ impl Profile {
     pub fn sample(&self, number: usize) -> Option<Sample> {
         let rows = self.samples.get(number)?;
         let Row { stack, labels, .. } = self.rows[rows.start as usize];
-        Some(Sample { stack, labels, values: sum(&self.values, self.header.sample_types.len(), rows) })
+        Some(Sample { stack, labels, values: self.sum(rows.start as usize..rows.end as usize) })
+    }
+
+    /// For each sample the numbers of its rows.
+    pub fn rows_of_samples(&self) -> impl Iterator<Item = Range<usize>> {
+        self.samples.iter().map(|rows| rows.start as usize..rows.end as usize)
     }
 
     /// All samples.

@@ -56,6 +56,17 @@ impl Header {
         let named = self.sample_types.iter().position(|each| each.name == self.default_sample_type);
         named.or_else(|| self.sample_types.len().checked_sub(1))
     }
+
+    /// The column that counts the objects of another: of counts the same, of bytes the one before them if it has
+    /// counts.
+    pub fn count_column(&self, column: usize) -> Option<usize> {
+        let unit = |column: usize| self.sample_types.get(column).map(|value_type| &*value_type.unit);
+        match unit(column)? {
+            "count" => Some(column),
+            "bytes" => column.checked_sub(1).filter(|&before| unit(before) == Some("count")),
+            _ => None,
+        }
+    }
 }
 
 /// A part of the program; strings are indices into [`Tables::strings`].

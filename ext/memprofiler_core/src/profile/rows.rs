@@ -100,7 +100,8 @@ impl SortedRows {
             let range = start..start + same.len() as u32;
             start = range.end;
             // A single row has a value other than 0.
-            if same.len() == 1 || !is_zero(&sum(&values, width, &range)) {
+            let numbers = range.start as usize..range.end as usize;
+            if same.len() == 1 || !is_zero(&sum(&values, width, numbers)) {
                 samples.push(range);
             }
         }
@@ -109,11 +110,9 @@ impl SortedRows {
 }
 
 /// The sums of the values of some rows.
-pub fn sum(values: &[i64], width: usize, rows: &Range<u32>) -> Vec<i64> {
+pub fn sum(values: &[i64], width: usize, rows: impl Iterator<Item = usize>) -> Vec<i64> {
     let mut sum = vec![0_i64; width];
-    for row in rows.start as usize..rows.end as usize {
-        add(&mut sum, &values[row * width..][..width]);
-    }
+    rows.for_each(|row| add(&mut sum, &values[row * width..][..width]));
     sum
 }
 

@@ -11,3 +11,4 @@ mod maker;
 mod shapes;
 mod totals;
 mod uninterrupted;
+mod windows;

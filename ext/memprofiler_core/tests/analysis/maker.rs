@@ -69,6 +69,14 @@ impl Maker {
         self
     }
 
+    /// Adds a label with a number to the last sample, as those are that tell windows.
+    pub fn number(mut self, key: &str, num: i64) -> Self {
+        let key = self.string(key);
+        let sample = self.0.sample.last_mut().unwrap();
+        sample.label.push(message::Label { key, num, ..Default::default() });
+        self
+    }
+
     fn location(&mut self, text: &str) -> u64 {
         let line = text.split('|').map(|frame| self.line(frame)).collect();
         let id = self.0.location.len() as u64 + 1;

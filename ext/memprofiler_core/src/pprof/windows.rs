@@ -1,0 +1,193 @@
+//! Which windows the objects of a sample were sampled in.
+//!
+//! In memory, what was sampled in windows is a row for each group of windows. In a file, which other programs read, too,
+//! these rows are one sample with their sums, and labels tell how much of them is from each group. A label is for a
+//! column of counts and for the bytes after it. Its key is the column's name with `_windows`, such as
+//! `retained_objects_windows`, and its value a number without a unit: for each group four bits, those of group 0 the
+//! lowest, with its part in fifteenths of the greatest part.
+//!
+//! A sample without such a label was not taken in windows. Where a stack has objects of both kinds, the file has two
+//! samples. Labels of other programs are left alone: the labels have this meaning only in profiles that say what a sample
+//! stands for, and a text, a number with a unit, or 0 is a label like any other.
+
+use crate::profile::{Builder, Header, Label, LabelValue, Profile, Weighting, apportion};
+use crate::window_group::WindowGroup;
+use std::ops::Range;
+
+/// What a group's part is counted in: this many units are the greatest part.
+const UNITS: f64 = 15.0;
+const BITS: usize = 4;
+
+/// The parts of all groups in one number; 0 if they are all 0.
+fn pack(parts: &[f64; WindowGroup::COUNT]) -> i64 {
+    let greatest = parts.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let units = parts.iter().rev().map(|part| (part / greatest * UNITS).round() as u64);
+    units.fold(0, |packed, units| packed << BITS | units) as i64
+}
+
+/// The parts that [`pack`] has packed, in units of their own.
+fn unpack(packed: i64) -> [f64; WindowGroup::COUNT] {
+    std::array::from_fn(|group| (packed as u64 >> (BITS * group) & (UNITS as u64)) as f64)
+}
+
+/// Columns that are split in the same proportions.
+#[derive(Debug)]
+struct Columns {
+    key: String,
+    count: usize,
+    bytes: Option<usize>,
+}
+
+impl Columns {
+    /// Those of a profile with that header. If several have the same name, the first.
+    fn of(header: &Header) -> Vec<Self> {
+        let types = &header.sample_types;
+        let counts = (0..types.len()).filter(|&column| {
+            let is_first = types[..column].iter().all(|before| before.name != types[column].name);
+            is_first && header.count_column(column) == Some(column)
+        });
+        let columns = counts.map(|count| Self {
+            key: format!("{}_windows", types[count].name),
+            count,
+            bytes: Some(count + 1).filter(|&next| header.count_column(next) == Some(count)),
+        });
+        if matches!(Weighting::of(header), Weighting::Each(_)) { columns.collect() } else { Vec::new() }
+    }
+
+    fn indices(&self) -> impl Iterator<Item = usize> {
+        std::iter::once(self.count).chain(self.bytes)
+    }
+}
+
+/// Reads the labels of one sample after another.
+#[derive(Debug)]
+pub struct WindowsReader {
+    width: usize,
+    /// With the numbers of the keys.
+    columns: Vec<(u32, Columns)>,
+    /// What the labels of this sample say, by index into `columns`.
+    packed: Vec<(usize, i64)>,
+    /// The values of each group, one row after another.
+    rows: Vec<i64>,
+}
+
+impl WindowsReader {
+    /// For profiles with that header, whose strings are in the builder.
+    pub fn new(header: &Header, builder: &Builder) -> Self {
+        let columns = Columns::of(header).into_iter();
+        let columns = columns.filter_map(|columns| Some((builder.find_string(&columns.key)?, columns))).collect();
+        Self { width: header.sample_types.len(), columns, packed: Vec::new(), rows: Vec::new() }
+    }
+
+    /// Starts another sample.
+    pub fn clear(&mut self) {
+        self.packed.clear();
+    }
+
+    /// Takes a label that tells windows; returns false for any other.
+    pub fn take(&mut self, label: Label) -> bool {
+        let Label { key, value: LabelValue::Number(packed @ ..=-1 | packed @ 1.., 0) } = label else { return false };
+        let found = self.columns.iter().position(|&(number, _)| number == key);
+        self.packed.extend(found.map(|index| (index, packed)));
+        found.is_some()
+    }
+
+    /// Moves what was taken in windows from the values of the sample, which begin at `start`, to their end, by group.
+    /// Passes on the groups that have any.
+    pub fn split(&mut self, values: &mut Vec<i64>, start: usize, mut add: impl FnMut(WindowGroup)) {
+        if self.packed.is_empty() {
+            return;
+        }
+        self.rows.clear();
+        self.rows.resize(self.width * WindowGroup::COUNT, 0);
+        for &(index, packed) in &self.packed {
+            for column in self.columns[index].1.indices() {
+                // If another label of that key was before this one, nothing is left.
+                let total = std::mem::take(&mut values[start + column]);
+                for (group, part) in apportion(total, &unpack(packed)).into_iter().enumerate() {
+                    self.rows[group * self.width + column] += part;
+                }
+            }
+        }
+        for (group, row) in WindowGroup::all().zip(self.rows.chunks_exact(self.width)) {
+            if row.iter().any(|&value| value != 0) {
+                values.extend_from_slice(row);
+                add(group);
+            }
+        }
+    }
+}
+
+/// Makes the labels of samples that are written.
+#[derive(Debug)]
+pub struct WindowsWriter<'a> {
+    profile: &'a Profile,
+    columns: Vec<Columns>,
+}
+
+impl<'a> WindowsWriter<'a> {
+    /// For the samples of that profile.
+    pub fn new(profile: &'a Profile) -> Self {
+        Self { profile, columns: Columns::of(profile.header()) }
+    }
+
+    /// The samples to write for one sample, of which the rows are given: what was not taken in windows, and what was.
+    pub fn parts(&self, rows: Range<usize>) -> impl Iterator<Item = Part<'_>> {
+        [false, true].into_iter().filter_map(move |in_windows| {
+            let rows = || rows.clone().filter(|&row| self.profile.scheme(row).window.is_some() == in_windows);
+            let values = self.profile.sum(rows());
+            let labels = || if in_windows { self.labels(rows()) } else { Vec::new() };
+            values.iter().any(|&value| value != 0).then(|| Part { labels: labels(), values })
+        })
+    }
+
+    fn labels(&self, rows: impl Iterator<Item = usize> + Clone) -> Vec<(&str, i64)> {
+        let packed = self.columns.iter().map(|columns| {
+            let mut parts = [0.0; WindowGroup::COUNT];
+            for row in rows.clone() {
+                let group = self.profile.scheme(row).window.map_or(0, WindowGroup::number);
+                parts[group] += self.profile.values(row)[columns.count] as f64;
+            }
+            (&*columns.key, pack(&parts.map(f64::abs)))
+        });
+        packed.filter(|&(_, packed)| packed != 0).collect()
+    }
+}
+
+/// A sample to write.
+#[derive(Debug)]
+pub struct Part<'a> {
+    /// One per sample type, not all 0.
+    pub values: Vec<i64>,
+    /// Keys and numbers of the labels that tell windows.
+    pub labels: Vec<(&'a str, i64)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{RngExt, SeedableRng};
+
+    #[test]
+    fn each_group_has_four_bits_and_the_greatest_part_all_of_them() {
+        let mut parts = [0.0; WindowGroup::COUNT];
+        assert_eq!(pack(&parts), 0);
+        (parts[0], parts[1], parts[15]) = (200.0, 100.0, 300.0);
+        assert_eq!(pack(&parts) as u64, 0xf000_0000_0000_005a);
+        assert_eq!(unpack(pack(&parts))[..2], [10.0, 5.0]);
+        assert_eq!(pack(&unpack(0x0123_4567_89ab_cdef)), 0x0123_4567_89ab_cdef);
+    }
+
+    #[test]
+    fn parts_are_kept_to_half_a_unit() {
+        let mut random = SmallRng::seed_from_u64(1);
+        for step in 1..20_000 {
+            let parts = [0.0; WindowGroup::COUNT].map(|_| f64::from(random.random_range(0..=step)) * 99.5);
+            let unit = parts.iter().copied().fold(0.0, f64::max) / UNITS;
+            for (part, units) in parts.into_iter().zip(unpack(pack(&parts))) {
+                assert!((part - units * unit).abs() <= unit / 2.0 + 1e-6, "{parts:?}");
+            }
+        }
+    }
+}
