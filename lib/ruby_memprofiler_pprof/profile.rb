@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/read_ahead"
+require "ruby_memprofiler_pprof/window_groups"
 require "ruby_memprofiler_pprof/profile/records"
 require "ruby_memprofiler_pprof/profile/source"
 require "ruby_memprofiler_pprof/profile/contents"
@@ -20,6 +21,9 @@ module MemprofilerPprof
   #   @return [Boolean] whether both have the same header and the same samples, in any order
   # @!method difference?
   #   @return [Boolean] whether it comes from {#diff}, so that values can be negative
+  # @!method sampled_in_windows?
+  #   @return [Boolean] whether some of its samples were taken in windows, which makes intervals wider for what comes in
+  #     bursts
   class Profile
     # How many bytes a profile may have when decompressed, by default.
     MAX_BYTES = 268_435_456

@@ -258,6 +258,28 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect(growth(40, gap: 500)).to include("95 %: −22.0 KiB – +29.8 KiB may be chance")
     end
 
+    describe "of what was sampled in windows" do
+      # A line with 1000 objects of groups 2 and 3, and as many more of another group.
+      def in_windows(more)
+        windows = Array.new(16) { |group| { 2 => 5, 3 => 5, 9 => more }.fetch(group, 0) }
+        Pprof::Maker.lines({ "/app.rb:1" => [0, 1000 + (100 * more)] }, windows: windows).profile
+      end
+
+      it "shows the interval by groups of windows" do
+        visit(in_windows(0))
+        browser.move(*point(1, 0.5))
+        # 2.131 * 100 * sqrt(16/15 (2 * 500² - 1000²/16)).
+        expect(browser.text("#tooltip").gsub(/\s+/, " ")).to include("retained size 97.7 KiB 95 %: 0 B – 240 KiB")
+      end
+
+      it "cancels out what is in both profiles by groups of windows" do
+        visit(in_windows(1), base: in_windows(0))
+        browser.move(*point(1, 0.5))
+        # 100 objects of 100 bytes, of one group: 2.131 * 100 * 100.
+        expect(browser.text("#tooltip").gsub(/\s+/, " ")).to include("growth +9.77 KiB 95 %: −11.0 KiB – +30.6 KiB")
+      end
+    end
+
     it "fills a box up to its current value" do
       expect(colour(3, 0.1)).not_to eq(colour(3, 0.4))
     end

@@ -7,6 +7,9 @@ const KEPT_SUMS = 16;
 // Half of the width of a 95 % interval, in standard errors; below so many samples a figure is no more than a hint.
 const Z = 1.96;
 const FEW = 10;
+// Groups of windows, and the same half if a variance is estimated from their sums.
+const GROUPS = 16;
+const T = 2.131;
 
 class Model {
   constructor({ tree, ...about }) {
@@ -84,18 +87,20 @@ class Model {
   }
 
   // What a profile has of a column in each node and all below it: value, variance and samples, the last two null if
-  // they are not known; and the value of each node itself.
+  // they are not known; and the value of each node itself. The variance is that of what was not sampled in windows;
+  // `windows` has the sums of the rest by group, null if there is none.
   sum(profile, column) {
     const key = `${profile} ${column}`;
     let sum = this.sums.get(key);
     if (!sum) {
-      const { node, value, variance, samples } = this.values[profile][column];
+      const { node, value, variance, samples, windows } = this.values[profile][column];
       const known = node.length === variance.length;
       sum = {
         self: this.scatter(node, value),
         value: this.accumulate(this.scatter(node, value)),
         variance: known ? this.accumulate(this.scatter(node, variance)) : null,
         samples: known ? this.accumulate(this.scatter(node, samples)) : null,
+        windows: windows ? this.accumulateGroups(node, windows) : null,
       };
       if (this.sums.size >= KEPT_SUMS) this.sums.delete(this.sums.keys().next().value);
       this.sums.set(key, sum);
@@ -112,6 +117,32 @@ class Model {
   accumulate(all) {
     for (let node = this.size - 1; node > ROOT; node -= 1) all[this.parent[node]] += all[node];
     return all;
+  }
+
+  // The sums of all groups of windows, node by node. Each has a hexadecimal digit, that of the first group the last.
+  accumulateGroups(nodes, { value, packed }) {
+    const all = new Float32Array(this.size * GROUPS);
+    nodes.forEach((node, index) => {
+      const parts = [...packed[index]].reverse().map((digit) => parseInt(digit, 16));
+      const unit = value[index] / (sumOf(parts) || 1);
+      parts.forEach((part, group) => { all[node * GROUPS + group] = unit * part; });
+    });
+    for (let node = this.size - 1; node > ROOT; node -= 1) {
+      const parent = this.parent[node];
+      for (let group = 0; group < GROUPS; group += 1) all[parent * GROUPS + group] += all[node * GROUPS + group];
+    }
+    return all;
+  }
+
+  // The variance of what was sampled in windows, see window_groups.rb. What `base` has of a group cancels out.
+  windowVariance(node, windows, base = null) {
+    if (!windows && !base) return 0;
+    const sums = Array.from({ length: GROUPS }, (_, group) => {
+      const at = node * GROUPS + group;
+      return (windows ? windows[at] : 0) - (base ? base[at] : 0);
+    });
+    const mean = sumOf(sums) / GROUPS;
+    return (sumOf(sums.map((sum) => (sum - mean) ** 2)) * GROUPS) / (GROUPS - 1);
   }
 
   // How wide the nodes are: as wide as the most that they have in any profile, and as their children together. So they
@@ -135,14 +166,15 @@ class Model {
   }
 
   estimate(node, profile, column) {
-    const { value, variance, samples } = this.sum(profile, column);
+    const { value, variance, samples, windows } = this.sum(profile, column);
     if (!variance) return { value: value[node] };
-    const margin = Z * Math.sqrt(variance[node]);
+    const windowVariance = this.windowVariance(node, windows);
+    const margin = Math.hypot(Z * Math.sqrt(variance[node]), T * Math.sqrt(windowVariance));
     return {
       value: value[node],
       low: Math.max(value[node] - margin, 0),
       high: value[node] + margin,
-      doubtful: samples[node] < FEW && variance[node] > 0,
+      doubtful: samples[node] < FEW && variance[node] + windowVariance > 0,
     };
   }
 
@@ -153,7 +185,8 @@ class Model {
     const relative = delta / Math.max(now.value[node], then.value[node], 1);
     if (!now.variance || !then.variance) return { delta, relative, sure: delta !== 0 };
     const turnover = this.turnover(node, profile, base, column);
-    const margin = Z * Math.sqrt((now.variance[node] + then.variance[node]) * turnover);
+    const error = Math.sqrt((now.variance[node] + then.variance[node]) * turnover);
+    const margin = Math.hypot(Z * error, T * Math.sqrt(this.windowVariance(node, now.windows, then.windows)));
     return { delta, relative, sure: Math.abs(delta) > margin, low: delta - margin, high: delta + margin };
   }
 
@@ -203,6 +236,10 @@ class Model {
     main[ROOT] = shares.has(ROOT) ? greatest(shares.get(ROOT)) : 0;
     return main;
   }
+}
+
+function sumOf(values) {
+  return values.reduce((sum, value) => sum + value, 0);
 }
 
 function greatest(shares) {

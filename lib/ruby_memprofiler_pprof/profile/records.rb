@@ -52,6 +52,9 @@ module MemprofilerPprof
     # are 2500 objects with a standard error of sqrt(2500 * 99) = 497. The variance of a difference is the sum of both,
     # which is too high if the same samples are in both.
     #
+    # Samples that were taken in windows come together. The variance of their sum is estimated from the sums of 16 groups
+    # of windows. Of these, what is in both profiles of a difference cancels out.
+    #
     # @!attribute value
     #   @return [Integer, Float] a Float per second, as in {Report::Activity}; else an Integer
     # @!attribute low
@@ -62,16 +65,24 @@ module MemprofilerPprof
     #   @return [Float, nil] about how many sampled objects it is based on
     # @!attribute variance
     #   @return [Float, nil] the square of the standard error
-    Estimate = Struct.new(:value, :low, :high, :samples, :variance) do
+    # @!attribute windows
+    #   @return [Array<Float>, nil] what was sampled in windows, by group of windows; nil if nothing was
+    Estimate = Struct.new(:value, :low, :high, :samples, :variance, :windows) do
       # @api private
-      def self.of((value, variance, samples), signed)
-        return new(value, nil, nil, nil, nil).freeze unless variance
+      def self.of((value, independent_variance, samples, windows), signed)
+        return new(value).freeze unless independent_variance
 
-        margin = Z * Math.sqrt(variance)
+        window_variance = WindowGroups.variance(windows)
+        margin = Math.hypot(Z * Math.sqrt(independent_variance), WindowGroups::T * Math.sqrt(window_variance))
         low = value - margin
         # There cannot be fewer than no objects.
         low = [low, 0.0].max if !signed && value >= 0
-        new(value, low, value + margin, samples, variance).freeze
+        new(value, low, value + margin, samples, independent_variance + window_variance, windows&.freeze).freeze
+      end
+
+      # @return [Float, nil] how much of the variance is due to what was sampled in windows
+      def window_variance
+        variance && WindowGroups.variance(windows)
       end
 
       # @return [Boolean] whether it is based on fewer than ten samples, and not on every object

@@ -116,7 +116,7 @@ module MemprofilerPprof
       end
 
       def rows_of(profile)
-        none = Profile::Estimate.new(0, 0.0, 0.0, 0.0, 0.0).freeze
+        none = Profile::Estimate.of([0, 0.0, 0.0], false)
         rows = Hash.new { |hash, key| hash[key] = Row.new(*key, nil, *[none] * ORDERS.size) }
         @types.each do |figure, type|
           sites = profile.top(by: @by, type: type).reject { |site| site.flat.value.zero? }
@@ -138,9 +138,10 @@ module MemprofilerPprof
       def estimate(figure, estimate)
         return estimate unless RATES.include?(figure)
 
-        value, low, high, samples, variance = *estimate
+        value, low, high, samples, variance, windows = *estimate
         Profile::Estimate.new(value / @seconds, low && (low / @seconds), high && (high / @seconds), samples,
-                              variance && (variance / (@seconds**2))).freeze
+                              variance && (variance / (@seconds**2)),
+                              windows&.map { |sum| sum / @seconds }&.freeze).freeze
       end
 
       def matches?(row, pattern)

@@ -26,6 +26,7 @@ module MemprofilerPprof
       EXPLAINED = "EXPLAINED"
       SEEN = "SEEN"
       LOST = "LOST"
+      WINDOWS = "WINDOWS"
 
       # About what was put together.
       TOO_FEW_PROFILES = "TOO_FEW_PROFILES"

@@ -15,8 +15,12 @@ module MemprofilerPprof
     # born + died <= 400 and the standard error is at most sqrt(99 * 400) = 199; if nothing cancelled out it would be
     # sqrt(99 * 2200) = 467.
     #
-    # The probability that a site has grown is that of a normal variable with such mean and variance to be positive. It
-    # is for each site by itself: of a hundred sites that have not grown, about five have more than 95 %.
+    # Objects that were sampled in windows are not sampled independently. Their variance is that of the differences of
+    # their sums by group of windows, where what is in both profiles cancels out by itself.
+    #
+    # The probability that a site has grown is that of a normal variable with such mean and variance to be positive; with
+    # windows, of one with Student's t distribution, and degrees of freedom as Welch and Satterthwaite estimate them: 15
+    # if all samples were taken in windows, more if only some were. It is for each site by itself: of a hundred sites that have not grown, about five have more than 95 %.
     class Difference
       include View
 
@@ -38,8 +42,10 @@ module MemprofilerPprof
       end
       # The probabilities of growth with which the 95 % interval of the change contains 0.
       PERHAPS = (0.025..0.975)
+      # The part of the variance that is due to windows below which they make no difference.
+      LEAST_PART = 0.001
       COLORS = { Codes::GREW => :red, Codes::SHRANK => :green }.freeze
-      private_constant :PERHAPS, :COLORS
+      private_constant :PERHAPS, :LEAST_PART, :COLORS
 
       # @param old [Profile]
       # @param new [Profile]
@@ -103,17 +109,19 @@ module MemprofilerPprof
 
       def change(before, after)
         site = after || before
-        old, new = [before, after].map { |side| side ? side.flat : Profile::Estimate.new(0, 0.0, 0.0, 0.0, 0.0) }
+        old, new = [before, after].map { |side| side ? side.flat : Profile::Estimate.of([0, 0.0, 0.0], false) }
         estimate = difference(site, old, new)
         Change.new(site.name, site.file, site.line, site.function, old, new, estimate, probability(estimate)).freeze
       end
 
       def difference(site, old, new)
         change = new.value - old.value
-        return Profile::Estimate.of([change, nil, nil], true) unless old.variance && new.variance
+        return Profile::Estimate.of([change], true) unless old.variance && new.variance
 
         part = retained? ? @births.turnover(site) : 1.0
-        Profile::Estimate.of([change, (old.variance + new.variance) * part, (old.samples + new.samples) * part], true)
+        independent_variance = [old, new].sum { |side| side.variance - side.window_variance } * part
+        windows = WindowGroups.subtract(new.windows, old.windows)
+        Profile::Estimate.of([change, independent_variance, (old.samples + new.samples) * part, windows], true)
       end
 
       def retained?
@@ -124,7 +132,11 @@ module MemprofilerPprof
         return unless estimate.variance
         return estimate.value.positive? ? 1.0 : 0.0 if estimate.variance.zero?
 
-        1 - Statistics.normal_tail(estimate.value / Math.sqrt(estimate.variance))
+        errors = estimate.value / Math.sqrt(estimate.variance)
+        part = estimate.window_variance / estimate.variance
+        return 1 - Statistics.normal_tail(errors) if part < LEAST_PART
+
+        1 - Statistics.student_tail(errors, (WindowGroups::COUNT - 1) / (part**2))
       end
 
       def cells(each, paths)
@@ -199,8 +211,21 @@ module MemprofilerPprof
 
       # @return [Hash{String => Integer}] 0 for sites that have none
       def of(profile, by, type)
-        profile.top(by: by, type: type).each_with_object(Hash.new(0)) do |site, counts|
+        sum(profile.top(by: by, type: type))
+      end
+
+      # @return [Hash{String => Integer}] the same for sites of a profile
+      def sum(sites)
+        sites.each_with_object(Hash.new(0)) do |site, counts|
           counts[site.name] += site.flat.value if site.flat.value.positive?
+        end
+      end
+
+      # @return [Hash{String => Array<Float>}] what of them was sampled in windows, by group of windows
+      def windows(sites)
+        sites.each_with_object({}) do |site, sums|
+          windows = site.flat.windows
+          sums[site.name] = WindowGroups.add(sums[site.name], windows) if windows
         end
       end
 

@@ -70,8 +70,9 @@ module MemprofilerPprof
       # @return [Array(Float, Float, Float)] bytes per second: the estimate, and the 95 % interval from and to
       def rate
         @rate ||= begin
-          bytes = Trend.new(@times.last(warm), @bytes.last(warm), weight: @weight * mean_size,
-                                                                  born: born(warm) * mean_size)
+          bytes = Trend.new(@times.last(warm), @bytes.last(warm),
+                            weight: @weight * mean_size, born: born(warm) * mean_size,
+                            window_variance: window_variance(-warm, -1) * (mean_size**2))
           [bytes.slope, *bytes.interval]
         end
       end
@@ -93,7 +94,7 @@ module MemprofilerPprof
         first = @clean.index { |index| index >= @objects.size - warm }
         return false unless first && first < levels.size - 1 && record?(levels)
 
-        rose?(levels.last - levels[first], born(@objects.size - @clean[first]))
+        rose?(levels.last - levels[first], born(@objects.size - @clean[first]), @clean[first], @clean.last)
       end
 
       # @return [Boolean] whether it has grown in the first half, by more than it scatters since, and hardly afterwards
@@ -103,7 +104,7 @@ module MemprofilerPprof
         late = level(-1) - level(middle)
         return false unless early.positive? && late < early / 4
 
-        rose?(early, level(middle)) && early > SCATTER * scatter(@objects[middle..])
+        rose?(early, level(middle), 0, middle) && early > SCATTER * scatter(@objects[middle..])
       end
 
       # @return [Boolean] whether it gained significantly less in the second half of the last three quarters
@@ -119,9 +120,10 @@ module MemprofilerPprof
       def look_up(snapshots, name, contiguous)
         sites = snapshots.map { |snapshot| snapshot.sites[name] }
         @site = sites.compact.last
-        @retained = sites.last ? sites.last.flat : Profile::Estimate.new(0, 0.0, 0.0, 0.0, 0.0).freeze
+        @retained = sites.last ? sites.last.flat : Profile::Estimate.of([0, 0.0, 0.0], false)
         @objects = snapshots.map { |snapshot| snapshot.objects(name) }
         @bytes = snapshots.map { |snapshot| snapshot.bytes(name) }
+        @windows = snapshots.map { |snapshot| snapshot.windows(name) }
         @allocations = snapshots.map { |snapshot| snapshot.allocations(name) } if contiguous
       end
 
@@ -143,7 +145,8 @@ module MemprofilerPprof
       end
 
       def fit(size, correlated: true)
-        Trend.new(@times.last(size), @objects.last(size), weight: @weight, born: born(size), correlated: correlated)
+        Trend.new(@times.last(size), @objects.last(size), weight: @weight, born: born(size), correlated: correlated,
+                                                          window_variance: window_variance(-size, -1))
       end
 
       # The most that can have been born after the first of the last `size` profiles and be alive at the end.
@@ -159,10 +162,15 @@ module MemprofilerPprof
         last.sum.fdiv(last.size) > levels.first(levels.size / 2).max
       end
 
-      # Whether it has risen by more than sampling alone explains.
-      def rose?(rise, born)
-        born = [born, rise].max
-        Statistics.binomial_tail(born / @weight, ((2 * born) - rise) / @weight) < SUSPICIOUS
+      # Whether it has risen from one profile to another by more than sampling alone explains.
+      def rose?(rise, born, from, to)
+        turnover = [(2 * [born, rise].max) - rise, window_variance(from, to) / @weight].max
+        Statistics.binomial_tail((turnover + rise) / 2 / @weight, turnover / @weight) < SUSPICIOUS
+      end
+
+      # The variance of the rise of what was sampled in windows.
+      def window_variance(from, to)
+        WindowGroups.variance(WindowGroups.subtract(@windows[to], @windows[from]))
       end
 
       # The standard deviation.

@@ -41,7 +41,7 @@ module MemprofilerPprof
 
       # @return [Hash{Symbol => Object}]
       def estimate(estimate)
-        estimate.to_h.merge(low_confidence: estimate.low_confidence?)
+        estimate.to_h.except(:windows).merge(low_confidence: estimate.low_confidence?)
       end
 
       # @return [Hash{Symbol => Object}]

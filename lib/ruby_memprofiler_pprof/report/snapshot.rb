@@ -45,6 +45,11 @@ module MemprofilerPprof
         @objects[name]
       end
 
+      # @return [Array<Float>, nil] how many of them were sampled in windows, by group of windows; nil if none
+      def windows(name)
+        @windows[name]
+      end
+
       # @return [Integer] bytes of what is alive
       def bytes(name)
         @sites[name]&.flat&.value || 0
@@ -72,7 +77,9 @@ module MemprofilerPprof
         @allocations = allocated(profile, by)
         # Objects that have not survived a collection yet may be garbage.
         proven = Counts.ages?(profile) ? profile.tag(gc_age: 1..) : profile
-        @objects = Counts.of(proven, by, objects)
+        counted = proven.top(by: by, type: objects)
+        @objects = Counts.sum(counted)
+        @windows = Counts.windows(counted)
         sites = proven.top(by: by, type: bytes).select { |site| site.flat.value.positive? }
         @sites = sites.to_h { |site| [site.name, site] }
       end

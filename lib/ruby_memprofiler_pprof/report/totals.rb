@@ -21,6 +21,7 @@ module MemprofilerPprof
       def initialize(profile)
         @retained_bytes = sum(profile, BYTES)
         @retained_objects = sum(profile, OBJECTS)
+        @sampled_in_windows = profile.sampled_in_windows?
         pairs = profile.comments.filter_map { |comment| comment.match(/\A(\w+)=([-+.\de]+)/)&.captures }
         # A merged profile has the comments of each, without saying which belong together.
         single = pairs.group_by(&:first).values.select { |found| found.size == 1 }
@@ -67,14 +68,15 @@ module MemprofilerPprof
       # @return [Array<Note>] the same, with their codes
       # @api private
       def notes
-        Note.list(Codes::EXPLAINED => explained, Codes::SEEN => seen, Codes::LOST => lost)
+        Note.list(Codes::EXPLAINED => explained, Codes::SEEN => seen, Codes::LOST => lost,
+                  Codes::WINDOWS => windows)
       end
 
       # @return [Hash{Symbol => Object}] for JSON, with nil for what is not known
       def to_h
         NUMBERS.to_h { |name| [name.to_sym, self[name]] }
-               .merge(started_at: started_at, tags: tags, retained_bytes: retained_bytes&.to_h,
-                      retained_objects: retained_objects&.to_h, unseen_objects: unseen_objects)
+               .merge(started_at: started_at, tags: tags, retained_bytes: retained_bytes&.to_h&.except(:windows),
+                      retained_objects: retained_objects&.to_h&.except(:windows), unseen_objects: unseen_objects)
       end
 
       private
@@ -108,6 +110,12 @@ module MemprofilerPprof
 
         estimates = " Figures are estimates." if self["thinned_samples"]&.positive?
         "Lost: #{losses.join(", ")}.#{estimates}"
+      end
+
+      def windows
+        return unless @sampled_in_windows
+
+        "Sampled in windows of time: what happens only once, in a few milliseconds, is mostly missing or looks much larger."
       end
 
       def size(value)

@@ -22,6 +22,13 @@ module MemprofilerPprof
     #    b - d = 10 and b = 10. That makes 6/5 (2 * 10 - 10) = 12 tosses, with (12 + 10) / 2 = 11 heads or more, for
     #    which the probability is (12 + 1) / 2^12 = 0.0032.
     #
+    #    Samples that were taken in windows come together: a coin decides about several at once. The variance of b - d is
+    #    b + d for independent samples. Where the variance that sums by group of windows show is greater, it takes the
+    #    place of b + d, and half of what it and the rise make together that of b.
+    #
+    #    Example: in the same rise the 10 samples are all of one group. The variance is 10^2. That makes 6/5 100 = 120
+    #    tosses, with (120 + 10) / 2 = 65 heads or more, for which the probability is 0.206.
+    #
     # 2. The program's own ups and downs, such as garbage that waits for a collection. How far the levels lie from the
     #    line shows how great they are: Student's t test of the slope.
     #
@@ -57,14 +64,15 @@ module MemprofilerPprof
       # @param levels [Array<Numeric>] estimates of how many objects, or bytes, are alive
       # @param weight [Float] what one sample stands for, in the levels' unit
       # @param born [Numeric] the most of the last level that can have been born since the first one
+      # @param window_variance [Float] that of the last level minus the first, as far as it was sampled in windows
       # @param correlated [Boolean] whether the residuals' autocorrelation counts, which takes some levels to estimate
-      def initialize(times, levels, weight:, born:, correlated: true)
+      def initialize(times, levels, weight:, born:, window_variance: 0.0, correlated: true)
         @correlated = correlated
         @times = times
         @levels = levels
         @weight = weight
         fit
-        @turnover = turnover(born)
+        @turnover = turnover(born, window_variance)
         @p_value = [chance_of_sampling, chance_of_scatter].max
       end
 
@@ -112,9 +120,9 @@ module MemprofilerPprof
       end
 
       # b + d: how many were born and how many died, at most.
-      def turnover(born)
+      def turnover(born, window_variance)
         born = [born, rise, 0].max
-        FIT * ((2 * born) - rise)
+        FIT * [(2 * born) - rise, window_variance / @weight].max
       end
 
       # The standard error of the slope by sampling alone.

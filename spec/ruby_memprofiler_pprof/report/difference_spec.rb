@@ -58,6 +58,38 @@ RSpec.describe MemprofilerPprof::Report::Difference do
     expect(change(old, fewer).probability).to be_within(1e-4).of(1 - 0.98248)
   end
 
+  describe "of what was sampled in windows" do
+    def windows(some)
+      Array.new(16) { |group| some.fetch(group, 0) }
+    end
+
+    # 1000 objects of two groups.
+    let(:old) { profile({ "/a.rb:1" => [0, 1000] }, windows: windows(1 => 4, 2 => 6)) }
+
+    it "cancels out survivors by their groups, whatever else was allocated" do
+      new = later({ "/a.rb:1" => [4400, 1100] }, windows: windows(1 => 4, 2 => 6, 5 => 1))
+      expect(change(old, new).change).to have_attributes(value: 100, variance: be_within(1e-6).of(100**2),
+                                                         high: be_within(1e-6).of(313.1))
+    end
+
+    it "has the probability of Student's t test" do
+      # 160 more, with a standard error of sqrt(16/15 (8 (20 - 10)² + 8 (0 - 10)²)) = 41.3. That is t = 3.873 with 15
+      # degrees of freedom.
+      old = profile({ "/a.rb:1" => [0, 1600] }, windows: [1] * 16)
+      new = [profile({ "/a.rb:1" => [0, 1600] }, windows: [1] * 16),
+             profile({ "/a.rb:1" => [0, 160] }, windows: [1, 0] * 8)]
+      expect(change(old, new.first.merge(new.last)).probability).to be_within(1e-5).of(0.999249)
+    end
+
+    it "has more degrees of freedom if only some were" do
+      # 340 more: 160 with a variance of 16/15 (2 80² - 160²/16) = 11,947, and 180 with one of 9 * 180 = 1620. That is
+      # t = 2.919 with 15 / 0.8806² = 19.34 degrees of freedom.
+      none = profile({ "/b.rb:1" => [0, 10] })
+      new = later({ "/a.rb:1" => [0, 160] }, windows: windows(0 => 1, 1 => 1)).merge(later({ "/a.rb:1" => [0, 180] }))
+      expect(change(none, new).probability).to be_within(1e-5).of(0.995656)
+    end
+  end
+
   it "returns nil for what is unknown" do
     unknown = [1000, 1100].map { |count| Pprof::Maker.lines({ "/a.rb:1" => [0, count] }, weight: "?").profile }
     expect(change(*unknown)).to have_attributes(probability: nil, change: have_attributes(value: 100, low: nil))

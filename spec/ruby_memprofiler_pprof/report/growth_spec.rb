@@ -5,13 +5,14 @@ require "ruby_memprofiler_pprof/report"
 # The examples worked out in the class's documentation; the verdicts on whole series are in leaks_spec.
 RSpec.describe MemprofilerPprof::Report::Growth do
   # A site with these levels, in samples of 100 objects, where each profile is the first after a major collection.
-  def growth(*levels, times: levels.each_index.map { |index| index * 60.0 })
-    snapshot = Struct.new(:time, :weight, :level) do
+  def growth(*levels, times: levels.each_index.map { |index| index * 60.0 }, windows: ->(_) {})
+    snapshot = Struct.new(:time, :weight, :level, :groups) do
       def sites = {}
       def objects(_name) = level * 100
       def bytes(_name) = level * 4000
+      def windows(_name) = groups
     end
-    snapshots = times.zip(levels).map { |time, level| snapshot.new(time, 100.0, level) }
+    snapshots = times.zip(levels).map { |time, level| snapshot.new(time, 100.0, level, windows.call(level)) }
     described_class.new(snapshots, "a", contiguous: false, clean: levels.each_index.to_a)
   end
 
@@ -21,6 +22,12 @@ RSpec.describe MemprofilerPprof::Report::Growth do
 
   it "is not proven by 9 heads in 10 tosses" do
     expect(growth(1, 3, 6, 9)).not_to be_proven
+  end
+
+  it "is not proven by 7 samples of one window, but by one of each of 7 groups" do
+    together = ->(level) { [level * 100.0] + ([0.0] * 15) }
+    apart = ->(level) { Array.new(16) { |group| group < level ? 100.0 : 0.0 } }
+    expect([together, apart].map { |windows| growth(0, 2, 5, 7, windows: windows).proven? }).to eq([false, true])
   end
 
   # The last three quarters are the last 12 of 16 levels, and a level is the mean of three.

@@ -31,6 +31,11 @@ RSpec.describe MemprofilerPprof::Report::Leaks do
     expect(verdict(leak)).to eq(:growing)
   end
 
+  it "reports growing if it was sampled in windows, but not if these samples are all of one" do
+    expect(verdict(leak, windows: [1] * 16)).to eq(:growing)
+    expect(verdict(leak, windows: [1] + ([0] * 15))).not_to eq(:growing)
+  end
+
   it "reports settled if it grew and stopped" do
     expect(verdict(Array.new(20) { |index| [index * 40, 200].min + random.rand(-3..3) })).to eq(:settled)
   end

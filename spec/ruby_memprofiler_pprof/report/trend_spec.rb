@@ -10,8 +10,8 @@ RSpec.describe MemprofilerPprof::Report::Trend do
   end
 
   describe "if levels lie on a line" do
-    def trend(born)
-      described_class.new([0.0, 1.0, 2.0, 3.0, 4.0], [0, 250, 500, 750, 1000], weight: 100.0, born: born)
+    def trend(born, **options)
+      described_class.new([0.0, 1.0, 2.0, 3.0, 4.0], [0, 250, 500, 750, 1000], weight: 100.0, born: born, **options)
     end
 
     it "has the p-value of 11 heads or more in 12 tosses, if 10 samples were born and none died" do
@@ -22,6 +22,11 @@ RSpec.describe MemprofilerPprof::Report::Trend do
       # 17 heads or more in 6/5 (2 * 15 - 10) = 24 tosses.
       tail = [346_104, 134_596, 42_504, 10_626, 2024, 276, 24, 1].sum.fdiv(2**24)
       expect(trend(1500).p_value).to be_within(1e-9).of(tail)
+    end
+
+    it "has that of 65 heads or more in 120 tosses, if all were sampled in windows of one group" do
+      expect(trend(1000, window_variance: 1000**2).p_value).to be_within(1e-6).of(0.205712)
+      expect(trend(1000, window_variance: 5 * (100**2)).p_value).to eq(trend(1000).p_value)
     end
   end
 

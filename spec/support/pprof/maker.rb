@@ -10,13 +10,14 @@ module Pprof
 
     # @param lines [Hash{String => Array(Integer, Integer)}] "FILE:LINE" => objects allocated, retained there
     # @param age [Integer, nil] the label "gc_age" of all of them
+    # @param windows [Array<Integer>, nil] if they were sampled in windows, the shares of the 16 groups, 0..15
     # @param options [Hash] as for {#initialize}
     # @return [Maker]
-    def self.lines(lines, age: nil, time: 1_000_000_000, duration: 10, **options)
+    def self.lines(lines, age: nil, windows: nil, time: 1_000_000_000, duration: 10, **options)
       lines.each_with_object(new(time: time, duration: duration, **options)) do |(line, counts), maker|
         file, number = line.split(":")
         values = counts.flat_map { |count| [count, count * SIZE] }
-        maker.sample(["#{File.basename(file, ".rb")}#line#{number} #{line}"], values, age: age)
+        maker.sample(["#{File.basename(file, ".rb")}#line#{number} #{line}"], values, age: age, windows: windows)
       end
     end
 
@@ -28,6 +29,7 @@ module Pprof
     # @param start_line [Integer] of all functions
     def initialize(time: 0, duration: 0, types: TYPES, weight: 10, comments: {}, start_line: 1)
       @start_line = start_line
+      @counts = types.filter_map { |name, unit| name if unit == "count" }
       @strings = { "" => 0 }
       @frames = {}
       @functions = {}
@@ -45,13 +47,15 @@ module Pprof
     # @param values [Array<Integer>] one per type
     # @param class_name [String, nil] the label "class"
     # @param age [Integer, nil] the label "gc_age"
+    # @param windows [Array<Integer>, nil] if it was sampled in windows, the shares of the 16 groups, 0..15
     # @return [self]
-    def sample(stack, values, class_name = nil, age: nil)
+    def sample(stack, values, class_name = nil, age: nil, windows: nil)
       sample = "".b
       field(sample, 1, packed(stack.reverse.map { |frame| location(frame) }))
       field(sample, 2, packed(values))
       field(sample, 3, message([1, string("class")], [2, string(class_name)])) if class_name
       field(sample, 3, message([1, string("gc_age")], [3, age])) if age
+      window_labels(windows).each { |key, parts| field(sample, 3, message([1, string(key)], [3, parts])) } if windows
       field(@body, 2, sample)
       self
     end
@@ -76,6 +80,12 @@ module Pprof
 
     def string(text)
       @strings[text] ||= @strings.size
+    end
+
+    # Four bits for each group, those of the first the lowest.
+    def window_labels(shares)
+      packed = shares.each_with_index.sum { |share, group| share << (4 * group) }
+      @counts.to_h { |name| ["#{name}_windows", packed] }
     end
 
     def location(frame)

@@ -4,11 +4,15 @@
 //! {"strings": [text, …],
 //!  "frames":  {"name": [string, …], "file": [string, …], "line": [line or 0, …], "gem": [string, …]},
 //!  "nodes":   {"parent": [node, …], "frame": [frame, …], "kind": [0..3, …]},
-//!  "values":  one per profile: [one per column: {"node": [node, …], "value": […], "variance": […], "samples": […]}]}
+//!  "values":  one per profile: [one per column: {"node": [node, …], "value": […], "variance": […], "samples": […],
+//!                               "windows": {"value": […], "packed": [digits, …]}}]}
 //! ```
 //!
 //! String 0 is empty and stands for unknown. Node 0 is the root; parents come before their children. Values are a
 //! node's own, without its children; nodes that are not listed have none. Variance and samples are empty if unknown.
+//! The variance is that of what was not sampled in windows. Of the rest there is the value, and in which proportions
+//! the groups of windows have it: for each group a hexadecimal digit, that of group 0 the last. There is no "windows" if
+//! nothing was sampled in windows.
 
 use super::estimate::{Estimator, Sum};
 use super::gem;
@@ -17,6 +21,7 @@ use super::json;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::profile::{CombineError, PrefixTree, Profile, ROOT, add_to_parents, columns, sort_by_number};
 use crate::table::Table;
+use crate::window_group::{WindowGroup, pack};
 use serde::Serialize;
 use std::num::Saturating;
 use std::sync::Arc;
@@ -50,6 +55,14 @@ struct Values {
     value: Vec<i64>,
     variance: Vec<f64>,
     samples: Vec<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    windows: Option<Windows>,
+}
+
+#[derive(Serialize)]
+struct Windows {
+    value: Vec<f64>,
+    packed: Vec<String>,
 }
 
 /// The kind of a node: `kind` in the JSON.
@@ -186,28 +199,22 @@ impl Forest {
 
 fn flat(profile: &Profile, column: usize, of_row: &[u32], interrupt: &Interrupt) -> Result<Flat, Interrupted> {
     let estimator = Estimator::new(profile, column);
-    let mut flat = Flat::new();
-    for (number, &row) in profile.rows().iter().enumerate() {
-        interrupt.at(number)?;
-        let sum = estimator.row(number, row);
-        if sum.value != 0 {
-            flat.push((of_row[number], sum));
-        }
-    }
-    add_up(&mut flat, interrupt)?;
-    Ok(flat)
+    let rows = (0_u32..).zip(of_row).filter(|&(row, _)| profile.values(row as usize)[column] != 0);
+    add_up(rows.map(|(row, &node)| (node, row)).collect(), |row| estimator.row(row as usize), interrupt)
 }
 
-fn add_up(flat: &mut Flat, interrupt: &Interrupt) -> Result<(), Interrupted> {
-    sort_by_number(flat, |&(node, _)| node, interrupt)?;
-    flat.dedup_by(|next, first| {
-        let same = next.0 == first.0;
-        if same {
-            first.1 += next.1;
+/// Adds up numbered sums by node.
+fn add_up(mut numbers: Vec<(u32, u32)>, sum: impl Fn(u32) -> Sum, interrupt: &Interrupt) -> Result<Flat, Interrupted> {
+    sort_by_number(&mut numbers, |&(node, _)| node, interrupt)?;
+    let mut flat = Flat::new();
+    for (step, &(node, number)) in numbers.iter().enumerate() {
+        interrupt.at(step)?;
+        match flat.last_mut() {
+            Some((last, total)) if *last == node => *total += &sum(number),
+            _ => flat.push((node, sum(number))),
         }
-        same
-    });
-    Ok(())
+    }
+    Ok(flat)
 }
 
 /// For each node with values the node that shows them, and which nodes are shown.
@@ -222,7 +229,7 @@ fn fold_small(
     let mut cumulative = vec![Saturating(0_i64); nodes.len()];
     for flat in sums.iter().flatten() {
         cumulative.fill(Saturating(0));
-        flat.iter().for_each(|&(node, sum)| cumulative[node as usize].0 = sum.value);
+        flat.iter().for_each(|(node, sum)| cumulative[*node as usize].0 = sum.value);
         add_to_parents(&mut cumulative, |node| nodes[node].0, interrupt)?;
         let least = min_fraction * cumulative[0].0.unsigned_abs() as f64;
         for (node, &Saturating(value)) in cumulative.iter().enumerate().filter(|(_, value)| value.0 != 0) {
@@ -260,15 +267,28 @@ fn frames(forest: &Forest, shown: &[u32], strings: &mut Table<Arc<str>>) -> Fram
 }
 
 fn of_column(flat: &Flat, targets: &[u32], known: bool, interrupt: &Interrupt) -> Result<Values, Interrupted> {
-    let mut shown: Flat = flat.iter().map(|&(node, sum)| (targets[node as usize], sum)).collect();
-    add_up(&mut shown, interrupt)?;
-    // An estimated error does not deserve more than four digits.
-    let rounded = |value: f64| format!("{value:.3e}").parse().unwrap_or(value);
+    let numbers = (0..).zip(flat).map(|(number, &(node, _))| (targets[node as usize], number)).collect();
+    let shown = add_up(numbers, |number| flat[number as usize].1.clone(), interrupt)?;
     let errors = |of: fn(&Sum) -> f64| shown.iter().filter(|_| known).map(|(_, sum)| rounded(of(sum))).collect();
+    let in_windows = known && shown.iter().any(|(_, sum)| sum.windows.is_some());
     Ok(Values {
         node: shown.iter().map(|&(node, _)| node).collect(),
         value: shown.iter().map(|(_, sum)| sum.value).collect(),
-        variance: errors(|sum| sum.variance),
+        variance: errors(|sum| sum.independent_variance),
         samples: errors(|sum| sum.samples),
+        windows: in_windows.then(|| Windows::new(&shown)),
     })
+}
+
+impl Windows {
+    fn new(sums: &Flat) -> Self {
+        let sums = sums.iter().map(|(_, sum)| sum.windows.as_deref().map_or([0.0; WindowGroup::COUNT], |sums| *sums));
+        let (value, packed) = sums.map(|sums| (rounded(sums.iter().sum()), format!("{:x}", pack(&sums)))).unzip();
+        Self { value, packed }
+    }
+}
+
+/// An estimated error does not deserve more than four digits.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
 }

@@ -24,7 +24,7 @@ pub fn top(profile: &Profile, column: usize, by: By, interrupt: &Interrupt) -> R
     if by == By::Class {
         for (number, &row) in profile.rows().iter().enumerate() {
             interrupt.at(number)?;
-            let sum = estimator.row(number, row);
+            let sum = &estimator.row(number);
             let group = grouping.of_class(row.labels) as usize;
             sums.reserve(group + 1);
             sums.flat[group] += sum;
@@ -69,7 +69,7 @@ impl Sums {
         let mut below = vec![Sum::default(); frames.len()];
         for (number, &row) in profile.rows().iter().enumerate() {
             interrupt.at(number)?;
-            let sum = estimator.row(number, row);
+            let sum = &estimator.row(number);
             below[row.stack as usize] += sum;
             let group = match row.stack {
                 EMPTY_STACK => no_stack,
@@ -77,7 +77,7 @@ impl Sums {
             };
             self.flat[group as usize] += sum;
         }
-        self.cumulative[no_stack as usize] += below[EMPTY_STACK as usize];
+        self.cumulative[no_stack as usize] += &below[EMPTY_STACK as usize];
         let calls = Calls::new(frames.len(), |stack| frames[stack as usize].caller, interrupt)?;
         add_to_parents(&mut below, |stack| frames[stack].caller, interrupt)?;
         // How often each group is on the current stack.
@@ -91,7 +91,7 @@ impl Sums {
                 }
                 *active += 1;
                 if *active == 1 {
-                    self.cumulative[group as usize] += below[stack as usize];
+                    self.cumulative[group as usize] += &below[stack as usize];
                 }
             }
         };

@@ -57,7 +57,7 @@ pub fn tree(
             node = nodes.child(node, grouping.of_class(row.labels));
             flat.resize(nodes.len(), Sum::default());
         }
-        flat[node as usize] += estimator.row(number, row);
+        flat[node as usize] += &estimator.row(number);
     }
     let nodes = nodes.into_nodes();
     let mut cumulative = flat.clone();
@@ -75,21 +75,21 @@ fn prune(
 ) -> Result<Vec<TreeNode>, Interrupted> {
     const GONE: u32 = u32::MAX;
     let least = options.min_fraction * cumulative[0].value.unsigned_abs() as f64;
-    let mut kept = vec![TreeNode { parent: 0, group: None, flat: flat[0], cumulative: cumulative[0] }];
+    let mut kept = vec![TreeNode { parent: 0, group: None, flat: flat[0].clone(), cumulative: cumulative[0].clone() }];
     let mut new_numbers = vec![0; nodes.len()];
     let mut depths = vec![0_u32; nodes.len()];
     for (number, &(parent, group)) in nodes.iter().enumerate().skip(1) {
         interrupt.at(number)?;
         depths[number] = depths[parent as usize].saturating_add(1);
         let parent = new_numbers[parent as usize];
-        let sum = cumulative[number];
+        let sum = &cumulative[number];
         let shown = sum.value != 0 && sum.value.unsigned_abs() as f64 >= least && depths[number] <= options.max_depth;
         if parent == GONE || !shown {
             new_numbers[number] = GONE;
             continue;
         }
         new_numbers[number] = kept.len() as u32;
-        kept.push(TreeNode { parent, group: Some(group), flat: flat[number], cumulative: sum });
+        kept.push(TreeNode { parent, group: Some(group), flat: flat[number].clone(), cumulative: sum.clone() });
     }
     Ok(kept)
 }

@@ -3,32 +3,15 @@
 //! In memory, what was sampled in windows is a row for each group of windows. In a file, which other programs read, too,
 //! these rows are one sample with their sums, and labels tell how much of them is from each group. A label is for a
 //! column of counts and for the bytes after it. Its key is the column's name with `_windows`, such as
-//! `retained_objects_windows`, and its value a number without a unit: for each group four bits, those of group 0 the
-//! lowest, with its part in fifteenths of the greatest part.
+//! `retained_objects_windows`, and its value a number without a unit, see [`pack`].
 //!
 //! A sample without such a label was not taken in windows. Where a stack has objects of both kinds, the file has two
 //! samples. Labels of other programs are left alone: the labels have this meaning only in profiles that say what a sample
 //! stands for, and a text, a number with a unit, or 0 is a label like any other.
 
 use crate::profile::{Builder, Header, Label, LabelValue, Profile, Weighting, apportion};
-use crate::window_group::WindowGroup;
+use crate::window_group::{WindowGroup, pack, unpack};
 use std::ops::Range;
-
-/// What a group's part is counted in: this many units are the greatest part.
-const UNITS: f64 = 15.0;
-const BITS: usize = 4;
-
-/// The parts of all groups in one number; 0 if they are all 0.
-fn pack(parts: &[f64; WindowGroup::COUNT]) -> i64 {
-    let greatest = parts.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    let units = parts.iter().rev().map(|part| (part / greatest * UNITS).round() as u64);
-    units.fold(0, |packed, units| packed << BITS | units) as i64
-}
-
-/// The parts that [`pack`] has packed, in units of their own.
-fn unpack(packed: i64) -> [f64; WindowGroup::COUNT] {
-    std::array::from_fn(|group| (packed as u64 >> (BITS * group) & (UNITS as u64)) as f64)
-}
 
 /// Columns that are split in the same proportions.
 #[derive(Debug)]
@@ -161,33 +144,4 @@ pub struct Part<'a> {
     pub values: Vec<i64>,
     /// Keys and numbers of the labels that tell windows.
     pub labels: Vec<(&'a str, i64)>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rand::rngs::SmallRng;
-    use rand::{RngExt, SeedableRng};
-
-    #[test]
-    fn each_group_has_four_bits_and_the_greatest_part_all_of_them() {
-        let mut parts = [0.0; WindowGroup::COUNT];
-        assert_eq!(pack(&parts), 0);
-        (parts[0], parts[1], parts[15]) = (200.0, 100.0, 300.0);
-        assert_eq!(pack(&parts) as u64, 0xf000_0000_0000_005a);
-        assert_eq!(unpack(pack(&parts))[..2], [10.0, 5.0]);
-        assert_eq!(pack(&unpack(0x0123_4567_89ab_cdef)), 0x0123_4567_89ab_cdef);
-    }
-
-    #[test]
-    fn parts_are_kept_to_half_a_unit() {
-        let mut random = SmallRng::seed_from_u64(1);
-        for step in 1..20_000 {
-            let parts = [0.0; WindowGroup::COUNT].map(|_| f64::from(random.random_range(0..=step)) * 99.5);
-            let unit = parts.iter().copied().fold(0.0, f64::max) / UNITS;
-            for (part, units) in parts.into_iter().zip(unpack(pack(&parts))) {
-                assert!((part - units * unit).abs() <= unit / 2.0 + 1e-6, "{parts:?}");
-            }
-        }
-    }
 }

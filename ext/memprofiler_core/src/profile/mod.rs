@@ -65,6 +65,11 @@ impl Profile {
         self.tables.schemes.iter().any(|scheme| scheme.base)
     }
 
+    /// Whether some of its samples were taken in windows. (Those may have been filtered out.)
+    pub fn is_sampled_in_windows(&self) -> bool {
+        self.tables.schemes.iter().any(|scheme| scheme.window.is_some())
+    }
+
     /// Its rows.
     pub fn rows(&self) -> &[Row] {
         &self.rows

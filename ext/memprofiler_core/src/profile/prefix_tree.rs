@@ -93,15 +93,16 @@ impl<T: Copy + Eq + Hash, N: Copy + PartialEq + From<(u32, T)>> PrefixTree<T, N>
 }
 
 /// Adds the values of each node's descendants to its own; `parent` returns the parent of a node.
-pub fn add_to_parents<V: Copy + AddAssign>(
+pub fn add_to_parents<V: for<'a> AddAssign<&'a V>>(
     sums: &mut [V],
     parent: impl Fn(usize) -> u32,
     interrupt: &Interrupt,
 ) -> Result<(), Interrupted> {
     for node in (1..sums.len()).rev() {
         interrupt.at(node)?;
-        let sum = sums[node];
-        sums[parent(node) as usize] += sum;
+        // Parents have smaller numbers.
+        let (before, from_node) = sums.split_at_mut(node);
+        before[parent(node) as usize] += &from_node[0];
     }
     Ok(())
 }

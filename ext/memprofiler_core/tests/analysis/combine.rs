@@ -57,7 +57,7 @@ fn merged_profiles_keep_the_weights_of_each() {
     let other = Maker::new(&RETAINED, &["greatest_weight=2"]).sample(&["a /a.rb:1 1"], None, &[100, 4000]);
     let both = analysis::merge(&maker().sample(&["a /a.rb:1 1"], None, &[100, 4000]).profile(), &[&other.profile()]);
     let total = analysis::Estimator::new(&both.unwrap(), 0).total(&Interrupt::default()).unwrap();
-    assert_eq!(total, Sum { value: 200, variance: 100.0 * 9.0 + 100.0, samples: 60.0 });
+    assert_eq!(total, Sum { value: 200, independent_variance: 100.0 * 9.0 + 100.0, samples: 60.0, windows: None });
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_difference_is_signed_and_has_the_errors_of_both() {
     assert_eq!(difference.samples().map(|sample| sample.values).collect::<Vec<_>>(), [[-30, -1200]]);
     let sites = analysis::top(&difference, 0, By::Method);
     assert_eq!(sites.len(), 1);
-    assert_eq!(sites[0].flat, Sum { value: -30, variance: 130.0 * 9.0, samples: 13.0 });
+    assert_eq!(sites[0].flat, Sum { value: -30, independent_variance: 130.0 * 9.0, samples: 13.0, windows: None });
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn profiles_of_other_programs_are_read() {
     let cache = |site: &Site| &*site.group.name == "main.cache";
     let in_use = analysis::top(&go, 3, By::Method).into_iter().find(cache).unwrap();
     assert_eq!(in_use.flat.value, 4_737_047);
-    assert!(in_use.flat.samples > 5.0 && in_use.flat.variance > 0.0, "{in_use:?}");
+    assert!(in_use.flat.samples > 5.0 && in_use.flat.variance() > 0.0, "{in_use:?}");
 
     let node = analysis::decode(include_bytes!("../data/node-heap.pprof"), LIMIT).unwrap();
     assert_eq!(node.header().sample_types[1].to_string(), "inuse_space/bytes");

@@ -45,8 +45,11 @@ fn estimates_have_the_variance_of_their_samples() {
     // 10 samples of weight 10, each of 40 bytes.
     let profile = maker().sample(&["a /a.rb:1 1"], None, &[100, 4000]).profile();
     let estimate = |column| analysis::Estimator::new(&profile, column).total(&Interrupt::default()).unwrap();
-    assert_eq!(estimate(0), Sum { value: 100, variance: 100.0 * 9.0, samples: 10.0 });
-    assert_eq!(estimate(1), Sum { value: 4000, variance: 100.0 * 9.0 * 1600.0, samples: 10.0 });
+    assert_eq!(estimate(0), Sum { value: 100, independent_variance: 100.0 * 9.0, samples: 10.0, windows: None });
+    assert_eq!(
+        estimate(1),
+        Sum { value: 4000, independent_variance: 100.0 * 9.0 * 1600.0, samples: 10.0, windows: None }
+    );
 }
 
 #[test]

@@ -42,6 +42,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_singleton_method("decode", function!(decode, 2))?;
     class.define_method("==", method!(equal, 1))?;
     class.define_method("difference?", method!(is_difference, 0))?;
+    class.define_method("sampled_in_windows?", method!(is_sampled_in_windows, 0))?;
     class.define_private_method("native_header", method!(header, 0))?;
     class.define_private_method("native_tables", method!(tables, 0))?;
     class.define_private_method("native_sample_count", method!(sample_count, 0))?;
@@ -84,6 +85,10 @@ fn equal(ruby: &Ruby, this: Obj<Profile>, other: Value) -> Result<bool, Error> {
 
 fn is_difference(this: Obj<Profile>) -> bool {
     this.0.is_difference()
+}
+
+fn is_sampled_in_windows(this: Obj<Profile>) -> bool {
+    this.0.is_sampled_in_windows()
 }
 
 /// [sample types, column of the default one, time, duration, period type, period, comments]

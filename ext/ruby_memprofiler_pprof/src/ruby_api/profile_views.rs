@@ -36,17 +36,21 @@ fn by(ruby: &Ruby, name: &str) -> Result<By, Error> {
     }
 }
 
-/// [value, variance, samples]; the last two are nil if unknown
-fn estimate(sum: Sum, known: bool) -> (i64, Option<f64>, Option<f64>) {
-    (sum.value, known.then_some(sum.variance), known.then_some(sum.samples))
+/// [value, variance of what was not sampled in windows, samples, sums of what was by group of windows]; all but the value
+/// are nil if unknown, the sums also if nothing was
+type Estimate = (i64, Option<f64>, Option<f64>, Option<Vec<f64>>);
+
+fn estimate(sum: &Sum, known: bool) -> Estimate {
+    let windows = sum.windows.as_ref().filter(|_| known).map(|sums| sums.to_vec());
+    (sum.value, known.then_some(sum.independent_variance), known.then_some(sum.samples), windows)
 }
 
-fn total(ruby: &Ruby, this: Obj<Profile>, column: usize) -> Result<(i64, Option<f64>, Option<f64>), Error> {
+fn total(ruby: &Ruby, this: Obj<Profile>, column: usize) -> Result<Estimate, Error> {
     check_column(ruby, &this, column)?;
     let profile = Arc::clone(&this.0);
     let estimator = Estimator::new(&profile, column);
     let total = without_gvl(ruby, |interrupt| estimator.total(interrupt))?;
-    Ok(estimate(total, estimator.knows_error()))
+    Ok(estimate(&total, estimator.knows_error()))
 }
 
 /// [name, file, line, function]
@@ -70,8 +74,8 @@ fn top(ruby: &Ruby, this: Obj<Profile>, column: usize, by_name: String) -> Resul
     for (number, site) in sites.iter().enumerate() {
         rest(number)?;
         let row = group(ruby, &site.group);
-        row.push(estimate(site.flat, known))?;
-        row.push(estimate(site.cumulative, known))?;
+        row.push(estimate(&site.flat, known))?;
+        row.push(estimate(&site.cumulative, known))?;
         array.push(row)?;
     }
     Ok(array)
@@ -95,7 +99,7 @@ fn tree(
     let array = ruby.ary_new_capa(nodes.len());
     for (number, node) in nodes.iter().enumerate() {
         rest(number)?;
-        array.push((node.parent, node.group, estimate(node.flat, known), estimate(node.cumulative, known)))?;
+        array.push((node.parent, node.group, estimate(&node.flat, known), estimate(&node.cumulative, known)))?;
     }
     let result = ruby.ary_new();
     result.push(array)?;
