@@ -52,8 +52,8 @@ module MemprofilerPprof
     # are 2500 objects with a standard error of sqrt(2500 * 99) = 497. The variance of a difference is the sum of both,
     # which is too high if the same samples are in both.
     #
-    # Samples that were taken in windows come together. The variance of their sum is estimated from the sums of 16 groups
-    # of windows. Of these, what is in both profiles of a difference cancels out.
+    # Samples that were taken in windows come together. The variance of their sum is estimated from the sums of 16
+    # groups of windows. Of these, what is in both profiles of a difference cancels out.
     #
     # @!attribute value
     #   @return [Integer, Float] a Float per second, as in {Report::Activity}; else an Integer

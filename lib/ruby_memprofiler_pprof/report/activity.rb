@@ -139,9 +139,8 @@ module MemprofilerPprof
         return estimate unless RATES.include?(figure)
 
         value, low, high, samples, variance, windows = *estimate
-        Profile::Estimate.new(value / @seconds, low && (low / @seconds), high && (high / @seconds), samples,
-                              variance && (variance / (@seconds**2)),
-                              windows&.map { |sum| sum / @seconds }&.freeze).freeze
+        Profile::Estimate.new(*[value, low, high].map { |each| each&.fdiv(@seconds) }, samples,
+                              variance&.fdiv(@seconds**2), windows&.map { |sum| sum / @seconds }).freeze
       end
 
       def matches?(row, pattern)

@@ -18,9 +18,10 @@ module MemprofilerPprof
     # Objects that were sampled in windows are not sampled independently. Their variance is that of the differences of
     # their sums by group of windows, where what is in both profiles cancels out by itself.
     #
-    # The probability that a site has grown is that of a normal variable with such mean and variance to be positive; with
-    # windows, of one with Student's t distribution, and degrees of freedom as Welch and Satterthwaite estimate them: 15
-    # if all samples were taken in windows, more if only some were. It is for each site by itself: of a hundred sites that have not grown, about five have more than 95 %.
+    # The probability that a site has grown is that of a normal variable with such mean and variance to be positive. It
+    # is for each site by itself: of a hundred sites that have not grown, about five have more than 95 %. With windows
+    # the variable has Student's t distribution, with 15 degrees of freedom if all samples were taken in windows, and
+    # more if only some were (Welch, Satterthwaite).
     class Difference
       include View
 

@@ -121,9 +121,9 @@ module MemprofilerPprof
         sites = snapshots.map { |snapshot| snapshot.sites[name] }
         @site = sites.compact.last
         @retained = sites.last ? sites.last.flat : Profile::Estimate.of([0, 0.0, 0.0], false)
-        @objects = snapshots.map { |snapshot| snapshot.objects(name) }
-        @bytes = snapshots.map { |snapshot| snapshot.bytes(name) }
-        @windows = snapshots.map { |snapshot| snapshot.windows(name) }
+        @objects, @bytes, @windows = %i[objects bytes windows].map do |figure|
+          snapshots.map { |snapshot| snapshot.public_send(figure, name) }
+        end
         @allocations = snapshots.map { |snapshot| snapshot.allocations(name) } if contiguous
       end
 

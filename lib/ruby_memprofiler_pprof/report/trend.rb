@@ -22,8 +22,8 @@ module MemprofilerPprof
     #    b - d = 10 and b = 10. That makes 6/5 (2 * 10 - 10) = 12 tosses, with (12 + 10) / 2 = 11 heads or more, for
     #    which the probability is (12 + 1) / 2^12 = 0.0032.
     #
-    #    Samples that were taken in windows come together: a coin decides about several at once. The variance of b - d is
-    #    b + d for independent samples. Where the variance that sums by group of windows show is greater, it takes the
+    #    Samples that were taken in windows come together: a coin decides about several at once. The variance of b - d
+    #    is b + d for independent samples. If the one that the sums by group of windows show is greater, it takes the
     #    place of b + d, and half of what it and the rise make together that of b.
     #
     #    Example: in the same rise the 10 samples are all of one group. The variance is 10^2. That makes 6/5 100 = 120

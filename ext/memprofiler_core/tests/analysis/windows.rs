@@ -1,8 +1,9 @@
 //! Samples that were taken in windows: read, written and combined.
 
-use crate::maker::{LIMIT, Maker, Pprof, RETAINED, maker};
-use crate::uninterrupted::{self as analysis, Profile};
+use crate::maker::{LIMIT, Maker, Pprof, RETAINED, maker, recursive};
+use crate::uninterrupted::{self as analysis, By, Estimator, Profile, Sum, TreeOptions};
 use flate2::read::GzDecoder;
+use memprofiler_core::interrupt::Interrupt;
 use prost::Message;
 use std::io::Read;
 
@@ -12,6 +13,15 @@ const OBJECTS: &str = "retained_objects_windows";
 /// One sample, with groups 0, 1 and 15 in the proportions 10:5:15.
 fn one(values: &[i64; 2]) -> Maker {
     maker().sample(&STACK, None, values).number(OBJECTS, 0xf000_0000_0000_005a_u64 as i64)
+}
+
+/// One sample, all of which is of one group.
+fn of_group(group: u32, count: i64) -> Profile {
+    maker().sample(&STACK, None, &[count, 40 * count]).number(OBJECTS, 1 << (4 * group)).profile()
+}
+
+fn total(profile: &Profile, column: usize) -> Sum {
+    Estimator::new(profile, column).total(&Interrupt::default()).unwrap()
 }
 
 /// Of each row: the number of its group, if it has one, and its values.
@@ -116,4 +126,75 @@ fn other_labels_of_that_name_are_labels_like_any_other() {
         assert_eq!(profile.tables().label_sets[sample.labels as usize].len(), 1);
         assert_eq!(analysis::decode(&analysis::write(&profile, 1).unwrap(), LIMIT).unwrap(), profile);
     }
+}
+
+#[test]
+fn groups_do_not_count_for_equality() {
+    assert_eq!(of_group(1, 10), of_group(2, 10));
+    assert_ne!(of_group(1, 10), of_group(2, 11));
+}
+
+#[test]
+fn one_sample_of_weight_w_has_the_variance_w_squared() {
+    let sum = total(&of_group(3, 10), 0);
+    assert_eq!((sum.variance(), sum.window_variance(), sum.samples), (100.0, 100.0, 1.0));
+    assert_eq!(total(&of_group(3, 10), 1).variance(), 400.0 * 400.0);
+}
+
+#[test]
+fn the_variance_of_a_sum_is_that_of_its_groups() {
+    // 16/15 (8 (20 - 10)² + 8 (0 - 10)²), and 9 * 100 for what was not sampled in windows.
+    let every_second = maker().sample(&STACK, None, &[160, 160]).number(OBJECTS, 0x0f0f_0f0f_0f0f_0f0f);
+    let both = every_second.sample(&["b /b.rb:1 1"], None, &[100, 100]).profile();
+    let sum = total(&both, 0);
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
+    assert!(close(sum.window_variance(), 1600.0 * 16.0 / 15.0) && close(sum.independent_variance, 900.0), "{sum:?}");
+    assert!(close(sum.variance(), 900.0 + 1600.0 * 16.0 / 15.0));
+}
+
+#[test]
+fn sums_add_up_the_same_groups() {
+    let all: Vec<Profile> = (0..16).map(|group| of_group(group, 10)).collect();
+    let merged = analysis::merge(&all[0], &all[1..].iter().collect::<Vec<_>>()).unwrap();
+    assert_eq!((merged.sample_count(), total(&merged, 0).variance()), (1, 0.0));
+    let twice = analysis::merge(&all[0], &[&all[0]]).unwrap();
+    assert_eq!(total(&twice, 0).variance(), 20.0 * 20.0);
+    // Sites and calls: two callers of one method, each with a sample of its own group.
+    let calls = maker()
+        .sample(&["m /m.rb:1 1", "a /a.rb:1 1", "x /x.rb:1 1"], None, &[10, 1])
+        .number(OBJECTS, 0xf)
+        .sample(&["m /m.rb:1 1", "b /b.rb:1 1", "x /x.rb:1 1"], None, &[10, 1])
+        .number(OBJECTS, 0xf0)
+        .profile();
+    // 16/15 (2 (10 - 1.25)² + 14 (0 - 1.25)²).
+    let of_both = 2800.0 / 15.0;
+    let site = |name: &str| analysis::top(&calls, 0, By::Method).into_iter().find(|site| &*site.group.name == name);
+    let variances = |name| site(name).map(|site| [site.flat, site.cumulative].map(|sum| sum.variance().round()));
+    assert_eq!(variances("x"), Some([f64::round(of_both); 2]));
+    assert_eq!((variances("m"), variances("a")), (Some([0.0, f64::round(of_both)]), Some([0.0, 100.0])));
+    let options = TreeOptions { by: By::Method, classes: true, min_fraction: 0.0, max_depth: u32::MAX };
+    assert_eq!(analysis::tree(&calls, 0, options).0[0].cumulative.variance().round(), of_both.round());
+}
+
+#[test]
+fn what_both_sides_of_a_difference_have_cancels_out() {
+    let shared = one(&[300, 1200]).profile();
+    let more = analysis::merge(&shared, &[&of_group(1, 10), &of_group(7, 20)]).unwrap();
+    let difference = analysis::diff(&more, &analysis::merge(&shared, &[&of_group(2, 10)]).unwrap()).unwrap();
+    let sum = total(&difference, 0);
+    // 16/15 (10² + 20² + 10² - 20²/16).
+    assert_eq!((sum.value, sum.variance().round()), (20, f64::round(16.0 / 15.0 * 575.0)));
+    assert_eq!(total(&analysis::diff(&more, &more).unwrap(), 0).variance(), 0.0);
+}
+
+#[test]
+fn a_flame_graph_has_the_shares_of_the_groups() {
+    let profile = one(&[30, 1200]).sample(&["b /b.rb:1 1"], None, &[100, 4000]).profile();
+    let graph: serde_json::Value =
+        serde_json::from_str(&analysis::flamegraph(&[&profile], By::Method, 0.0).unwrap()).unwrap();
+    let objects = &graph["values"][0][0];
+    assert_eq!(objects["windows"], serde_json::json!({ "value": [30.0, 0.0], "packed": ["f00000000000005a", "0"] }));
+    assert_eq!(objects["variance"], serde_json::json!([0.0, 900.0]));
+    let without = analysis::flamegraph(&[&recursive()], By::Method, 0.0).unwrap();
+    assert!(!without.contains("windows"));
 }
