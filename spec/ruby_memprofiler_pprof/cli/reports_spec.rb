@@ -80,6 +80,12 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       )
     end
 
+    it "says what sampling in windows can miss" do
+      expect(cli("report", file).stdout).not_to include("windows")
+      write("w.pprof", { "/srv/shop/a.rb:1" => [0, 2000] }, windows: [1] * 16)
+      expect(cli("report", "w.pprof").stdout).to include("Sampled in windows of time: what happens once,")
+    end
+
     it "adds profiles up" do
       write("b.pprof", { "/srv/shop/a.rb:1" => [0, 2000] })
       json = JSON.parse(cli("report", "--value", "retained_objects", file, "b.pprof", "--json").stdout)
