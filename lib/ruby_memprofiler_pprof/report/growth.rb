@@ -24,6 +24,8 @@ module MemprofilerPprof
     # probability 1/2. Example: 15 and 3 samples. The probability of at least 15 heads in 18 tosses is
     # (816 + 153 + 18 + 1) / 2^18 = 0.4 %, so that it is slowing.
     #
+    # With windows the number of tosses is as great as the variance of b - d, see {Trend}.
+    #
     # A site that does not grow has settled if the rise of the first half is no chance by the test of 3, is more than 3
     # standard deviations of the later levels, and more than four times the rise of the second half.
     class Growth
@@ -111,8 +113,9 @@ module MemprofilerPprof
       def slowing?
         start = @objects.size - warm
         middle = index_at(@objects.size - three_quarters + (three_quarters / 2))
-        first, second = [[start, middle], [middle, -1]].map { |from, to| (level(to) - level(from)) / @weight }
-        second < first / 2 && Statistics.binomial_tail(first, first + [second, 0].max) < SUSPICIOUS
+        first, second = [[start, middle], [middle, -1]].map { |from, to| level(to) - level(from) }
+        least = [second, 0].max
+        second < first / 2 && significant?(first - least, first + least, bend_variance(start, middle))
       end
 
       private
@@ -164,13 +167,27 @@ module MemprofilerPprof
 
       # Whether it has risen from one profile to another by more than sampling alone explains.
       def rose?(rise, born, from, to)
-        turnover = [(2 * [born, rise].max) - rise, window_variance(from, to) / @weight].max
-        Statistics.binomial_tail((turnover + rise) / 2 / @weight, turnover / @weight) < SUSPICIOUS
+        significant?(rise, (2 * [born, rise].max) - rise, window_variance(from, to))
+      end
+
+      # Whether a difference of two counts of objects is hardly due to sampling. `sum` is that of both counts.
+      def significant?(difference, sum, window_variance)
+        sum = [sum, window_variance / @weight].max
+        Statistics.binomial_tail((sum + difference) / 2.0 / @weight, sum / @weight) < SUSPICIOUS
       end
 
       # The variance of the rise of what was sampled in windows.
       def window_variance(from, to)
-        WindowGroups.variance(WindowGroups.subtract(@windows[to], @windows[from]))
+        WindowGroups.variance(window_rises(from, to))
+      end
+
+      # The same of the difference of two rises, the second of which is to the end.
+      def bend_variance(start, middle)
+        WindowGroups.variance(WindowGroups.subtract(window_rises(start, middle), window_rises(middle, -1)))
+      end
+
+      def window_rises(from, to)
+        WindowGroups.subtract(@windows[to], @windows[from])
       end
 
       # The standard deviation.

@@ -115,7 +115,7 @@ module MemprofilerPprof
       def windows
         return unless @sampled_in_windows
 
-        "Sampled in windows of time: what happens once, within a few milliseconds, is mostly missing, or looks larger."
+        "Sampled in windows of time: what happens once, within a few milliseconds, may be missing, or look larger."
       end
 
       def size(value)

@@ -31,12 +31,16 @@ RSpec.describe MemprofilerPprof::Report::Growth do
   end
 
   # The last three quarters are the last 12 of 16 levels, and a level is the mean of three.
-  def halves(first, second)
-    growth(*[0] * 6, *[first] * 6, *[first + second] * 4)
+  def halves(first, second, **options)
+    growth(*[0] * 6, *[first] * 6, *[first + second] * 4, **options)
   end
 
   it "is slowing if it gained 15 samples, and then 3" do
     expect(halves(15, 3)).to be_slowing
+  end
+
+  it "is not slowing if these were sampled in one window" do
+    expect(halves(15, 3, windows: ->(level) { [level * 100.0] + ([0.0] * 15) })).not_to be_slowing
   end
 
   it "is not slowing if the difference may be chance, or is small" do
