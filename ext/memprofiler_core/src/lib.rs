@@ -23,3 +23,4 @@ pub mod stack_tree;
 pub mod sums;
 pub mod table;
 pub mod window_group;
+pub mod windows;

@@ -1,0 +1,162 @@
+//! What windows covered.
+
+use super::cost::{Costs, factor};
+use crate::window_group::WindowGroup;
+
+/// Estimates with which probability a piece of the program's work is in a window, from earlier windows.
+///
+/// That is the part of the process's CPU time that windows covered, about the duty, and smaller where the hook slows its
+/// own window down: where many objects are allocated, less of the program fits in. The hook's cost per object is the
+/// one with which what windows saw adds up to the VM's own count of allocations (the unknown is solved for, as in a
+/// calibration estimate). So a sum over all sites agrees with that count, and sites of all densities are unbiased.
+///
+/// Both figures come from the past, so that a window's samples can be given their final weights at once. Time is the
+/// process's CPU time in nanoseconds, with the hook's own. The past fades with a time constant of [`MEMORY`].
+#[derive(Debug)]
+pub struct Exposure {
+    duty: f64,
+    /// The hook's cost per object in nanoseconds as expected, and as estimated.
+    expected_cost: f64,
+    cost: f64,
+    /// The part of the time that windows cover, as estimated.
+    share: f64,
+    elapsed: f64,
+    allocated: f64,
+    /// By group: time covered, objects seen, and how many objects of the program those stand for.
+    on_time: [f64; WindowGroup::COUNT],
+    seen: f64,
+    weighted: [f64; WindowGroup::COUNT],
+    costs: Costs,
+    /// Segments since the estimates were made.
+    fresh: u32,
+}
+
+/// A stretch of time in which the hook was on, in one window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Segment {
+    /// The window's group.
+    pub group: WindowGroup,
+    /// Objects that the hook has seen.
+    pub objects: u64,
+    /// CPU time of the process in nanoseconds.
+    pub on_time: u64,
+}
+
+/// After how many nanoseconds of CPU time the past counts for 1/e.
+const MEMORY: f64 = 30e9;
+/// How far the share may well be from the duty, and the cost from the expected one, as a multiple of them.
+const SHARE_DOUBT: f64 = 0.1;
+const COST_DOUBT: f64 = 1.0;
+/// The bound of the cost, as a multiple of the expected one.
+const COST_BOUND: f64 = 3.0;
+
+impl Exposure {
+    /// For windows that are meant to cover the part `duty` of the time, with a hook that is expected to cost
+    /// `expected_cost` nanoseconds per object.
+    pub fn new(duty: f64, expected_cost: f64) -> Self {
+        debug_assert!(duty > 0.0 && duty <= 1.0 && expected_cost >= 0.0);
+        Self {
+            duty,
+            expected_cost,
+            cost: expected_cost,
+            share: duty,
+            elapsed: 0.0,
+            allocated: 0.0,
+            on_time: [0.0; WindowGroup::COUNT],
+            seen: 0.0,
+            weighted: [0.0; WindowGroup::COUNT],
+            costs: Costs::new(),
+            fresh: 0,
+        }
+    }
+
+    /// The part of the time that windows are meant to cover.
+    pub fn duty(&self) -> f64 {
+        self.duty
+    }
+
+    /// The part of the process's CPU time that windows cover, as estimated now.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// The hook's cost in nanoseconds per object, as estimated now.
+    pub fn cost(&self) -> f64 {
+        self.cost
+    }
+
+    /// The probability that a piece of the program's work like that in a window, which has `objects` in `on_time`
+    /// nanoseconds so far, is in some window.
+    pub fn probability(&self, objects: u64, on_time: u64) -> f64 {
+        let covered: f64 = self.on_time.iter().sum();
+        // A clock that stands still tells no density.
+        let density = match on_time {
+            0 if covered > 0.0 => self.seen / covered,
+            0 => 0.0,
+            _ => objects as f64 / on_time as f64,
+        };
+        self.share * factor(self.cost, density, self.share)
+    }
+
+    /// Adds a segment. Since the end of the last one `elapsed` nanoseconds of CPU time have passed, with the segment's
+    /// own, and the VM has counted `allocated` objects.
+    pub fn record(&mut self, segment: Segment, elapsed: u64, allocated: u64) {
+        let Segment { group, objects, on_time } = segment;
+        let (elapsed, allocated) = (elapsed.max(on_time) as f64, allocated.max(objects) as f64);
+        self.decay((-elapsed / MEMORY).exp());
+        self.elapsed += elapsed;
+        self.allocated += allocated;
+        self.on_time[group.number()] += on_time as f64;
+        self.seen += objects as f64;
+        if objects > 0 {
+            self.weighted[group.number()] += objects as f64 / self.probability(objects, on_time);
+            self.costs.add(objects as f64, objects as f64 / on_time.max(1) as f64);
+        }
+        self.fresh += 1;
+        if self.fresh as usize >= WindowGroup::COUNT {
+            self.fresh = 0;
+            self.estimate();
+        }
+    }
+
+    fn decay(&mut self, keep: f64) {
+        for sum in self.on_time.iter_mut().chain(&mut self.weighted) {
+            *sum *= keep;
+        }
+        self.elapsed *= keep;
+        self.allocated *= keep;
+        self.seen *= keep;
+        self.costs.decay(keep);
+    }
+
+    /// Estimates are weighed against what is expected by their precision: with little data they change little.
+    fn estimate(&mut self) {
+        if self.elapsed > 0.0 {
+            let share = self.on_time.iter().sum::<f64>() / self.elapsed;
+            let error = variance(&self.on_time) / self.elapsed.powi(2);
+            self.share = weighed(self.duty, SHARE_DOUBT * self.duty, share, error).min(1.0);
+        }
+        let most = COST_BOUND * self.expected_cost;
+        let cost = self.costs.solve(self.allocated, self.share, most);
+        // The error of the total, as one of the cost.
+        let step = 0.01 * most;
+        let slope = (self.costs.total(cost + step, self.share) - self.costs.total(cost, self.share)) / step;
+        if slope > 0.0 {
+            let error = variance(&self.weighted) / (slope * slope);
+            self.cost = weighed(self.expected_cost, COST_DOUBT * self.expected_cost, cost, error);
+        }
+    }
+}
+
+/// The mean of what is expected and what was found, weighted by the inverses of their variances.
+fn weighed(expected: f64, doubt: f64, found: f64, variance: f64) -> f64 {
+    let trust = doubt * doubt / (doubt * doubt + variance);
+    if trust.is_finite() { expected + trust * (found - expected) } else { expected }
+}
+
+/// The estimated variance of a sum, from its shares by group.
+fn variance(shares: &[f64; WindowGroup::COUNT]) -> f64 {
+    let count = WindowGroup::COUNT as f64;
+    let mean = shares.iter().sum::<f64>() / count;
+    count / (count - 1.0) * shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>()
+}
