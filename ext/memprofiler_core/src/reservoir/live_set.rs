@@ -60,7 +60,7 @@ impl LiveSet {
     }
 
     /// All samples; their addresses must not be changed.
-    pub fn samples_mut(&mut self) -> impl Iterator<Item = &mut LiveSample> {
+    pub fn samples_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut LiveSample> {
         self.samples.iter_mut()
     }
 

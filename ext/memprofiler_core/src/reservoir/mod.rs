@@ -11,11 +11,14 @@ mod rates;
 mod round;
 mod sample;
 mod sampler;
+mod window;
 
 pub use countdown::Countdown;
 pub use live_set::{Fate, LiveSet};
 pub use sample::{ClassId, LiveSample};
+pub use window::Windows;
 
+use crate::window_group::WindowGroup;
 use rates::{RateId, RateTable};
 use sampler::Sampler;
 use std::sync::Arc;
@@ -25,8 +28,12 @@ use std::sync::Arc;
 pub struct Reservoir {
     sampler: Sampler,
     rates: RateTable,
-    /// The probability of new samples: the sampler's rate.
+    /// The probability of new samples outside windows: the sampler's rate there.
     rate: RateId,
+    /// How windows go; None if there are none.
+    windows: Option<Box<Windows>>,
+    /// How many samples of the open window have no probability yet.
+    unsettled: usize,
     /// The rate that was asked for. The sampler has it unless there were too many samples.
     asked: f64,
     /// The maximum number of samples to keep.
@@ -53,6 +60,8 @@ pub struct Departed {
     pub sample: LiveSample,
     /// How many objects of the program it stands for.
     pub weight: f64,
+    /// The group of the window in which it was taken.
+    pub window: Option<WindowGroup>,
 }
 
 impl Reservoir {
@@ -65,8 +74,10 @@ impl Reservoir {
         let mut rates = RateTable::default();
         Self {
             sampler: Sampler::new(rate, seed),
-            rate: rates.id(rate).unwrap_or(RateId(0)),
+            rate: rates.id(rate, None).unwrap_or(RateId(0)),
             rates,
+            windows: None,
+            unsettled: 0,
             asked: rate,
             bound,
             live: LiveSet::by_address(),
@@ -85,7 +96,7 @@ impl Reservoir {
     /// Selects the current event, for which the countdown has run out, and begins the next gap.
     #[inline]
     pub fn select(&mut self) -> Candidate {
-        self.sampler.begin_gap();
+        self.sampler.select();
         Candidate { halvings: self.halvings }
     }
 
@@ -112,7 +123,10 @@ impl Reservoir {
                 return None;
             }
         }
-        (sample.rate, sample.seen) = (self.rate, self.round);
+        let in_window = self.is_window_open();
+        sample.rate = if in_window { RateId::UNSETTLED } else { self.rate };
+        sample.seen = self.round;
+        self.unsettled += usize::from(in_window);
         let replaced = self.live.insert(sample).map(|replaced| self.departed(replaced));
         while self.live.len() > self.bound {
             self.halve(&mut release);
@@ -133,24 +147,32 @@ impl Reservoir {
         fate: impl FnMut(&LiveSample, bool) -> Fate,
         mut bury: impl FnMut(Departed),
     ) {
+        self.settle();
         let rates = &self.rates;
-        self.live.collect(major, fate, |sample| bury(Departed { sample, weight: rates.weight(sample.rate) }));
+        self.live.collect(major, fate, |sample| bury(rates.departed(sample)));
     }
 
     /// Removes all samples.
     pub fn drain(&mut self, mut bury: impl FnMut(Departed)) {
+        self.settle();
         for sample in self.live.drain() {
-            bury(self.departed(sample));
+            bury(self.rates.departed(sample));
         }
     }
 
     /// Removes all samples, and chooses how to find new ones: by address, or only in turn.
     pub fn clear(&mut self, by_address: bool) {
+        self.unsettled = 0;
         self.live = if by_address { LiveSet::by_address() } else { LiveSet::by_position() };
     }
 
-    fn departed(&self, sample: LiveSample) -> Departed {
-        Departed { sample, weight: self.weight(&sample) }
+    /// What a sample that has just left the live set stands for.
+    fn departed(&mut self, mut sample: LiveSample) -> Departed {
+        if !sample.rate.is_settled() {
+            self.unsettled -= 1;
+            sample.rate = self.settle_all();
+        }
+        self.rates.departed(sample)
     }
 
     /// The samples of live objects.

@@ -2,11 +2,13 @@
 
 use super::rates::RateTable;
 use super::{LiveSample, Reservoir};
+use crate::window_group::WindowGroup;
 
 impl Reservoir {
     /// Keeps each sample with probability 1/2 and lets it stand for twice as many objects; halves the rate for new
     /// samples. Unbiased, unlike refusing new samples. Those that leave are passed to `release`.
     pub fn halve(&mut self, mut release: impl FnMut(LiveSample)) {
+        self.settle();
         for position in (0..self.live.len()).rev() {
             if self.sampler.coin() {
                 continue;
@@ -18,7 +20,7 @@ impl Reservoir {
         }
         self.halvings += 1;
         self.rates.halve();
-        self.sampler.set_rate(self.sampler.rate() / 2.0);
+        self.tune_sampler();
     }
 
     /// Changes the rate for new samples; existing ones keep theirs. `unreported` says whether samples that have
@@ -43,19 +45,20 @@ impl Reservoir {
     }
 
     fn change_rate(&mut self, rate: f64, unreported: bool) {
+        self.settle();
         if self.live.is_empty() && !unreported {
             // Nothing unreported was sampled at another rate.
             self.rates = RateTable::default();
-        } else if self.rates.id(rate).is_none() {
+        } else if self.rates.id(rate, None).is_none() {
             self.begin_census();
             self.live.samples().iter().for_each(|sample| self.rates.count(sample.rate));
             self.rates.end_census();
         }
-        // If the table has no room for one more rate, the rate stays as it is. That takes 65,536 live samples with
+        // If the table has no room for one more rate, the rate stays as it is. That takes 65,535 live samples with
         // different rates.
-        if let Some(id) = self.rates.id(rate) {
+        if let Some(id) = self.rates.id(rate, None) {
             self.rate = id;
-            self.sampler.set_rate(rate);
+            self.tune_sampler();
         }
     }
 
@@ -75,15 +78,21 @@ impl Reservoir {
         self.bound = bound;
     }
 
-    /// The probability with which events are selected now.
+    /// The probability with which an event becomes a sample, in windows or without them.
     pub fn rate(&self) -> f64 {
-        self.sampler.rate()
+        self.rates.probability(self.rate)
     }
 
     /// How many objects of the program a sample stands for.
     #[inline]
     pub fn weight(&self, sample: &LiveSample) -> f64 {
         self.rates.weight(sample.rate)
+    }
+
+    /// The group of the window in which a sample was taken; None if there was none.
+    #[inline]
+    pub fn window(&self, sample: &LiveSample) -> Option<WindowGroup> {
+        self.rates.window(sample.rate)
     }
 
     /// The largest number of objects that a sample stands for; see `RateTable::greatest_weight`.

@@ -1,11 +1,25 @@
 //! The probabilities with which samples were taken.
 
-/// The probability with which a sample was taken, an id in a [`RateTable`].
+use super::{Departed, LiveSample};
+use crate::window_group::WindowGroup;
+
+/// The probability with which a sample was taken and its window's group, an id in a [`RateTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateId(pub(super) u16);
 
-/// The distinct inclusion probabilities of the live samples. A sample keeps its own for life, whatever the sampling
-/// rate does later; only thinning changes them, for the whole set at once.
+impl RateId {
+    /// That of samples in the open window, whose probability is not known yet. In no table.
+    pub const UNSETTLED: Self = Self(u16::MAX);
+
+    /// Whether the probability is known.
+    #[inline]
+    pub fn is_settled(self) -> bool {
+        self != Self::UNSETTLED
+    }
+}
+
+/// The distinct inclusion probabilities of the live samples, by group of windows. A sample keeps its own for life,
+/// whatever the sampling rate does later; only thinning changes them, for the whole set at once.
 #[derive(Debug, Default)]
 pub struct RateTable {
     entries: Vec<Entry>,
@@ -15,17 +29,21 @@ pub struct RateTable {
 struct Entry {
     /// None if the entry is free.
     probability: Option<f64>,
+    /// None for samples that were not taken in a window.
+    window: Option<WindowGroup>,
     /// Seen since the census began.
     counted: bool,
 }
 
 impl RateTable {
-    /// The id of a probability in `0.0..=1.0`, or None when 65,536 others are in use.
-    pub fn id(&mut self, probability: f64) -> Option<RateId> {
-        let find = |wanted| self.entries.iter().position(|entry| entry.probability == wanted);
-        let index = find(Some(probability)).or_else(|| find(None)).unwrap_or(self.entries.len());
-        let id = u16::try_from(index).ok().map(RateId)?;
-        let entry = Entry { probability: Some(probability), counted: true };
+    /// The id of a probability in `0.0..=1.0` in a group of windows, or None when 65,535 others are in use.
+    pub fn id(&mut self, probability: f64, window: Option<WindowGroup>) -> Option<RateId> {
+        let same = |entry: &Entry| entry.probability == Some(probability) && entry.window == window;
+        let free = |entry: &Entry| entry.probability.is_none();
+        let find = |wanted: &dyn Fn(&Entry) -> bool| self.entries.iter().position(wanted);
+        let index = find(&same).or_else(|| find(&free)).unwrap_or(self.entries.len());
+        let id = u16::try_from(index).ok().map(RateId).filter(|id| id.is_settled())?;
+        let entry = Entry { probability: Some(probability), window, counted: true };
         match self.entries.get_mut(index) {
             Some(known) => *known = entry,
             None => self.entries.push(entry),
@@ -39,18 +57,33 @@ impl RateTable {
         self.probability(id).recip()
     }
 
-    /// The largest number of objects that a sample stands for; 1 if there is none. An estimate n of a number of objects
+    /// What a sample stands for that has left the live set.
+    #[inline]
+    pub fn departed(&self, sample: LiveSample) -> Departed {
+        Departed { sample, weight: self.weight(sample.rate), window: self.window(sample.rate) }
+    }
+
+    /// The largest number of objects that a sample stands for that was not taken in a window; 1 if there is none. An estimate n of a number of objects
     /// has a variance of at most `n * (greatest_weight - 1)`, hence an interval of `1.96 * sqrt(n * (greatest_weight -
     /// 1))` to either side.
     pub fn greatest_weight(&self) -> f64 {
-        let probabilities = self.entries.iter().filter_map(|entry| entry.probability).filter(|&p| p > 0.0);
+        let entries = self.entries.iter().filter(|entry| entry.window.is_none());
+        let probabilities = entries.filter_map(|entry| entry.probability).filter(|&p| p > 0.0);
         probabilities.map(f64::recip).fold(1.0, f64::max)
     }
 
     /// The probability behind an id in use.
     #[inline]
     pub fn probability(&self, id: RateId) -> f64 {
-        self.entries[id.0 as usize].probability.unwrap_or(1.0)
+        debug_assert!(id.is_settled());
+        self.entries.get(id.0 as usize).and_then(|entry| entry.probability).unwrap_or(1.0)
+    }
+
+    /// The group of windows of an id in use.
+    #[inline]
+    pub fn window(&self, id: RateId) -> Option<WindowGroup> {
+        debug_assert!(id.is_settled());
+        self.entries.get(id.0 as usize).and_then(|entry| entry.window)
     }
 
     /// Accounts for a thinning that kept each sample with probability 1/2.
@@ -67,7 +100,9 @@ impl RateTable {
     /// Counts a sample with this probability.
     #[inline]
     pub fn count(&mut self, id: RateId) {
-        self.entries[id.0 as usize].counted = true;
+        if let Some(entry) = self.entries.get_mut(id.0 as usize) {
+            entry.counted = true;
+        }
     }
 
     /// Forgets the probabilities that were not counted, so that their ids can be reused.
@@ -83,15 +118,24 @@ mod tests {
     #[test]
     fn a_sample_keeps_its_weight_when_the_rate_changes() {
         let mut rates = RateTable::default();
-        let first = rates.id(0.5).unwrap();
-        rates.id(0.01).unwrap();
+        let first = rates.id(0.5, None).unwrap();
+        rates.id(0.01, None).unwrap();
         assert_eq!(rates.weight(first), 2.0);
+    }
+
+    #[test]
+    fn groups_of_windows_are_kept_apart() {
+        let mut rates = RateTable::default();
+        let [some, other] = [3, 5].map(|number| Some(WindowGroup::new(number)));
+        let [a, b, c] = [None, some, other].map(|window| rates.id(0.5, window).unwrap());
+        assert_eq!([a, b, c].map(|id| rates.window(id)), [None, some, other]);
+        assert_eq!(rates.id(0.5, some), Some(b));
     }
 
     #[test]
     fn halving_doubles_all_weights() {
         let mut rates = RateTable::default();
-        let (a, b) = (rates.id(1.0).unwrap(), rates.id(0.1).unwrap());
+        let (a, b) = (rates.id(1.0, None).unwrap(), rates.id(0.1, None).unwrap());
         rates.halve();
         assert_eq!((rates.weight(a), rates.weight(b)), (2.0, 20.0));
     }
@@ -99,31 +143,32 @@ mod tests {
     #[test]
     fn a_census_frees_unused_probabilities() {
         let mut rates = RateTable::default();
-        (1..=1000).for_each(|n| assert!(rates.id(1.0 / f64::from(n)).is_some()));
-        let used = [rates.id(0.5).unwrap(), rates.id(0.001).unwrap()];
+        (1..=1000).for_each(|n| assert!(rates.id(1.0 / f64::from(n), None).is_some()));
+        let used = [rates.id(0.5, None).unwrap(), rates.id(0.001, None).unwrap()];
         rates.begin_census();
         used.iter().for_each(|&id| rates.count(id));
-        let late = rates.id(0.25).unwrap();
+        let late = rates.id(0.25, None).unwrap();
         rates.end_census();
         assert_eq!((used.map(|id| rates.weight(id)), rates.weight(late)), ([2.0, 1000.0], 4.0));
-        (2000..2997).for_each(|n| assert!(rates.id(1.0 / f64::from(n)).unwrap().0 < 1000));
-        assert_eq!(rates.id(0.0001).unwrap().0, 1000);
+        (2000..2997).for_each(|n| assert!(rates.id(1.0 / f64::from(n), None).unwrap().0 < 1000));
+        assert_eq!(rates.id(0.0001, None).unwrap().0, 1000);
         assert_eq!(used.map(|id| rates.weight(id)), [2.0, 1000.0]);
     }
 
     #[test]
     fn there_is_no_id_when_all_are_in_use() {
-        let entry = |n| Entry { probability: Some(1.0 / f64::from(n)), counted: true };
-        let mut rates = RateTable { entries: (1..=65_536).map(entry).collect() };
-        assert_eq!(rates.id(0.3), None);
-        assert!(rates.id(1.0 / 65_536.0).is_some());
+        let entry = |n| Entry { probability: Some(1.0 / f64::from(n)), window: None, counted: true };
+        let mut rates = RateTable { entries: (1..=65_535).map(entry).collect() };
+        assert_eq!(rates.id(0.3, None), None);
+        assert!(rates.id(1.0 / 65_535.0, None).is_some());
     }
 
     #[test]
     fn the_greatest_weight_is_that_of_the_lowest_probability() {
         let mut rates = RateTable::default();
         assert_eq!(rates.greatest_weight(), 1.0);
-        [0.5, 0.0, 0.25].into_iter().for_each(|p| assert!(rates.id(p).is_some()));
+        [0.5, 0.0, 0.25].into_iter().for_each(|p| assert!(rates.id(p, None).is_some()));
+        assert!(rates.id(0.01, Some(WindowGroup::new(0))).is_some());
         assert_eq!(rates.greatest_weight(), 4.0);
     }
 }

@@ -10,6 +10,7 @@ impl Reservoir {
             self.live.samples_mut().for_each(|sample| sample.seen = 0);
             1
         });
+        self.settle();
         self.begin_census();
     }
 

@@ -19,7 +19,7 @@ pub struct LiveSample {
     pub class: ClassId,
     /// The number of garbage collections before it was allocated.
     pub born: u32,
-    /// The inclusion probability.
+    /// The inclusion probability, and the group of its window.
     pub(super) rate: RateId,
     /// The last round that visited it, or that had begun when it was taken; 0 if that was long ago.
     pub(super) seen: u8,

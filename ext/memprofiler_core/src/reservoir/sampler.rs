@@ -16,6 +16,9 @@ pub struct Sampler {
     rate: f64,
     /// `1 / ln(1 - rate)`, so that a gap costs one logarithm.
     inverse_log: f64,
+    /// The countdown at the beginning of the current gap, and the allocations before that.
+    begun: u64,
+    counted: u64,
     rng: SmallRng,
 }
 
@@ -23,7 +26,8 @@ impl Sampler {
     /// A sampler for `rate`, the fraction of allocations to sample, in `0.0..=1.0`. The same seed gives the same gaps.
     pub fn new(rate: f64, seed: u64) -> Self {
         let countdown = Arc::default();
-        let mut sampler = Self { countdown, rate: 0.0, inverse_log: 0.0, rng: SmallRng::seed_from_u64(seed) };
+        let rng = SmallRng::seed_from_u64(seed);
+        let mut sampler = Self { countdown, rate: 0.0, inverse_log: 0.0, begun: 0, counted: 0, rng };
         sampler.set_rate(rate);
         sampler
     }
@@ -55,8 +59,23 @@ impl Sampler {
     /// Begins a gap. Cutting the current one short adds no bias, since geometric gaps have no memory.
     #[inline]
     pub fn begin_gap(&mut self) {
+        self.counted = self.counted();
         let gap = self.next_gap();
         self.countdown.begin(gap);
+        self.begun = self.countdown.left();
+    }
+
+    /// Selects the current allocation, which ends the gap, and begins the next one.
+    #[inline]
+    pub fn select(&mut self) {
+        self.begin_gap();
+        self.counted += 1;
+    }
+
+    /// How many allocations the countdown has seen.
+    #[inline]
+    pub fn counted(&self) -> u64 {
+        self.counted + self.begun.saturating_sub(self.countdown.left())
     }
 
     /// The number of allocations up to and including the next sample: `G = 1 + floor(ln U / ln(1 - rate))` with U
@@ -73,6 +92,11 @@ impl Sampler {
         let uniform = (bits as f64 + 0.5) * (1.0 / (1u64 << 53) as f64);
         // A float-to-integer cast saturates, so a tiny rate cannot wrap around.
         1u64.saturating_add((uniform.ln() * self.inverse_log) as u64)
+    }
+
+    /// A random number in `0.0..1.0`.
+    pub fn uniform(&mut self) -> f64 {
+        self.rng.random()
     }
 
     /// A fair coin, for thinning existing samples.
@@ -153,6 +177,22 @@ mod tests {
         assert!(countdown.left() > 1 << 60);
         sampler.set_rate(1.0);
         assert_eq!(countdown.left(), 0);
+    }
+
+    #[test]
+    fn all_allocations_are_counted() {
+        let mut sampler = Sampler::new(0.1, 1);
+        let countdown = Arc::clone(sampler.countdown());
+        for allocation in 0..10_000 {
+            assert_eq!(sampler.counted(), allocation);
+            match countdown.left() {
+                0 => sampler.select(),
+                left => countdown.pass(left),
+            }
+            if allocation % 100 == 0 {
+                sampler.set_rate([0.0, 0.01, 1.0][allocation as usize / 100 % 3]);
+            }
+        }
     }
 
     #[test]
