@@ -8,6 +8,7 @@ use crate::id_index::IdIndex;
 use crate::readers::Readers;
 use crate::reservoir::ClassId;
 use crate::stack_tree::StackId;
+use crate::window_group::WindowGroup;
 use std::hash::{BuildHasher, Hash};
 use std::ops::AddAssign;
 
@@ -153,10 +154,11 @@ impl AddAssign for Allocated {
     }
 }
 
-/// The key of a sum: objects of one stack and class that these readers do not know of yet.
-pub type Kind = (StackId, ClassId, Readers);
+/// The key of a sum: objects of one stack and class that these readers do not know of yet, sampled in windows of that
+/// group or in none.
+pub type Kind = (StackId, ClassId, Readers, Option<WindowGroup>);
 
-/// What was allocated and died before a flush could see it, summed by stack, class and readers. So its size depends on
+/// What was allocated and died before a flush could see it, summed by stack, class, readers and group of windows. So its size depends on
 /// the number of allocation sites, not of objects. Each entry holds a reference to its stack and class.
 pub type Tally = Sums<Kind, Allocated>;
 

@@ -32,7 +32,7 @@ impl Flush<'_> {
         // Others may have changed the tally while this flush rested.
         *position = (*position).min(state.tally.len());
         let Some(last) = position.checked_sub(1) else { return Ok(false) };
-        if let Some(((stack, class, _), _)) = state.tally.entry(last) {
+        if let Some(((stack, class, ..), _)) = state.tally.entry(last) {
             let named = (state.sites.named_stack(stack)?, state.sites.named_class(class)?);
             if let Some((kind, allocated)) = state.tally.take(last) {
                 self.take_over(state, kind, named, allocated);
@@ -43,16 +43,16 @@ impl Flush<'_> {
     }
 
     fn take_over(&mut self, state: &mut State, kind: Kind, named: (StackId, ClassId), allocated: Allocated) {
-        let (stack, class, readers) = kind;
+        let (stack, class, readers, window) = kind;
         if readers.contain(self.reader) {
             let Allocated { objects: allocations, bytes: allocated_bytes } = allocated;
-            let key = Key { stack: named.0, class: named.1, age: None };
+            let key = Key { stack: named.0, class: named.1, age: None, window };
             self.sums.add(key, Values { allocations, allocated_bytes, ..Values::default() });
         }
         let others = readers.without(self.reader);
         if !others.is_empty() {
             // By name, so that a reader that seldom flushes keeps no code alive.
-            state.count_allocated_by_name(named, others, allocated);
+            state.count_allocated_by_name(named, others, window, allocated);
         }
         state.sites.release(stack, class);
     }
@@ -64,7 +64,7 @@ impl Flush<'_> {
             let entries = (self.given_back..end).filter_map(|position| self.sums.entry(position));
             for (key, values) in entries.filter(|(_, values)| values.allocations > 0.0) {
                 let allocated = Allocated { objects: values.allocations, bytes: values.allocated_bytes };
-                state.count_allocated_by_name((key.stack, key.class), self.reader, allocated);
+                state.count_allocated_by_name((key.stack, key.class), self.reader, key.window, allocated);
             }
         });
         self.given_back = end;

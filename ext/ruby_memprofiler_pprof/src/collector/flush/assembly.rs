@@ -10,6 +10,7 @@ use memprofiler_core::profile::{
     Builder, EMPTY_STACK, Function, Header, Label, LabelValue, Line, Location, Mapping, Profile, Row, Scheme,
 };
 use memprofiler_core::table::Table;
+use memprofiler_core::window_group::WindowGroup;
 use std::sync::Arc;
 
 /// The number of the only mapping.
@@ -23,6 +24,8 @@ struct Key {
     /// Index into the stacks' labels.
     labels: Option<u32>,
     stack: u32,
+    /// Rows that differ in nothing else are one sample.
+    window: Option<WindowGroup>,
 }
 
 /// Turns named samples into numbered ones.
@@ -52,10 +55,10 @@ impl Assembly {
     }
 
     /// Adds a sample whose frames were already added.
-    pub fn sample(&mut self, NamedSample { stack, class, age, values }: NamedSample) {
+    pub fn sample(&mut self, NamedSample { stack, class, age, window, values }: NamedSample) {
         let (stack, labels) = self.stack(stack);
         let class = class.map(|class| self.builder.string(&class));
-        *self.samples.entry(Key { class, age, labels, stack }).or_default() += values;
+        *self.samples.entry(Key { class, age, labels, stack, window }).or_default() += values;
     }
 
     fn stack(&self, frame: Option<u32>) -> (u32, Option<u32>) {
@@ -102,18 +105,19 @@ impl Assembly {
         let has = [true, true, true, false];
         builder.mapping(Mapping { start: 0, limit: 0, offset: 0, file, build_id: 0, has });
 
-        let scheme = builder.scheme(Scheme::of(header));
+        let scheme = Scheme::of(header);
         let mut samples: Vec<(Key, Values)> = samples.into_iter().collect();
         samples.sort_unstable_by_key(|&(key, _)| key);
         let mut rows = Vec::with_capacity(samples.len());
         let mut values = Vec::with_capacity(samples.len() * header.sample_types.len());
         let mut set = Vec::new();
-        for (Key { class, age, labels, stack }, sums) in samples {
+        for (Key { class, age, labels, stack, window }, sums) in samples {
             set.clear();
             set.extend(class.map(|class| Label { key: class_key, value: LabelValue::Text(class) }));
             set.extend(age.map(|age| Label { key: age_key, value: LabelValue::Number(age.into(), age_unit) }));
             set.extend(labels.iter().flat_map(|&number| &of_stacks.values()[number as usize]));
-            rows.push(Row { stack, labels: builder.label_set(&set), scheme });
+            let (labels, scheme) = (builder.label_set(&set), builder.scheme(scheme.within(window)));
+            rows.push(Row { stack, labels, scheme });
             values.extend(sums.columns().map(|sum| sum.round() as i64));
         }
         builder.finish(header, &rows, &values, &Interrupt::default())

@@ -11,6 +11,7 @@ use memprofiler_core::profile::Header;
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::sparse_array::SparseArray;
 use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::window_group::WindowGroup;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +25,7 @@ pub struct Key {
     pub stack: StackId,
     pub class: ClassId,
     pub age: Option<u32>,
+    pub window: Option<WindowGroup>,
 }
 
 /// Samples and the frames of their stacks, by name.
@@ -42,6 +44,8 @@ pub struct NamedSample {
     pub stack: Option<u32>,
     pub class: Option<Arc<str>>,
     pub age: Option<u32>,
+    /// The group of the windows in which it was taken.
+    pub window: Option<WindowGroup>,
     pub values: Values,
 }
 
@@ -71,7 +75,7 @@ impl Extract {
     pub fn add(&mut self, sites: &Sites, key: Key, values: Values) {
         let stack = self.frame(&sites.stacks, key.stack);
         let class = sites.classes.name(key.class).cloned();
-        self.samples.push(NamedSample { stack, class, age: key.age, values });
+        self.samples.push(NamedSample { stack, class, age: key.age, window: key.window, values });
     }
 
     /// The number of the innermost frame of `stack`.

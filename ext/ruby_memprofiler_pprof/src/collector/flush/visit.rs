@@ -144,7 +144,7 @@ impl Flush<'_> {
             self.result.allocation_samples += 1;
         }
         let age = state.options.object_age.then(|| quantised(age));
-        self.sums.add(Key { stack, class, age }, values);
+        self.sums.add(Key { stack, class, age, window: state.reservoir.window(&sample) }, values);
         if let Some(visited) = state.reservoir.visited(position) {
             (visited.stack, visited.class) = (stack, class);
             visited.unreported = visited.unreported.without(self.reader);

@@ -2,8 +2,10 @@
 
 use super::State;
 
-/// How many entries the tally may have before their classes are dropped.
-pub const MOST_ENTRIES: usize = 1 << 16;
+/// How many entries the tally may have before their classes are dropped. With windows there are up to sixteen for each
+/// stack and class, but most stacks have few samples between two flushes: four times as many, some 12 MB.
+const MOST_ENTRIES: usize = 1 << 16;
+const MOST_ENTRIES_WITH_WINDOWS: usize = 1 << 18;
 
 impl State {
     /// Ensures that the tables have room for another sample. If there is no memory for them to grow, they are thinned
@@ -33,9 +35,9 @@ impl State {
     pub(super) fn make_room_for_stacks(&mut self, enough: usize) {
         self.counters.stack_overflows += 1;
         self.sites.release_dispensable();
-        for ((stack, class, readers), allocated) in std::mem::take(&mut self.tally).into_entries() {
+        for ((stack, class, readers, window), allocated) in std::mem::take(&mut self.tally).into_entries() {
             let lost = self.sites.stacks.lose(stack);
-            self.count_allocated((lost, class, readers), allocated);
+            self.count_allocated((lost, class, readers, window), allocated);
         }
         while self.sites.stacks.node_count() > enough && !self.reservoir.live().is_empty() {
             self.halve();
@@ -56,26 +58,28 @@ impl State {
     /// Call this when the tally may have grown: past its limit it drops classes.
     #[inline]
     pub(super) fn bound_tally(&mut self) {
-        if self.tally.len() > self.tally_limit {
+        let windows = self.reservoir.exposure().is_some();
+        let most = if windows { MOST_ENTRIES_WITH_WINDOWS } else { MOST_ENTRIES };
+        if self.tally.len() > most.max(self.merged_limit) {
             self.merge_classes();
         }
     }
 
     /// Drops the classes of dead objects: adds each sum to that of all classes of its stack. There are then at most as
-    /// many sums as stacks, for each set of readers.
+    /// many sums as stacks, for each set of readers and group of windows.
     #[cold]
     fn merge_classes(&mut self) {
         self.counters.class_overflows += 1;
         let merged = self.sites.classes.named("(class not kept)".into());
-        for ((stack, class, readers), allocated) in std::mem::take(&mut self.tally).into_entries() {
+        for ((stack, class, readers, window), allocated) in std::mem::take(&mut self.tally).into_entries() {
             self.sites.classes.release(class);
             self.sites.classes.retain(merged);
-            if !self.tally.add((stack, merged, readers), allocated) {
+            if !self.tally.add((stack, merged, readers, window), allocated) {
                 self.sites.release(stack, merged);
             }
         }
         self.sites.classes.release(merged);
-        self.tally_limit = MOST_ENTRIES.max(2 * self.tally.len());
+        self.merged_limit = 2 * self.tally.len();
     }
 
     /// Changes the rate for new samples; existing ones keep theirs.

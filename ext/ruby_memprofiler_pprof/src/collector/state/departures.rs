@@ -43,9 +43,9 @@ impl Departures<'_> {
         self.sites.release(sample.stack, sample.class);
     }
 
-    fn count_allocated(&mut self, (stack, class, readers): Kind, allocated: Allocated) {
+    fn count_allocated(&mut self, (stack, class, readers, window): Kind, allocated: Allocated) {
         let readers = readers.common(self.readers);
-        if readers.is_empty() || !self.tally.add((stack, class, readers), allocated) {
+        if readers.is_empty() || !self.tally.add((stack, class, readers, window), allocated) {
             self.sites.release(stack, class);
         }
     }
@@ -57,10 +57,10 @@ impl Departures<'_> {
 
     /// Counts the allocation of a sample whose object had `size` bytes, and releases its references.
     pub fn record(&mut self, departed: &Departed, size: usize) {
-        let &Departed { sample, weight } = departed;
+        let &Departed { sample, weight, window } = departed;
         if self.is_wanted(&sample) {
             let allocated = Allocated { objects: weight, bytes: weight * size as f64 };
-            self.count_allocated((sample.stack, sample.class, sample.unreported), allocated);
+            self.count_allocated((sample.stack, sample.class, sample.unreported, window), allocated);
         } else {
             self.release_sample(&sample);
         }

@@ -60,8 +60,8 @@ pub struct State {
     flushing: Option<VALUE>,
     /// The progress of naming without a flush.
     naming: Naming,
-    /// How many entries the tally may have.
-    tally_limit: usize,
+    /// How many entries the tally may have at least, since classes were merged.
+    merged_limit: usize,
     /// Whose allocations are sampled.
     pub only: Only,
     pub counters: Counters,
@@ -83,7 +83,7 @@ impl State {
             removed: Readers::NONE,
             flushing: None,
             naming: Naming::default(),
-            tally_limit: bounds::MOST_ENTRIES,
+            merged_limit: 0,
             only: Only::All,
             counters: Counters::default(),
             thinned_reported: 0,
@@ -111,7 +111,7 @@ impl State {
     pub fn end_flush(&mut self) {
         self.flushing = None;
         self.removed = Readers::NONE;
-        self.tally_limit = bounds::MOST_ENTRIES;
+        self.merged_limit = 0;
     }
 
     /// For a forked child: returns what was held by a flush whose thread did not survive the fork.
@@ -125,7 +125,7 @@ impl State {
     /// Forgets all allocations so far: for a forked child, whose parent reports them.
     pub fn forget_allocations(&mut self) {
         self.reservoir.samples_mut().for_each(|sample| sample.unreported = Readers::NONE);
-        for ((stack, class, _), _) in std::mem::take(&mut self.tally).into_entries() {
+        for ((stack, class, ..), _) in std::mem::take(&mut self.tally).into_entries() {
             self.sites.release(stack, class);
         }
         self.thinned_reported = self.reservoir.thinned();
@@ -145,10 +145,10 @@ impl State {
             self.removed = self.removed.with(reader);
         }
         self.reservoir.samples_mut().for_each(|sample| sample.unreported = sample.unreported.without(reader));
-        for ((stack, class, readers), allocated) in std::mem::take(&mut self.tally).into_entries() {
+        for ((stack, class, readers, window), allocated) in std::mem::take(&mut self.tally).into_entries() {
             match readers.without(reader) {
                 Readers::NONE => self.sites.release(stack, class),
-                others => self.count_allocated((stack, class, others), allocated),
+                others => self.count_allocated((stack, class, others, window), allocated),
             }
         }
     }
@@ -158,7 +158,7 @@ impl State {
         self.reservoir.clear(true);
         self.thinned_reported = self.reservoir.thinned();
         self.tally = Tally::new();
-        self.tally_limit = bounds::MOST_ENTRIES;
+        self.merged_limit = 0;
         self.naming = Naming::default();
         self.sites.clear();
     }

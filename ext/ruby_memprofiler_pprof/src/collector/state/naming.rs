@@ -102,11 +102,11 @@ impl State {
         for _ in 0..STRIDE {
             *position = (*position).min(self.tally.len());
             let Some(last) = position.checked_sub(1) else { return Ok(()) };
-            if let Some(((stack, class, readers), _)) = self.tally.entry(last) {
+            if let Some(((stack, class, readers, window), _)) = self.tally.entry(last) {
                 if self.sites.are_unnamed(stack, class) {
                     let named = (self.sites.named_stack(stack)?, self.sites.named_class(class)?);
                     if let Some((_, allocated)) = self.tally.take(last) {
-                        self.count_allocated_by_name(named, readers, allocated);
+                        self.count_allocated_by_name(named, readers, window, allocated);
                         self.sites.release(stack, class);
                     }
                 }

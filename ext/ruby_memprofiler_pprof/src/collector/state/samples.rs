@@ -14,6 +14,7 @@ use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{Candidate, ClassId, LiveSample};
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::sums::Allocated;
+use memprofiler_core::window_group::WindowGroup;
 use rb_sys::VALUE;
 
 impl State {
@@ -112,8 +113,14 @@ impl State {
     }
 
     /// Like [`count_allocated`](Self::count_allocated), but takes its own references to a named stack and class.
-    pub fn count_allocated_by_name(&mut self, (stack, class): (StackId, ClassId), readers: Readers, sum: Allocated) {
+    pub fn count_allocated_by_name(
+        &mut self,
+        (stack, class): (StackId, ClassId),
+        readers: Readers,
+        window: Option<WindowGroup>,
+        sum: Allocated,
+    ) {
         self.sites.retain(stack, class);
-        self.count_allocated((stack, class, readers), sum);
+        self.count_allocated((stack, class, readers, window), sum);
     }
 }
