@@ -26,6 +26,16 @@ struct Open {
     /// The CPU time when it opened, and the events counted until then.
     since: u64,
     counted: u64,
+    /// How long it is meant to be open.
+    scheduled: u64,
+}
+
+impl Open {
+    /// What it has held so far.
+    fn segment(self, now: u64, counted: u64) -> Segment {
+        let (objects, on_time) = (counted - self.counted, now.saturating_sub(self.since));
+        Segment { group: self.group, objects, on_time, scheduled: self.scheduled }
+    }
 }
 
 /// Steps of probabilities per factor of two: 1.1 % each. There are so few different ones for each group, and halving
@@ -61,12 +71,12 @@ impl Reservoir {
         self.windows.as_ref().is_some_and(|windows| windows.open.is_some())
     }
 
-    /// Opens a window of this group, just before events are counted again. One that is open must be closed before. Does
-    /// nothing if windows are not used.
-    pub fn open_window(&mut self, group: WindowGroup) {
+    /// Opens a window of this group, which the schedule opens for `scheduled` nanoseconds, just before events are counted
+    /// again. One that is open must be closed before. Does nothing if windows are not used.
+    pub fn open_window(&mut self, group: WindowGroup, scheduled: u64) {
         debug_assert!(!self.is_window_open());
         let Some(windows) = &mut self.windows else { return };
-        windows.open = Some(Open { group, since: (windows.clock)(), counted: self.sampler.counted() });
+        windows.open = Some(Open { group, since: (windows.clock)(), counted: self.sampler.counted(), scheduled });
         self.tune_sampler();
     }
 
@@ -78,8 +88,7 @@ impl Reservoir {
         let Some(open) = windows.open.take() else { return };
         let now = (windows.clock)();
         if let Some((last, count)) = windows.last.replace((now, allocated)) {
-            let objects = self.sampler.counted() - open.counted;
-            let segment = Segment { group: open.group, objects, on_time: now.saturating_sub(open.since) };
+            let segment = open.segment(now, self.sampler.counted());
             windows.exposure.record(segment, now.saturating_sub(last), allocated.saturating_sub(count));
         }
         self.tune_sampler();
@@ -131,9 +140,8 @@ impl Reservoir {
         let Some((windows, open)) = self.windows.as_ref().and_then(|windows| Some((windows, windows.open?))) else {
             return self.rate;
         };
-        let on_time = (windows.clock)().saturating_sub(open.since);
-        let objects = self.sampler.counted() - open.counted;
-        let probability = self.sampler.rate() * windows.exposure.probability(objects, on_time);
+        let segment = open.segment((windows.clock)(), self.sampler.counted());
+        let probability = self.sampler.rate() * windows.exposure.probability(&segment);
         let rounded = rounded(probability, self.sampler.uniform());
         self.rates.id(rounded, Some(open.group)).unwrap_or(self.rate)
     }
@@ -177,7 +185,7 @@ mod tests {
         let mut reservoir = Reservoir::new(rate, usize::MAX, 1);
         reservoir.use_windows(Some(Windows::new(0.1, 20.0, || NOW.get())));
         NOW.set(0);
-        reservoir.open_window(WindowGroup::new(7));
+        reservoir.open_window(WindowGroup::new(7), 1_000_000);
         reservoir
     }
 

@@ -2,11 +2,16 @@
 
 /// Objects by how densely they were allocated while the hook was on, to find the hook's cost per object.
 ///
-/// If the hook adds c to each object, a window with n objects in time t held only t - c n of the program's work, so that
-/// what it saw is part of its work with a probability that is smaller by the factor 1 - c n / t. If windows cover the
-/// part d of the time, that is 1 - c n d / t of the work at the same density, hence the factor of [`factor`].
+/// Let the hook take the part x of a window's time: the rest, 1 - x, held the program's work. Without the hook the window
+/// would have held x / (1 - x) times as much more. Work outside windows, the part 1 - d of the time, is done at full
+/// speed, so what was seen stands for `1 + (1 - d) x / (1 - x)` times as much as it seems to: a piece of work is in a
+/// window with the probability d divided by that.
+///
+/// But a hook that stays on after its window's end, for lack of a safe point, costs no coverage then: whether that work
+/// is seen was decided at its beginning. So only the part of x counts that was in time.
 #[derive(Debug)]
 pub(super) struct Costs {
+    seen: f64,
     /// By the binary logarithm of the density.
     bins: [Bin; BINS],
 }
@@ -14,6 +19,7 @@ pub(super) struct Costs {
 /// Sums over on-times of similar density.
 #[derive(Debug, Default, Clone, Copy)]
 struct Bin {
+    /// Objects in time.
     objects: f64,
     /// Sum of objects times density.
     moment: f64,
@@ -24,42 +30,56 @@ const BINS: usize = 36;
 const BINS_PER_OCTAVE: f64 = 2.0;
 const LEAST_EXPONENT: f64 = -20.0;
 
-/// No window has held less than this part of the work of one without a hook.
-const FLOOR: f64 = 0.3;
+/// No hook takes more than this part of its window.
+const MOST: f64 = 0.7;
 
-/// The probability that a window at this density (objects per nanosecond) held a piece of the program's work, as a
-/// multiple of the part `share` of the time that windows cover, if the hook costs `cost` nanoseconds per object.
-pub(super) fn factor(cost: f64, density: f64, share: f64) -> f64 {
-    let held = (1.0 - cost * density).max(FLOOR);
-    held / (1.0 - share * (1.0 - held))
+/// How much more work than seen a window would have held without the hook, as a multiple: x / (1 - x). The hook costs
+/// `cost` nanoseconds per object; the density is in objects per nanosecond.
+fn displaced(cost: f64, density: f64) -> f64 {
+    let part = (cost * density).min(MOST);
+    part / (1.0 - part)
+}
+
+/// The probability that a piece of the program's work like that in a window was in a window, if windows cover the part
+/// `share` of the time, and the part `in_time` of this one's was before its end.
+pub(super) fn probability(share: f64, cost: f64, density: f64, in_time: f64) -> f64 {
+    share / (1.0 + (1.0 - share) * in_time * displaced(cost, density))
 }
 
 impl Costs {
     pub fn new() -> Self {
-        Self { bins: [Bin::default(); BINS] }
+        Self { seen: 0.0, bins: [Bin::default(); BINS] }
     }
 
     /// Forgets all but the part `keep`.
     pub fn decay(&mut self, keep: f64) {
+        self.seen *= keep;
         for bin in &mut self.bins {
             bin.objects *= keep;
             bin.moment *= keep;
         }
     }
 
-    /// Adds objects that were allocated at this density.
-    pub fn add(&mut self, objects: f64, density: f64) {
+    /// Adds objects that were allocated at this density, the part `in_time` of them before their window's end.
+    pub fn add(&mut self, objects: f64, density: f64, in_time: f64) {
         let position = ((density.log2() - LEAST_EXPONENT) * BINS_PER_OCTAVE).clamp(0.0, (BINS - 1) as f64);
         let bin = &mut self.bins[position as usize];
-        bin.objects += objects;
-        bin.moment += objects * density;
+        self.seen += objects;
+        bin.objects += objects * in_time;
+        bin.moment += objects * in_time * density;
+    }
+
+    /// How many objects were seen.
+    pub fn seen(&self) -> f64 {
+        self.seen
     }
 
     /// How many objects the program has allocated, by what was seen, if the hook costs `cost` and windows cover the
     /// part `share` of the time.
-    pub fn total(&self, cost: f64, share: f64) -> f64 {
-        let used = self.bins.iter().filter(|bin| bin.objects > 0.0);
-        used.map(|bin| bin.objects / (share * factor(cost, bin.moment / bin.objects, share))).sum()
+    pub fn total(&self, share: f64, cost: f64) -> f64 {
+        let bins = self.bins.iter().filter(|bin| bin.objects > 0.0);
+        let displaced: f64 = bins.map(|bin| bin.objects * displaced(cost, bin.moment / bin.objects)).sum();
+        (self.seen + (1.0 - share) * displaced) / share
     }
 
     /// The cost, at most `most`, with which [`total`](Self::total) is `allocated`.
@@ -67,7 +87,7 @@ impl Costs {
         let (mut low, mut high) = (0.0, most);
         for _ in 0..20 {
             let middle = (low + high) / 2.0;
-            if self.total(middle, share) < allocated { low = middle } else { high = middle }
+            if self.total(share, middle) < allocated { low = middle } else { high = middle }
         }
         (low + high) / 2.0
     }
@@ -80,23 +100,22 @@ mod tests {
     #[test]
     fn the_cost_is_found_from_a_mix_of_densities() {
         let mut costs = Costs::new();
-        // Work of a second each, with the hook on for a tenth of the time.
+        // A second each, with the hook on for a tenth of the time.
         let (cost, share, mut allocated) = (40.0, 0.1, 0.0);
         for per_nanosecond in [1e-5, 1e-3, 1e-2] {
             let density = per_nanosecond / (1.0 + cost * per_nanosecond);
-            let work = 1e9 * (1.0 - share * cost * density);
-            allocated += work * per_nanosecond;
-            costs.add(share * 1e9 * density, density);
+            allocated += 1e9 * ((1.0 - share) * per_nanosecond + share * density);
+            costs.add(share * 1e9 * density, density, 1.0);
         }
         let found = costs.solve(allocated, share, 100.0);
-        assert!((found - cost).abs() < 0.5, "{found}");
-        assert!(costs.total(0.0, share) < 0.9 * allocated);
+        assert!((found - cost).abs() < 0.1, "{found}");
+        assert!(costs.total(share, 0.0) < 0.9 * allocated);
     }
 
     #[test]
     fn a_cost_stays_within_its_bounds() {
         let mut costs = Costs::new();
-        costs.add(1e6, 0.01);
+        costs.add(1e6, 0.01, 1.0);
         assert!(costs.solve(0.0, 0.1, 60.0) < 0.1);
         assert!(costs.solve(1e12, 0.1, 60.0) > 59.9);
     }
@@ -105,8 +124,14 @@ mod tests {
     fn no_density_is_too_high_or_too_low() {
         let mut costs = Costs::new();
         for density in [0.0, 1e-30, 1e30, f64::INFINITY] {
-            costs.add(1.0, density);
-            assert!(factor(20.0, density, 0.1) >= FLOOR);
+            costs.add(1.0, density, 1.0);
+            assert!((0.03..=0.1).contains(&probability(0.1, 20.0, density, 1.0)));
         }
+    }
+
+    #[test]
+    fn time_after_the_end_costs_nothing() {
+        assert_eq!(probability(0.1, 20.0, 0.01, 0.0), 0.1);
+        assert!(probability(0.1, 20.0, 0.01, 1.0) < 0.09);
     }
 }

@@ -1,6 +1,6 @@
 //! What windows covered.
 
-use super::cost::{Costs, factor};
+use super::cost::{Costs, probability};
 use crate::window_group::WindowGroup;
 
 /// Estimates with which probability a piece of the program's work is in a window, from earlier windows.
@@ -22,9 +22,8 @@ pub struct Exposure {
     share: f64,
     elapsed: f64,
     allocated: f64,
-    /// By group: time covered, objects seen, and how many objects of the program those stand for.
+    /// By group: time covered, and how many objects of the program those stand for that were seen.
     on_time: [f64; WindowGroup::COUNT],
-    seen: f64,
     weighted: [f64; WindowGroup::COUNT],
     costs: Costs,
     /// Segments since the estimates were made.
@@ -40,12 +39,21 @@ pub struct Segment {
     pub objects: u64,
     /// CPU time of the process in nanoseconds.
     pub on_time: u64,
+    /// How long it was meant to be, in nanoseconds.
+    pub scheduled: u64,
+}
+
+impl Segment {
+    /// The part of the time that was before the window's end.
+    fn in_time(&self) -> f64 {
+        (self.scheduled as f64 / self.on_time.max(1) as f64).min(1.0)
+    }
 }
 
 /// After how many nanoseconds of CPU time the past counts for 1/e.
 const MEMORY: f64 = 30e9;
 /// How far the share may well be from the duty, and the cost from the expected one, as a multiple of them.
-const SHARE_DOUBT: f64 = 0.1;
+const SHARE_DOUBT: f64 = 0.02;
 const COST_DOUBT: f64 = 1.0;
 /// The bound of the cost, as a multiple of the expected one.
 const COST_BOUND: f64 = 3.0;
@@ -63,7 +71,6 @@ impl Exposure {
             elapsed: 0.0,
             allocated: 0.0,
             on_time: [0.0; WindowGroup::COUNT],
-            seen: 0.0,
             weighted: [0.0; WindowGroup::COUNT],
             costs: Costs::new(),
             fresh: 0,
@@ -85,32 +92,32 @@ impl Exposure {
         self.cost
     }
 
-    /// The probability that a piece of the program's work like that in a window, which has `objects` in `on_time`
-    /// nanoseconds so far, is in some window.
-    pub fn probability(&self, objects: u64, on_time: u64) -> f64 {
+    /// The probability that a piece of the program's work like that in a segment is in a window.
+    pub fn probability(&self, segment: &Segment) -> f64 {
         let covered: f64 = self.on_time.iter().sum();
         // A clock that stands still tells no density.
-        let density = match on_time {
-            0 if covered > 0.0 => self.seen / covered,
+        let density = match segment.on_time {
+            0 if covered > 0.0 => self.costs.seen() / covered,
             0 => 0.0,
-            _ => objects as f64 / on_time as f64,
+            time => segment.objects as f64 / time as f64,
         };
-        self.share * factor(self.cost, density, self.share)
+        probability(self.share, self.cost, density, segment.in_time())
     }
 
     /// Adds a segment. Since the end of the last one `elapsed` nanoseconds of CPU time have passed, with the segment's
     /// own, and the VM has counted `allocated` objects.
     pub fn record(&mut self, segment: Segment, elapsed: u64, allocated: u64) {
-        let Segment { group, objects, on_time } = segment;
-        let (elapsed, allocated) = (elapsed.max(on_time) as f64, allocated.max(objects) as f64);
+        let (group, objects) = (segment.group.number(), segment.objects as f64);
+        let (on_time, elapsed) = (segment.on_time as f64, elapsed.max(segment.on_time) as f64);
         self.decay((-elapsed / MEMORY).exp());
-        self.elapsed += elapsed;
-        self.allocated += allocated;
-        self.on_time[group.number()] += on_time as f64;
-        self.seen += objects as f64;
-        if objects > 0 {
-            self.weighted[group.number()] += objects as f64 / self.probability(objects, on_time);
-            self.costs.add(objects as f64, objects as f64 / on_time.max(1) as f64);
+        // After the window's end the hook's own time says nothing about how likely it was to be on.
+        let late = (self.cost * objects * (1.0 - segment.in_time())).min(on_time);
+        self.elapsed += elapsed - late;
+        self.on_time[group] += on_time - late;
+        self.allocated += allocated.max(segment.objects) as f64;
+        if segment.objects > 0 {
+            self.weighted[group] += objects / self.probability(&segment);
+            self.costs.add(objects, objects / on_time.max(1.0), segment.in_time());
         }
         self.fresh += 1;
         if self.fresh as usize >= WindowGroup::COUNT {
@@ -125,7 +132,6 @@ impl Exposure {
         }
         self.elapsed *= keep;
         self.allocated *= keep;
-        self.seen *= keep;
         self.costs.decay(keep);
     }
 
@@ -140,7 +146,7 @@ impl Exposure {
         let cost = self.costs.solve(self.allocated, self.share, most);
         // The error of the total, as one of the cost.
         let step = 0.01 * most;
-        let slope = (self.costs.total(cost + step, self.share) - self.costs.total(cost, self.share)) / step;
+        let slope = (self.costs.total(self.share, cost + step) - self.costs.total(self.share, cost)) / step;
         if slope > 0.0 {
             let error = variance(&self.weighted) / (slope * slope);
             self.cost = weighed(self.expected_cost, COST_DOUBT * self.expected_cost, cost, error);

@@ -24,6 +24,8 @@ pub struct Schedule {
 pub struct Moment {
     /// Whether a window is open.
     pub on: bool,
+    /// How long it is open in this part of the frame; 0 if none is.
+    pub length: u64,
     /// The number of the frame, and of its window.
     pub window: u64,
     /// When the next window opens or, if one is open, when it closes or is followed by the next frame's.
@@ -48,17 +50,17 @@ impl Schedule {
         let end = start + self.window;
         // Where the wrapped part ends; 0 if there is none.
         let wrapped = end.saturating_sub(self.frame);
-        let (on, until) = if at < wrapped {
-            (true, wrapped)
+        let (length, until) = if at < wrapped {
+            (wrapped, wrapped)
         } else if at < start {
-            (false, start)
+            (0, start)
         } else if at < end {
-            (true, end.min(self.frame))
+            (self.window - wrapped, end.min(self.frame))
         } else {
             let next = self.start(number + 1);
-            (false, self.frame + if next + self.window > self.frame { 0 } else { next })
+            (0, self.frame + if next + self.window > self.frame { 0 } else { next })
         };
-        Moment { on, window: number, until: now.saturating_add(until - at) }
+        Moment { on: length > 0, length, window: number, until: now.saturating_add(until - at) }
     }
 
     /// The group of the window with this number. Of 16 windows in a row, each is in another one.
@@ -131,6 +133,7 @@ mod tests {
             let moment = schedule.at(now);
             assert!(moment.until > now);
             if moment.on {
+                assert!(moment.length >= moment.until - now);
                 *lengths.entry(moment.window).or_default() += moment.until - now;
             }
             now = moment.until;
