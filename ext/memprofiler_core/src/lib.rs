@@ -1,7 +1,7 @@
 //! The parts of a heap profiler that know nothing about Ruby.
 //!
-//! While the program runs: which allocations are sampled ([`reservoir`]), which readers still have to see them
-//! ([`sums`], [`readers`]), where they were made ([`stack_tree`]) and, for some, in which span ([`exemplars`]).
+//! While the program runs: which allocations are sampled ([`reservoir`], [`windows`]), which readers still have to see
+//! them ([`sums`], [`readers`]), where they were made ([`stack_tree`]) and, for some, in which span ([`exemplars`]).
 //! Afterwards: a [`profile`] in memory, its file format ([`pprof`]), and what it shows ([`analysis`]).
 
 #![forbid(unsafe_code)]

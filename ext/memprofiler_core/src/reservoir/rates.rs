@@ -63,9 +63,9 @@ impl RateTable {
         Departed { sample, weight: self.weight(sample.rate), window: self.window(sample.rate) }
     }
 
-    /// The largest number of objects that a sample stands for that was not taken in a window; 1 if there is none. An estimate n of a number of objects
-    /// has a variance of at most `n * (greatest_weight - 1)`, hence an interval of `1.96 * sqrt(n * (greatest_weight -
-    /// 1))` to either side.
+    /// The largest number of objects that a sample stands for, of those not taken in a window; 1 if there is none. An
+    /// estimate n of a number of objects from such samples has a variance of at most `n * (greatest_weight - 1)`, hence
+    /// an interval of `1.96 * sqrt(n * (greatest_weight - 1))` to either side.
     pub fn greatest_weight(&self) -> f64 {
         let entries = self.entries.iter().filter(|entry| entry.window.is_none());
         let probabilities = entries.filter_map(|entry| entry.probability).filter(|&p| p > 0.0);

@@ -71,8 +71,9 @@ impl Reservoir {
         self.windows.as_ref().is_some_and(|windows| windows.open.is_some())
     }
 
-    /// Opens a window of this group, which the schedule opens for `scheduled` nanoseconds, just before events are counted
-    /// again. One that is open must be closed before. Does nothing if windows are not used.
+    /// Opens a window of this group, just before events are counted again. It is meant to be open for `scheduled`
+    /// nanoseconds ([`Moment::length`](crate::windows::Moment::length)). One that is open must be closed before. Does
+    /// nothing if windows are not used.
     pub fn open_window(&mut self, group: WindowGroup, scheduled: u64) {
         debug_assert!(!self.is_window_open());
         let Some(windows) = &mut self.windows else { return };
@@ -99,11 +100,10 @@ impl Reservoir {
     pub fn abandon_window(&mut self) {
         let Some(windows) = &mut self.windows else { return };
         windows.last = None;
-        if let Some(open) = &mut windows.open {
-            // In the future: its time is unknown.
-            open.since = u64::MAX;
-            self.settle();
-        }
+        let Some(open) = &mut windows.open else { return };
+        // In the future: its time is unknown.
+        open.since = u64::MAX;
+        self.settle();
         if let Some(windows) = &mut self.windows {
             windows.open = None;
         }
@@ -154,8 +154,8 @@ impl Reservoir {
     }
 }
 
-/// One of the two steps next to a probability, at random, such that the mean of their inverses is its inverse: estimates
-/// are sums of those.
+/// One of the two steps next to a probability, at random, such that the mean of their inverses is its inverse, since
+/// estimates are sums of inverses.
 fn rounded(probability: f64, uniform: f64) -> f64 {
     let step = (-probability.log2() * STEPS).floor().clamp(0.0, MOST_STEPS);
     let [upper, lower] = [step, step + 1.0].map(at_step);

@@ -2,10 +2,10 @@
 
 /// Objects by how densely they were allocated while the hook was on, to find the hook's cost per object.
 ///
-/// Let the hook take the part x of a window's time: the rest, 1 - x, held the program's work. Without the hook the window
-/// would have held x / (1 - x) times as much more. Work outside windows, the part 1 - d of the time, is done at full
-/// speed, so what was seen stands for `1 + (1 - d) x / (1 - x)` times as much as it seems to: a piece of work is in a
-/// window with the probability d divided by that.
+/// Let the hook take the part x of a window's time. The rest, 1 - x, held the program's work; without the hook the
+/// window would have held more, by x / (1 - x) times as much. Outside windows, for the part 1 - d of the time, work is
+/// done at full speed. So what was seen stands for `1 + (1 - d) x / (1 - x)` times as much as it seems to, and a piece
+/// of work is in a window with the probability d divided by that.
 ///
 /// But a hook that stays on after its window's end, for lack of a safe point, costs no coverage then: whether that work
 /// is seen was decided at its beginning. So only the part of x counts that was in time.

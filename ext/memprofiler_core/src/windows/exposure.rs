@@ -5,13 +5,13 @@ use crate::window_group::WindowGroup;
 
 /// Estimates with which probability a piece of the program's work is in a window, from earlier windows.
 ///
-/// That is the part of the process's CPU time that windows covered, about the duty, and smaller where the hook slows its
+/// That is the part of the process's CPU time that windows covered, about the duty, or less where the hook slows its
 /// own window down: where many objects are allocated, less of the program fits in. The hook's cost per object is the
-/// one with which what windows saw adds up to the VM's own count of allocations (the unknown is solved for, as in a
-/// calibration estimate). So a sum over all sites agrees with that count, and sites of all densities are unbiased.
+/// one with which what windows saw adds up to the VM's own count of allocations. So a sum over all sites agrees with
+/// that count, and neither dense nor sparse phases are favoured.
 ///
 /// Both figures come from the past, so that a window's samples can be given their final weights at once. Time is the
-/// process's CPU time in nanoseconds, with the hook's own. The past fades with a time constant of [`MEMORY`].
+/// process's CPU time in nanoseconds, with the hook's own. The past fades within a minute.
 #[derive(Debug)]
 pub struct Exposure {
     duty: f64,
@@ -52,9 +52,10 @@ impl Segment {
 
 /// After how many nanoseconds of CPU time the past counts for 1/e.
 const MEMORY: f64 = 30e9;
-/// How far the share may well be from the duty, and the cost from the expected one, as a multiple of them.
+/// How far the share may well be from the duty, and the cost from the expected one, as multiples of those: the standard
+/// deviations of what is expected.
 const SHARE_DOUBT: f64 = 0.02;
-const COST_DOUBT: f64 = 1.0;
+const COST_DOUBT: f64 = 2.0;
 /// The bound of the cost, as a multiple of the expected one.
 const COST_BOUND: f64 = 3.0;
 
@@ -165,4 +166,73 @@ fn variance(shares: &[f64; WindowGroup::COUNT]) -> f64 {
     let count = WindowGroup::COUNT as f64;
     let mean = shares.iter().sum::<f64>() / count;
     count / (count - 1.0) * shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUTY: f64 = 0.1;
+    const FRAME: u64 = 10_000_000;
+
+    fn segment(number: usize, objects: u64, on_time: u64) -> Segment {
+        Segment { group: WindowGroup::new(number), objects, on_time, scheduled: on_time }
+    }
+
+    #[test]
+    fn it_is_the_duty_where_little_is_allocated() {
+        let exposure = Exposure::new(DUTY, 50.0);
+        assert_eq!(exposure.probability(&segment(0, 0, 1_000_000)), DUTY);
+        assert!(exposure.probability(&segment(0, 1_000, 1_000_000)) < DUTY);
+    }
+
+    #[test]
+    fn it_follows_the_time_that_windows_cover() {
+        let mut exposure = Exposure::new(DUTY, 50.0);
+        (0..1_600).for_each(|number| exposure.record(segment(number, 0, 900_000), FRAME, 0));
+        assert!((exposure.share() - 0.09).abs() < 1e-4, "{}", exposure.share());
+    }
+
+    #[test]
+    fn irregular_windows_are_trusted_less() {
+        let mut exposure = Exposure::new(DUTY, 50.0);
+        let time = |number: usize| if number % 16 == 0 { 9 * 1_600_000 } else { 0 };
+        (0..1_600).for_each(|number| exposure.record(segment(number, 0, time(number)), 16_000_000, 0));
+        assert!((exposure.share() - DUTY).abs() < 0.001, "{}", exposure.share());
+    }
+
+    #[test]
+    fn the_cost_is_that_which_the_vms_count_tells() {
+        let (cost, density) = (80, 1_000);
+        let mut exposure = Exposure::new(DUTY, 50.0);
+        // Objects per millisecond with the hook and without.
+        let (with, without) = (density * 1_000_000 / (1_000_000 + cost * density), density);
+        for number in 0..1_600 {
+            exposure.record(segment(number, with, 1_000_000), FRAME, with + 9 * without);
+        }
+        assert!((exposure.cost() - 80.0).abs() < 2.0, "{}", exposure.cost());
+        let expected = with as f64 / (with + 9 * without) as f64;
+        let probability = exposure.probability(&segment(0, with, 1_000_000));
+        assert!((probability / expected - 1.0).abs() < 0.002, "{probability} instead of {expected}");
+    }
+
+    #[test]
+    fn a_little_data_changes_little() {
+        let mut exposure = Exposure::new(DUTY, 50.0);
+        exposure.record(segment(0, 1_000, 5_000_000), FRAME, 1_000_000);
+        (1..16).for_each(|number| exposure.record(segment(number, 0, 0), 0, 0));
+        assert!((exposure.share() - DUTY).abs() < 0.001, "{}", exposure.share());
+        assert!((40.0..110.0).contains(&exposure.cost()), "{}", exposure.cost());
+    }
+
+    #[test]
+    fn what_cannot_be_is_no_reason_to_fail() {
+        let mut exposure = Exposure::new(1.0, 0.0);
+        for number in 0..100 {
+            exposure.record(segment(number, u64::MAX, 0), 0, 0);
+            exposure.record(segment(number, 0, u64::MAX), 0, u64::MAX);
+        }
+        let probability = exposure.probability(&segment(0, u64::MAX, 0));
+        assert!(probability > 0.0 && probability <= 1.0, "{probability}");
+    }
 }

@@ -1,12 +1,12 @@
 //! Sampling in windows: the hook is on only for a small, randomly placed part of the time.
 //!
-//! [`Schedule`] says when. Inside a window sampling is denser, so that each allocation has the same probability as
-//! without windows: its window is open with a probability that [`Exposure`] knows from what earlier windows covered, and
-//! [`Reservoir`](crate::reservoir::Reservoir) applies it to the samples of a window.
+//! [`Schedule`] says when. Inside a window sampling is denser, so that each allocation has about the same probability
+//! as without windows. [`Exposure`] knows from earlier windows with which probability work like that in a window is in
+//! one, and [`Reservoir`](crate::reservoir::Reservoir) applies it to the window's samples.
 //!
 //! Samples of one window are taken or missed together, so a formula for independent samples would promise too much.
-//! Each window therefore belongs to one of [`WindowGroup::COUNT`](crate::window_group::WindowGroup::COUNT) groups at random, and the spread among the groups'
-//! sums gives the variance: `G / (G - 1) * sum((T_g - T / G)²)` for a total T whose share from group g is T_g.
+//! Each window therefore belongs to one of 16 groups at random (see [`window_group`](crate::window_group)), and the
+//! spread among the groups' sums shows how certain a total is.
 
 mod cost;
 mod exposure;

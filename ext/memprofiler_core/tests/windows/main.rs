@@ -1,0 +1,153 @@
+//! Whether estimates from samples in windows are unbiased, and intervals from groups of windows as wide as they should
+//! be, for programs that are hard to sample.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod programs;
+mod simulation;
+
+use programs::*;
+use simulation::{MILLISECOND, Outcome, SECOND, SITES, Vm};
+
+const SEEDS: u64 = 300;
+const END: u64 = 20 * SECOND;
+
+/// What the hook is expected to cost in nanoseconds. In fact it is 200: that has to be found out.
+const EXPECTED_COST: f64 = 120.0;
+/// Student's t with 15 degrees of freedom.
+const QUANTILE: f64 = 2.131;
+
+/// The outcomes of many runs.
+struct Runs(Vec<[Outcome; SITES]>);
+
+fn runs(expected_cost: f64, program: impl Fn(&mut Vm)) -> Runs {
+    let run = |seed| {
+        let mut vm = Vm::new(seed, expected_cost);
+        program(&mut vm);
+        vm.outcomes()
+    };
+    Runs((0..SEEDS).map(run).collect())
+}
+
+impl Runs {
+    fn site(&self, site: usize) -> Vec<Outcome> {
+        self.0.iter().map(|run| run[site]).collect()
+    }
+
+    /// The mean relative error at a site, and its standard error.
+    fn bias(&self, site: usize) -> (f64, f64) {
+        bias(&self.site(site))
+    }
+
+    /// How many intervals contain the truth.
+    fn coverage(&self, site: usize) -> f64 {
+        let covered = |each: &&Outcome| (each.estimate - each.truth).abs() <= QUANTILE * each.variance.sqrt();
+        self.site(site).iter().filter(covered).count() as f64 / SEEDS as f64
+    }
+
+    /// How many would if samples were independent.
+    fn naive_coverage(&self, site: usize) -> f64 {
+        let covered = |each: &&Outcome| (each.estimate - each.truth).abs() <= 1.96 * each.naive_variance.sqrt();
+        self.site(site).iter().filter(covered).count() as f64 / SEEDS as f64
+    }
+
+    /// Checks that the total over all sites is right within a percent.
+    fn check_total(&self) {
+        let totals: Vec<_> = self.0.iter().map(Outcome::total).collect();
+        let (bias, error) = bias(&totals);
+        assert!(bias.abs() < 0.01 + error, "total: {bias}, standard error {error}");
+    }
+
+    fn check_bias(&self, site: usize, most: f64) {
+        let (bias, error) = self.bias(site);
+        assert!(bias.abs() < most + 2.0 * error, "site {site}: {bias}, standard error {error}");
+    }
+}
+
+fn bias(outcomes: &[Outcome]) -> (f64, f64) {
+    let count = outcomes.len() as f64;
+    let truth = outcomes.iter().map(|each| each.truth).sum::<f64>() / count;
+    let mean = outcomes.iter().map(|each| each.estimate - each.truth).sum::<f64>() / count;
+    let square = outcomes.iter().map(|each| (each.estimate - each.truth).powi(2)).sum::<f64>() / count;
+    (mean / truth, ((square - mean * mean) / count).sqrt() / truth)
+}
+
+#[test]
+fn requests() {
+    let runs = runs(EXPECTED_COST, |vm| steady(vm, END));
+    runs.check_total();
+    let sites = [ALL_OVER, FIXED_PHASE, RARE, LEAK];
+    for site in sites {
+        runs.check_bias(site, 0.01);
+        assert!((0.93..=0.97).contains(&runs.coverage(site)), "site {site}: {}", runs.coverage(site));
+    }
+}
+
+#[test]
+fn bursts_of_40_ms() {
+    let runs = runs(EXPECTED_COST, |vm| bursts(vm, END, 40 * MILLISECOND, 7 * SECOND));
+    runs.check_total();
+    // The hook's cost is not known from the beginning.
+    runs.check_bias(BURST, 0.03);
+    assert!(runs.coverage(BURST) >= 0.9);
+    // As independent samples they would promise too much.
+    assert!(runs.naive_coverage(BURST) < 0.7);
+}
+
+#[test]
+fn a_single_burst() {
+    let runs = runs(EXPECTED_COST, |vm| one_burst(vm, END));
+    runs.check_total();
+    runs.check_bias(BURST, 0.03);
+    assert!(runs.coverage(BURST) >= 0.9);
+}
+
+#[test]
+fn bursts_shorter_than_a_window() {
+    let runs = runs(EXPECTED_COST, |vm| bursts(vm, END, MILLISECOND / 2, SECOND));
+    runs.check_total();
+    runs.check_bias(BURST, 0.01);
+    // Only a tenth of them is seen, two in a run.
+    assert!(runs.coverage(BURST) >= 0.8);
+}
+
+#[test]
+fn a_program_with_the_period_of_a_frame() {
+    let runs = runs(EXPECTED_COST, |vm| periodic(vm, END));
+    runs.check_total();
+    assert!(runs.coverage(BURST) >= 0.93);
+}
+
+#[test]
+fn c_functions_without_safe_points() {
+    let runs = runs(EXPECTED_COST, |vm| c_calls(vm, END));
+    runs.check_total();
+    for site in [OTHER, ALL_OVER, LEAK] {
+        runs.check_bias(site, 0.01);
+    }
+    assert!(runs.coverage(OTHER) >= 0.93);
+}
+
+#[test]
+fn dense_and_sparse_phases() {
+    let runs = runs(EXPECTED_COST, |vm| phases(vm, END));
+    runs.check_total();
+    runs.check_bias(BURST, 0.01);
+    runs.check_bias(OTHER, 0.01);
+    assert!(runs.coverage(BURST) >= 0.93 && runs.coverage(OTHER) >= 0.93);
+}
+
+#[test]
+fn a_fine_mix_of_dense_and_sparse() {
+    let runs = runs(EXPECTED_COST, |vm| fine_mix(vm, END));
+    runs.check_total();
+    runs.check_bias(BURST, 0.01);
+    runs.check_bias(OTHER, 0.01);
+}
+
+#[test]
+fn without_the_hooks_cost_dense_phases_would_seem_smaller() {
+    let runs = runs(0.0, |vm| phases(vm, END));
+    assert!(runs.bias(BURST).0 < -0.15);
+    assert!(runs.bias(OTHER).0.abs() < 0.02);
+}

@@ -1,0 +1,182 @@
+//! A VM that runs a program with a hook in windows: what it allocates, and what the shipped code estimates.
+
+use memprofiler_core::readers::Readers;
+use memprofiler_core::reservoir::{ClassId, Countdown, Departed, Fate, LiveSample, Reservoir, Windows};
+use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::window_group::WindowGroup;
+use memprofiler_core::windows::Schedule;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub const SITES: usize = 7;
+/// Objects per site.
+pub type Objects = [u64; SITES];
+
+pub const MICROSECOND: u64 = 1_000;
+pub const MILLISECOND: u64 = 1_000_000;
+pub const SECOND: u64 = 1_000_000_000;
+
+pub const RATE: f64 = 0.01;
+pub const DUTY: f64 = 0.1;
+const FRAME: Duration = Duration::from_millis(10);
+/// What the hook costs for each object. Programs allocate a tenth of what real ones do, and the hook costs ten times as
+/// much, so that simulations are quick.
+const HOOK_COST: u64 = 200;
+/// The mean delay of the job that opens and closes windows, which can come only later.
+const LATENESS: f64 = 100_000.0;
+
+thread_local! {
+    /// The CPU time. The process is always busy.
+    static NOW: Cell<u64> = const { Cell::new(0) };
+}
+
+pub struct Vm {
+    reservoir: Reservoir,
+    countdown: Arc<Countdown>,
+    schedule: Schedule,
+    /// When the job runs that opens and closes windows.
+    next_job: u64,
+    pub random: SmallRng,
+    allocated: u64,
+    pub truth: Objects,
+    /// What samples stand for, by site and group, and the variance if they were independent.
+    found: [[f64; WindowGroup::COUNT]; SITES],
+    naive: [f64; SITES],
+}
+
+/// How an estimate compares with the truth.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    pub truth: f64,
+    pub estimate: f64,
+    pub variance: f64,
+    /// The variance if samples were independent.
+    pub naive_variance: f64,
+}
+
+impl Outcome {
+    /// That of all sites together, without variances.
+    pub fn total(sites: &[Self; SITES]) -> Self {
+        let sum = |value: fn(&Self) -> f64| sites.iter().map(value).sum();
+        Self { truth: sum(|site| site.truth), estimate: sum(|site| site.estimate), variance: 0.0, naive_variance: 0.0 }
+    }
+}
+
+impl Vm {
+    /// A VM whose hook is expected to cost that many nanoseconds.
+    pub fn new(seed: u64, expected_cost: f64) -> Self {
+        NOW.set(0);
+        let mut reservoir = Reservoir::new(RATE, usize::MAX, seed);
+        reservoir.clear(false);
+        reservoir.use_windows(Some(Windows::new(DUTY, expected_cost, || NOW.get())));
+        Self {
+            countdown: Arc::clone(reservoir.countdown()),
+            reservoir,
+            schedule: Schedule::new(FRAME, DUTY, seed),
+            next_job: 0,
+            random: SmallRng::seed_from_u64(seed),
+            allocated: 0,
+            truth: [0; SITES],
+            found: [[0.0; WindowGroup::COUNT]; SITES],
+            naive: [0.0; SITES],
+        }
+    }
+
+    pub fn now(&self) -> u64 {
+        NOW.get()
+    }
+
+    /// An exponentially distributed number.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.random.random::<f64>()).ln()
+    }
+
+    /// Runs some stretches between safe points, each of `work` nanoseconds without the hook.
+    pub fn run(&mut self, mut stretches: u64, work: u64, objects: &Objects) {
+        let per_stretch: u64 = objects.iter().sum();
+        while stretches > 0 {
+            if self.now() >= self.next_job {
+                self.job();
+            }
+            let on = self.reservoir.is_window_open();
+            let time = work + if on { per_stretch * HOOK_COST } else { 0 };
+            // Up to the first safe point at which the job is due.
+            let some = (self.next_job - self.now()).div_ceil(time.max(1)).clamp(1, stretches);
+            NOW.set(self.now() + some * time);
+            if on {
+                self.sample(some * per_stretch, objects);
+            }
+            self.allocated += some * per_stretch;
+            self.truth.iter_mut().zip(objects).for_each(|(sum, count)| *sum += some * count);
+            stretches -= some;
+        }
+    }
+
+    /// The postponed job: does what the schedule says for now.
+    fn job(&mut self) {
+        let moment = self.schedule.at(self.now());
+        self.reservoir.close_window(self.allocated);
+        if moment.on {
+            self.reservoir.open_window(self.schedule.group(moment.window), moment.length);
+        }
+        self.next_job = moment.until + self.exponential(LATENESS) as u64;
+    }
+
+    /// The hook, for objects of stretches that are all alike.
+    fn sample(&mut self, mut events: u64, objects: &Objects) {
+        let per_stretch: u64 = objects.iter().sum();
+        while events > 0 {
+            let left = self.countdown.left();
+            if left >= events {
+                return self.countdown.pass(left - events + 1);
+            }
+            if left > 0 {
+                self.countdown.pass(1);
+            }
+            events -= left + 1;
+            let candidate = self.reservoir.select();
+            let mut place = events % per_stretch;
+            let site = objects.iter().position(|&count| {
+                let here = place < count;
+                place = place.wrapping_sub(count);
+                here
+            });
+            let class = ClassId(site.unwrap_or(0) as u32);
+            let sample = LiveSample::new(0, StackId::EMPTY, class, 0, Readers::NONE);
+            assert!(self.reservoir.insert(candidate, sample, drop).is_none());
+        }
+    }
+
+    /// A garbage collection, which finds all objects dead.
+    pub fn collect(&mut self, time: u64) {
+        NOW.set(self.now() + time);
+        let (found, naive) = (&mut self.found, &mut self.naive);
+        self.reservoir.collect(
+            true,
+            |_, _| Fate::Dead,
+            |Departed { sample, weight, window }| {
+                let site = sample.class.0 as usize;
+                found[site][window.map_or(0, WindowGroup::number)] += weight;
+                naive[site] += weight * weight - weight;
+            },
+        );
+    }
+
+    /// The estimates, by site.
+    pub fn outcomes(mut self) -> [Outcome; SITES] {
+        self.reservoir.close_window(self.allocated);
+        self.collect(0);
+        let count = WindowGroup::COUNT as f64;
+        std::array::from_fn(|site| {
+            let groups = self.found[site];
+            let estimate: f64 = groups.iter().sum();
+            let squares = groups.iter().map(|share| (share - estimate / count).powi(2));
+            let variance = count / (count - 1.0) * squares.sum::<f64>();
+            let (truth, naive_variance) = (self.truth[site] as f64, self.naive[site]);
+            Outcome { truth, estimate, variance, naive_variance }
+        })
+    }
+}
