@@ -78,8 +78,8 @@ impl Reservoir {
         self.bound = bound;
     }
 
-    /// The probability with which an event becomes a sample, on average. With windows it is at most the part of the time
-    /// that they cover, even if this is more.
+    /// The probability with which an event becomes a sample, on average. With windows it is at most the part of the
+    /// time that they cover, even if this is more.
     pub fn rate(&self) -> f64 {
         self.rates.probability(self.rate)
     }

@@ -39,6 +39,14 @@ pub fn steady(vm: &mut Vm, end: u64) {
     }
 }
 
+/// Waits after each request.
+pub fn seldom_busy(vm: &mut Vm, end: u64) {
+    while vm.now() < end {
+        requests(vm, 1);
+        vm.park();
+    }
+}
+
 /// Bursts of `length` at random intervals of `mean`.
 pub fn bursts(vm: &mut Vm, end: u64, length: u64, mean: u64) {
     let mut next = vm.exponential(mean as f64) as u64;

@@ -125,6 +125,12 @@ impl Vm {
         self.next_job = moment.until + self.exponential(LATENESS) as u64;
     }
 
+    /// The program sleeps. For the schedule time stands still, and a new frame begins.
+    pub fn park(&mut self) {
+        self.schedule = self.schedule.with_new_frame(self.now());
+        self.job();
+    }
+
     /// The hook, for objects of stretches that are all alike.
     fn sample(&mut self, mut events: u64, objects: &Objects) {
         let per_stretch: u64 = objects.iter().sum();
