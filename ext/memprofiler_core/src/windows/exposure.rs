@@ -57,7 +57,7 @@ const MEMORY: f64 = 30e9;
 const SHARE_DOUBT: f64 = 0.02;
 const COST_DOUBT: f64 = 2.0;
 /// The bound of the cost, as a multiple of the expected one.
-const COST_BOUND: f64 = 3.0;
+const COST_BOUND: f64 = 5.0;
 
 impl Exposure {
     /// For windows that are meant to cover the part `duty` of the time, with a hook that is expected to cost

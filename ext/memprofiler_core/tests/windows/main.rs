@@ -93,6 +93,18 @@ fn requests_with_pauses() {
 }
 
 #[test]
+fn requests_with_more_samples_than_there_is_room_for() {
+    let run = |vm: &mut Vm| {
+        vm.limit(50);
+        steady(vm, END);
+    };
+    let runs = runs(EXPECTED_COST, run);
+    runs.check_total();
+    runs.check_bias(ALL_OVER, 0.01);
+    assert!((0.925..=0.975).contains(&runs.coverage(ALL_OVER)), "{}", runs.coverage(ALL_OVER));
+}
+
+#[test]
 fn bursts_of_40_ms() {
     let runs = runs(EXPECTED_COST, |vm| bursts(vm, END, 40 * MILLISECOND, 7 * SECOND));
     runs.check_total();

@@ -85,6 +85,11 @@ impl Vm {
         }
     }
 
+    /// Keeps at most `bound` samples.
+    pub fn limit(&mut self, bound: usize) {
+        self.reservoir.set_bound(bound);
+    }
+
     pub fn now(&self) -> u64 {
         NOW.get()
     }
@@ -169,6 +174,7 @@ impl Vm {
                 naive[site] += weight * weight - weight;
             },
         );
+        self.reservoir.recover_rate(true);
     }
 
     /// The estimates, by site.
