@@ -33,7 +33,9 @@ struct Open {
 impl Open {
     /// What it has held so far.
     fn segment(self, now: u64, counted: u64) -> Segment {
-        let (objects, on_time) = (counted - self.counted, now.saturating_sub(self.since));
+        // Where several threads count at once, or once counting has stopped, the count may seem to go back.
+        let objects = counted.saturating_sub(self.counted);
+        let on_time = now.saturating_sub(self.since);
         Segment { group: self.group, objects, on_time, scheduled: self.scheduled }
     }
 }
@@ -294,6 +296,18 @@ mod tests {
         allocate(&mut reservoir, 0..100);
         reservoir.abandon_window();
         assert!(!reservoir.is_window_open());
+        reservoir.live().samples().iter().for_each(|sample| close(reservoir.weight(sample), 10.0));
+    }
+
+    #[test]
+    fn a_window_can_close_once_sampling_has_stopped() {
+        let mut reservoir = in_window(0.1);
+        reservoir.close_window(0);
+        reservoir.open_window(WindowGroup::new(8), 1_000_000);
+        allocate(&mut reservoir, 0..100);
+        reservoir.countdown().stop();
+        NOW.set(2_000_000);
+        reservoir.close_window(1_000);
         reservoir.live().samples().iter().for_each(|sample| close(reservoir.weight(sample), 10.0));
     }
 

@@ -3,8 +3,8 @@
 use crate::window_group::WindowGroup;
 use std::time::Duration;
 
-/// One window at a random place in each frame of the time. It is a function of the time and a seed alone, so that
-/// whoever wakes up at a change and whoever makes it agree without sharing state.
+/// One window at a random place in each frame of the time. A copy says the same as the original, so that whoever wakes
+/// up at a change and whoever makes it agree without sharing what changes.
 ///
 /// A window that reaches beyond its frame's end continues at the frame's beginning. So each moment is in a window with
 /// the same probability, the duty, whatever period a program has. (With windows at a fixed distance a loop of just that
