@@ -6,11 +6,16 @@ module MemprofilerPprof
   # Samples allocations and follows the sampled objects until they die. Defined by the native extension, apart from what
   # is below.
   #
-  # @!method initialize(sample_rate: 0.01, max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp,
-  #     liveness: :auto, max_frames: 1000, max_stack_bytes: 67_108_864, object_class: true, object_age: false,
-  #     labels: true, thread_names: false, sample_type_names: :ruby, pretty_backtraces: true, seed: nil,
-  #     tags: {})
+  # @!method initialize(sample_rate: 0.01, sampling: :auto, window_frame: 0.01, window_duty: 0.1,
+  #     max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp, liveness: :auto, max_frames: 1000,
+  #     max_stack_bytes: 67_108_864, object_class: true, object_age: false, labels: true, thread_names: false,
+  #     sample_type_names: :ruby, pretty_backtraces: true, seed: nil, tags: {})
   #   @param sample_rate [Numeric] the fraction of allocations to sample, 0.0..1.0
+  #   @param sampling [Symbol] `:always` samples all the time, `:windows` only in short windows at random times, at a
+  #     rate so much higher that `sample_rate` remains the fraction of all allocations; `:auto` in windows where they
+  #     pay. Where windows are impossible it is `:always`; {#stats} says which one is used, and why
+  #   @param window_frame [Numeric] the seconds in each of which one window opens, 0.001..1.0
+  #   @param window_duty [Numeric] the fraction of the time that windows are open, 0.01..0.5
   #   @param max_heap_samples [Integer] the most live samples to keep, from 1. Beyond it, every other sample is dropped
   #     and the rate halved, which keeps estimates unbiased; the rate rises again when few live samples are left
   #   @param track_allocations [Boolean] whether profiles also report the allocations since the last flush
@@ -92,6 +97,12 @@ module MemprofilerPprof
   #
   # @!attribute [rw] sample_rate
   #   @return [Float] see {#initialize}; a new rate applies to samples taken from then on
+  # @!attribute [rw] sampling
+  #   @return [Symbol] see {#initialize}; {#stats} says which one is used
+  # @!attribute [rw] window_frame
+  #   @return [Float] see {#initialize}
+  # @!attribute [rw] window_duty
+  #   @return [Float] see {#initialize}
   # @!attribute [rw] max_heap_samples
   #   @return [Integer] see {#initialize}
   # @!attribute [rw] track_allocations
@@ -123,7 +134,7 @@ module MemprofilerPprof
   class Collector
     # @!parse
     #   # The names of the options, in the order in which the constructor's documentation has them.
-    #   OPTIONS = %i[sample_rate max_heap_samples ...].freeze
+    #   OPTIONS = %i[sample_rate sampling ...].freeze
 
     OPTIONS.each do |option|
       # Unlike define_method, this makes methods that any Ractor may call.

@@ -21,12 +21,14 @@ RSpec.describe MemprofilerPprof::Configuration do
   end
 
   it "gives the collector's settings their types" do
-    configuration = from(SAMPLE_RATE: "0.5", MAX_HEAP_SAMPLES: "50_000", TRACK_ALLOCATIONS: "false",
-                         BT_METHOD: "profile_frames", LIVENESS: "freeobj", MAX_FRAMES: "9", OBJECT_CLASS: "yes",
-                         OBJECT_AGE: "1", LABELS: "off", THREAD_NAMES: "on", SAMPLE_TYPE_NAMES: "go",
-                         PRETTY_BACKTRACES: "no", SEED: "3", TAGS: "release=1.2, region=eu")
+    configuration = from(SAMPLE_RATE: "0.5", SAMPLING: "windows", WINDOW_FRAME: "0.02", WINDOW_DUTY: "0.2",
+                         MAX_HEAP_SAMPLES: "50_000", TRACK_ALLOCATIONS: "false", BT_METHOD: "profile_frames",
+                         LIVENESS: "freeobj", MAX_FRAMES: "9", OBJECT_CLASS: "yes", OBJECT_AGE: "1", LABELS: "off",
+                         THREAD_NAMES: "on", SAMPLE_TYPE_NAMES: "go", PRETTY_BACKTRACES: "no", SEED: "3",
+                         TAGS: "release=1.2, region=eu")
     expect(configuration.collector_options).to eq(
-      sample_rate: 0.5, max_heap_samples: 50_000, track_allocations: false, bt_method: :profile_frames,
+      sample_rate: 0.5, sampling: :windows, window_frame: 0.02, window_duty: 0.2, max_heap_samples: 50_000,
+      track_allocations: false, bt_method: :profile_frames,
       liveness: :freeobj, max_frames: 9, object_class: true, object_age: true, labels: false,
       thread_names: true, sample_type_names: :go, pretty_backtraces: false, seed: 3,
       tags: { "release" => "1.2", "region" => "eu" }
@@ -59,6 +61,9 @@ RSpec.describe MemprofilerPprof::Configuration do
 
   {
     SAMPLE_RATE: [%w[2 -0.1 nan x 1%], "a number from 0 to 1"],
+    SAMPLING: [%w[sometimes], "one of auto, always, windows"],
+    WINDOW_FRAME: [%w[0 0.0009 2 soon], "a number of seconds from 0.001 to 1"],
+    WINDOW_DUTY: [%w[0 0.009 0.6 x], "a number from 0.01 to 0.5"],
     MAX_HEAP_SAMPLES: [%w[0 -1 1.5 many 16777215], "an integer from 1 to 16777214"],
     MAX_FRAMES: [%w[0 100001], "an integer from 1 to 100000"],
     MAX_STACK_BYTES: [%w[1048575 1099511627777], "an integer from 1048576 to 1099511627776"],

@@ -35,6 +35,9 @@ module MemprofilerPprof
     # environment, the options of the command line and the help are made from it. The defaults are those of the classes
     # that take the keywords, in writing.
     rate = Types.number("RATE", "a number from 0 to 1") { |value| value.between?(0, 1) }
+    sampling = Types.one_of(:auto, :always, :windows)
+    frame = Types.number("SECONDS", "a number of seconds from 0.001 to 1") { |value| value.between?(0.001, 1) }
+    duty = Types.number("FRACTION", "a number from 0.01 to 0.5") { |value| value.between?(0.01, 0.5) }
     seconds = Types.number("SECONDS", "a number of seconds above 0", &:positive?)
     up_to_a_day = Types.number("SECONDS", "a number of seconds above 0, at most 86400") do |value|
       value.positive? && value <= 86_400
@@ -48,6 +51,9 @@ module MemprofilerPprof
     # Keywords of {Collector#initialize}.
     COLLECTOR_SETTINGS = [
       ["SAMPLE_RATE", :sample_rate, rate, "0.01", "fraction of allocations to sample"],
+      ["SAMPLING", :sampling, sampling, "auto", "sample always, or in short windows at random times"],
+      ["WINDOW_FRAME", :window_frame, frame, "0.01", "seconds in each of which one window opens"],
+      ["WINDOW_DUTY", :window_duty, duty, "0.1", "fraction of the time that windows are open"],
       ["MAX_HEAP_SAMPLES", :max_heap_samples, samples, "50000", "most live samples to keep"],
       ["TRACK_ALLOCATIONS", :track_allocations, boolean, "true", "report allocations, not only live objects"],
       ["BT_METHOD", :bt_method, methods, "cfp", "how stacks are read"],

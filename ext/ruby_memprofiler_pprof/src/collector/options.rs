@@ -4,6 +4,29 @@ use super::sample_types::SampleTypeNames;
 pub use super::stacks::BacktraceMethod;
 use memprofiler_core::reservoir::Reservoir;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// When the hook on allocations is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sampling {
+    /// In windows where they pay, else always.
+    Auto,
+    /// All the time.
+    Always,
+    /// In one randomly placed window of each frame.
+    Windows,
+}
+
+impl Sampling {
+    /// The symbol that users know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Windows => "windows",
+        }
+    }
+}
 
 /// How deaths are noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +55,9 @@ impl Liveness {
 #[allow(missing_docs, reason = "named as the keywords of Collector.new, which documents them")]
 pub struct Options {
     pub sample_rate: f64,
+    pub sampling: Sampling,
+    pub window_frame: Duration,
+    pub window_duty: f64,
     pub max_heap_samples: usize,
     pub track_allocations: bool,
     pub bt_method: BacktraceMethod,
@@ -60,6 +86,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             sample_rate: 0.01,
+            sampling: Sampling::Auto,
+            window_frame: Duration::from_millis(10),
+            window_duty: 0.1,
             max_heap_samples: 50_000,
             track_allocations: true,
             bt_method: BacktraceMethod::ControlFrames,

@@ -2,16 +2,20 @@
 
 use super::errors::{Wrong, argument};
 use super::tags;
-use crate::collector::options::{BacktraceMethod, Liveness, Options};
+use crate::collector::options::{BacktraceMethod, Liveness, Options, Sampling};
 use crate::collector::sample_types::{DefaultType, SampleTypeNames};
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{Error, Integer, IntoValue, RHash, Ruby, Symbol, TryConvert, Value};
+use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
 
 /// The names of all options, in the order of the documentation.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 18] = [
     "sample_rate",
+    "sampling",
+    "window_frame",
+    "window_duty",
     "max_heap_samples",
     "track_allocations",
     "bt_method",
@@ -27,6 +31,9 @@ pub const NAMES: [&str; 15] = [
     "seed",
     "tags",
 ];
+
+const SAMPLING: [(&str, Sampling); 3] =
+    [("auto", Sampling::Auto), ("always", Sampling::Always), ("windows", Sampling::Windows)];
 
 const BT_METHODS: [(&str, BacktraceMethod); 3] = [
     ("cfp", BacktraceMethod::ControlFrames),
@@ -68,7 +75,13 @@ pub fn set_all(ruby: &Ruby, options: &mut Options, keywords: RHash) -> Result<()
 /// Changes one of [`NAMES`].
 pub fn set(ruby: &Ruby, options: &mut Options, name: &str, value: Value) -> Result<(), Error> {
     match name {
-        "sample_rate" => options.sample_rate = fraction(ruby, name, value)?,
+        "sample_rate" => options.sample_rate = number(ruby, name, value, 0.0..=1.0, "a number in 0.0..1.0")?,
+        "sampling" => options.sampling = choice(ruby, name, value, &SAMPLING)?,
+        "window_frame" => {
+            let allowed = "a number of seconds in 0.001..1.0";
+            options.window_frame = Duration::from_secs_f64(number(ruby, name, value, 0.001..=1.0, allowed)?);
+        }
+        "window_duty" => options.window_duty = number(ruby, name, value, 0.01..=0.5, "a number in 0.01..0.5")?,
         "max_heap_samples" => {
             options.max_heap_samples = integer(ruby, name, value, 1, Options::MAX_HEAP_SAMPLES as u64)? as usize;
         }
@@ -103,6 +116,9 @@ pub fn name_of(names: SampleTypeNames) -> &'static str {
 pub fn get(ruby: &Ruby, options: &Options, name: &str) -> Value {
     match name {
         "sample_rate" => options.sample_rate.into_value_with(ruby),
+        "sampling" => ruby.to_symbol(options.sampling.name()).as_value(),
+        "window_frame" => options.window_frame.as_secs_f64().into_value_with(ruby),
+        "window_duty" => options.window_duty.into_value_with(ruby),
         "max_heap_samples" => options.max_heap_samples.into_value_with(ruby),
         "track_allocations" => options.track_allocations.into_value_with(ruby),
         "bt_method" => ruby.to_symbol(options.bt_method.name()).as_value(),
@@ -121,29 +137,21 @@ pub fn get(ruby: &Ruby, options: &Options, name: &str) -> Value {
     }
 }
 
-fn fraction(ruby: &Ruby, name: &str, value: Value) -> Result<f64, Error> {
-    let allowed = "a number in 0.0..1.0";
+/// A number in `range`, which `allowed` describes.
+fn number(ruby: &Ruby, name: &str, value: Value, range: impl RangeBounds<f64>, allowed: &str) -> Result<f64, Error> {
     if !value.is_kind_of(ruby.class_numeric()) {
         return Err(argument(ruby, Wrong::Type, name, value, allowed));
     }
     let number = f64::try_convert(value).map_err(|_| argument(ruby, Wrong::Type, name, value, allowed))?;
     // NaN is in no range.
-    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(argument(ruby, Wrong::Value, name, value, allowed)) }
+    if range.contains(&number) { Ok(number) } else { Err(argument(ruby, Wrong::Value, name, value, allowed)) }
 }
 
 /// A number of seconds, above 0 and at most a day.
 pub fn seconds(ruby: &Ruby, name: &str, value: Value) -> Result<Duration, Error> {
     const DAY: f64 = 86_400.0;
-    let allowed = "a number of seconds above 0, at most 86400";
-    if !value.is_kind_of(ruby.class_numeric()) {
-        return Err(argument(ruby, Wrong::Type, name, value, allowed));
-    }
-    let number = f64::try_convert(value).map_err(|_| argument(ruby, Wrong::Type, name, value, allowed))?;
-    if number > 0.0 && number <= DAY {
-        Ok(Duration::from_secs_f64(number))
-    } else {
-        Err(argument(ruby, Wrong::Value, name, value, allowed))
-    }
+    let range = (Bound::Excluded(0.0), Bound::Included(DAY));
+    number(ruby, name, value, range, "a number of seconds above 0, at most 86400").map(Duration::from_secs_f64)
 }
 
 /// An Integer in `least..=most`.
