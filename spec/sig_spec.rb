@@ -109,8 +109,8 @@ RSpec.describe "The signatures", :own_process do
                  SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
                  Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries OpenTelemetry::Contexts
-                 OwnLabels PeriodicThread Profile::Source RactorGuard Resque::Job RunningFlushers SignalActions
-                 SocketServer Tags] +
+                 OwnLabels PeriodicThread Profile::Source RactorGuard Resque::Job RunningFlushers Service
+                 SignalActions SocketServer Tags] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process examines it.

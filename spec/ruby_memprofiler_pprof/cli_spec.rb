@@ -142,6 +142,13 @@ RSpec.describe "memprofiler" do
         .to match(/liveness freeobj \(as RUBY_MEMPROFILER_PPROF_LIVENESS says\).*^  liveness: freeobj$/m)
     end
 
+    it "shows how servers would sample, and why" do
+      always = doctor(env: { "SAMPLING" => "always" })
+      expect(always).to have_attributes(success?: true, stdout: /^ok +sampling +always: sampling is :always$/)
+      expect(doctor(env: { "SAMPLING" => "windows", "SAMPLE_RATE" => "0.3" }))
+        .to have_attributes(success?: false, stdout: /^degraded +sampling +always: .+$/)
+    end
+
     it "sees every object of its test run, however few samples may be kept" do
       expect(statuses(env: { "MAX_HEAP_SAMPLES" => "500" })).to include("trial" => "ok")
     end

@@ -6,6 +6,9 @@ module MemprofilerPprof
   class CLI
     # Finds out what the profiler can do with this Ruby, in this directory and with these settings.
     class Diagnosis
+      SERVICES_ONLY = "in windows in servers and job runners after their first minute, always elsewhere"
+      private_constant :SERVICES_ONLY
+
       # One finding. Status: :ok, :note (worth knowing), :degraded (works, but not as well as it could) or :failing.
       Check = Struct.new(:name, :status, :text)
 
@@ -27,6 +30,7 @@ module MemprofilerPprof
         check_ruby
         check_walker
         check_liveness
+        check_sampling
         check_quirks
         check_trial
       end
@@ -105,6 +109,17 @@ module MemprofilerPprof
         return add("liveness", :ok, "available: #{modes.join(", ")}") if modes.include?(:mark_bits)
 
         add("liveness", :degraded, "available: #{modes.join(", ")}; this garbage collector does not expose mark bits")
+      end
+
+      def check_sampling
+        return unless configuration
+
+        sampling, reason = Collector.new(**configuration.collector_options).send(:sampling_in_services)
+        @facts = facts.merge(sampling_in_services: sampling, sampling_reason: reason)
+        return add("sampling", :ok, SERVICES_ONLY) if sampling == :windows && configuration.sampling == :auto
+
+        add("sampling", configuration.sampling == :windows && sampling == :always ? :degraded : :ok,
+            "#{sampling}: #{reason}")
       end
 
       def check_quirks

@@ -92,7 +92,8 @@ module MemprofilerPprof
 
         stats = @collector.stats
         "Process #{Process.pid}, Ruby #{RUBY_VERSION}, ruby_memprofiler_pprof #{VERSION}: " \
-          "#{stats[:live_samples]} live samples at a rate of #{stats[:effective_sample_rate]}."
+          "#{stats[:live_samples]} live samples at a rate of #{stats[:effective_sample_rate]}. " \
+          "Sampling: #{stats[:sampling]} (#{stats[:sampling_reason]})."
       end
 
       def escape(text)

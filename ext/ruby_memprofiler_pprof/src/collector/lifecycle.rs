@@ -8,6 +8,7 @@ use crate::vm::threads;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 impl Collector {
     /// Starts sampling the allocations of `only` and tracking deaths. `holder` is the Ruby object that owns this
@@ -54,7 +55,7 @@ impl Collector {
             phase => unsafe { self.unhook(phase) },
         }
         self.disarmed.set(None);
-        self.started.set(true);
+        self.started.set(Some(Instant::now()));
         Ok(())
     }
 
@@ -130,6 +131,7 @@ impl Collector {
     pub fn after_fork(&self) {
         self.begin_intervals();
         self.contended.store(0, Ordering::Relaxed);
+        self.window_figures.take();
         self.state.with(|state| {
             let seed = state.options.seed.map_or_else(random_seed, |seed| seed ^ u64::from(std::process::id()));
             state.reservoir.reseed(seed);

@@ -16,6 +16,7 @@ pub mod options;
 mod pins;
 mod resolve;
 pub mod sample_types;
+pub mod sampling;
 mod sites;
 mod stack_end;
 mod stacks;
@@ -35,6 +36,7 @@ use memprofiler_core::reservoir::Countdown;
 use missed_collections::MissedCollections;
 use options::Options;
 use rb_sys::VALUE;
+use stats::WindowFigures;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
@@ -62,7 +64,8 @@ pub struct Collector {
     /// The Ruby object, for the GC's write barriers; valid while there are hooks, which pin it.
     holder: Cell<VALUE>,
     phase: Cell<Phase>,
-    started: Cell<bool>,
+    /// When it was last started.
+    started: Cell<Option<Instant>>,
     missed_collections: MissedCollections,
     /// When the interval of each reader's next flush began.
     interval_starts: [Cell<Instant>; Readers::MOST],
@@ -80,6 +83,7 @@ pub struct Collector {
     panicked: OnceLock<&'static str>,
     /// Why the collector stopped by itself, if it did.
     disarmed: Cell<Option<&'static str>>,
+    window_figures: Cell<WindowFigures>,
 }
 
 // SAFETY: every access is ordered by the GVL, or by `state` where other Ractors may take part.
@@ -104,7 +108,7 @@ impl Collector {
             state: HookCell::new(state),
             holder: Cell::new(rb_sys::Qnil as VALUE),
             phase: Cell::new(Phase::Idle),
-            started: Cell::new(false),
+            started: Cell::new(None),
             missed_collections: MissedCollections::default(),
             interval_starts: std::array::from_fn(|_| Cell::new(Instant::now())),
             baseline: Cell::new(None),
@@ -114,6 +118,7 @@ impl Collector {
             stack_ends: AtomicU64::new(0),
             panicked: OnceLock::new(),
             disarmed: Cell::new(None),
+            window_figures: Cell::default(),
         }
     }
 
@@ -124,7 +129,7 @@ impl Collector {
 
     /// Whether it was ever started.
     pub fn was_started(&self) -> bool {
-        self.started.get()
+        self.started.get().is_some()
     }
 
     /// The options in force.

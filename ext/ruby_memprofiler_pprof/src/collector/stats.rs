@@ -2,10 +2,26 @@
 
 use super::Collector;
 use super::options::{BacktraceMethod, Liveness};
+use super::sampling::Choice;
 use super::sites::Sites;
 use super::state::{Counters, State};
 use magnus::{Error, Module, Ruby};
 use std::sync::atomic::Ordering;
+
+/// What sampling in windows has done since the collector was made, or since it was forked.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct WindowFigures {
+    /// Windows opened.
+    pub opened: u64,
+    /// The fraction of the process's CPU time that they covered; None before the first.
+    pub coverage: Option<f64>,
+    /// How often the hook was put on or taken off too late, since no safe point came in time.
+    pub late: u64,
+    /// Windows that never opened, since no safe point came before their end.
+    pub missed: u64,
+    /// What the hook costs per object in nanoseconds, as the weights assume; None as long as it is unknown.
+    pub hook_cost: Option<f64>,
+}
 
 /// A snapshot of a collector's figures; see `Collector#stats`.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +29,8 @@ use std::sync::atomic::Ordering;
 pub struct Statistics {
     pub bt_method: BacktraceMethod,
     pub liveness: Liveness,
+    pub sampling: Choice,
+    pub windows: WindowFigures,
     pub effective_sample_rate: f64,
     pub live_samples: usize,
     pub unreported_entries: usize,
@@ -42,12 +60,14 @@ impl Collector {
     /// The collector's figures now.
     pub fn statistics(&self) -> Statistics {
         let [contended, stack_ends] = [&self.contended, &self.stack_ends].map(|count| count.load(Ordering::Relaxed));
-        let disarmed = self.disarmed.get();
+        let (sampling, windows, disarmed) = (self.sampling(), self.window_figures.get(), self.disarmed.get());
         self.state.with(|state| {
             let Sites { stacks, classes, .. } = &state.sites;
             Statistics {
                 bt_method: stacks.method(),
                 liveness: if state.mark_bits.is_some() { Liveness::MarkBits } else { Liveness::FreeObject },
+                sampling,
+                windows,
                 effective_sample_rate: state.reservoir.rate(),
                 live_samples: state.reservoir.live().len(),
                 unreported_entries: state.tally.len(),
@@ -85,10 +105,11 @@ pub fn ruby_description(ruby: &Ruby) -> Result<String, Error> {
 }
 
 /// What a reader of a profile must know about how it was made.
-pub fn remarks(state: &State) -> Vec<String> {
+pub fn remarks(state: &State, sampling: Choice) -> Vec<String> {
     let mut remarks = vec![
         format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
         format!("sample_rate={}", state.reservoir.rate()),
+        format!("sampling={}: {}", sampling.name(), sampling.reason),
         format!("greatest_weight={}", state.reservoir.greatest_weight()),
         format!("max_heap_samples={}", state.options.max_heap_samples),
         format!("bt_method={}", state.sites.stacks.method().name()),

@@ -69,6 +69,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_method("stats", method!(stats, 0))?;
     class.define_method("after_fork", method!(after_fork, 0))?;
     class.define_method("before_ractor", method!(before_ractor, 0))?;
+    class.define_private_method("sampling_in_services", method!(sampling_in_services, 0))?;
     class.define_private_method("get_option", method!(get_option, 1))?;
     class.define_private_method("set_option", method!(set_option, 2))?;
     class.const_set("OPTIONS", option_names(ruby)?)
@@ -292,12 +293,25 @@ fn set_option(ruby: &Ruby, this: Obj<RubyCollector>, name: Symbol, value: Value)
     Ok(())
 }
 
+/// How a server with these options samples after its first minute, and why, for `memprofiler doctor`.
+fn sampling_in_services(ruby: &Ruby, this: Obj<RubyCollector>) -> (Symbol, &'static str) {
+    let choice = this.collector.sampling_in_services();
+    (ruby.to_symbol(choice.name()), choice.reason)
+}
+
 fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
     let stats = this.collector.statistics();
     let hash = ruby.hash_new();
     hash.aset(ruby.to_symbol("running"), is_running(this))?;
     hash.aset(ruby.to_symbol("bt_method"), ruby.to_symbol(stats.bt_method.name()))?;
     hash.aset(ruby.to_symbol("liveness"), ruby.to_symbol(stats.liveness.name()))?;
+    hash.aset(ruby.to_symbol("sampling"), ruby.to_symbol(stats.sampling.name()))?;
+    hash.aset(ruby.to_symbol("sampling_reason"), stats.sampling.reason)?;
+    hash.aset(ruby.to_symbol("windows"), stats.windows.opened)?;
+    hash.aset(ruby.to_symbol("window_coverage"), stats.windows.coverage)?;
+    hash.aset(ruby.to_symbol("late_windows"), stats.windows.late)?;
+    hash.aset(ruby.to_symbol("missed_windows"), stats.windows.missed)?;
+    hash.aset(ruby.to_symbol("hook_cost_nsecs"), stats.windows.hook_cost)?;
     hash.aset(ruby.to_symbol("walker_failure"), walker_check::failure())?;
     hash.aset(ruby.to_symbol("disarmed"), stats.disarmed)?;
     hash.aset(ruby.to_symbol("failure"), this.collector.failure())?;

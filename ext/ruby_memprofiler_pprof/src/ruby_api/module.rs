@@ -1,8 +1,7 @@
 //! Functions of the module `MemprofilerPprof`.
 
 use super::collector::on_main_ractor;
-use crate::collector::hooked;
-use crate::collector::mute;
+use crate::collector::{hooked, mute, sampling};
 use crate::vm::quirks::Quirks;
 use crate::vm::{thread_events, threads};
 use magnus::rb_sys::FromRawValue;
@@ -20,6 +19,9 @@ pub fn init(module: RModule) -> Result<(), Error> {
     module.define_module_function("forget_threads", function!(forget_threads, 0))?;
     module.define_module_function("yield_deep", function!(yield_deep, 0))?;
     module.define_module_function("signal_handler", function!(signal_handler, 1))?;
+    let service = module.define_module("Service")?;
+    service.define_singleton_method("announce", function!(sampling::announce_service, 0))?;
+    service.define_singleton_method("announced?", function!(sampling::is_service, 0))?;
     module.define_module("RactorGuard")?.define_singleton_method("needed?", function!(ractor_guard_needed, 0))
 }
 

@@ -113,9 +113,9 @@ impl Collector {
             .reader
             .map_or(Duration::ZERO, |reader| now.saturating_duration_since(self.interval_starts[reader].get()));
         let mut comments = vec![stats::ruby_description(ruby)?];
-        let totals = totals::remarks(ruby, self.baseline.get());
+        let (sampling, totals) = (self.sampling(), totals::remarks(ruby, self.baseline.get()));
         Ok(self.state.with(|state| {
-            comments.extend(stats::remarks(state));
+            comments.extend(stats::remarks(state, sampling));
             comments.extend(totals);
             let types = names.types();
             Header {
