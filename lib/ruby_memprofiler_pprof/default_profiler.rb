@@ -3,6 +3,7 @@
 require "ruby_memprofiler_pprof/configuration"
 require "ruby_memprofiler_pprof/destinations"
 require "ruby_memprofiler_pprof/on_demand"
+require "ruby_memprofiler_pprof/service"
 require "ruby_memprofiler_pprof/signal_actions"
 require "ruby_memprofiler_pprof/stderr_logger"
 
@@ -179,6 +180,7 @@ module MemprofilerPprof
     def launch(files_by_default)
       return @logger.info("not profiling: the setting enabled is false") unless @config.enabled
 
+      Service.detect
       patch
       listen(:everywhere)
       flusher = @flusher || @destinations.flusher(@collector, @config, files_by_default)

@@ -43,6 +43,7 @@ module MemprofilerPprof
     # @api private
     module Job
       def invoke_job(*)
+        Service.announce
         MemprofilerPprof.with_labels(OwnLabels.fitting({ job: DelayedJob.name_of(self) })) { super }
       end
     end

@@ -112,7 +112,7 @@ module MemprofilerPprof
     # @param sample_rate [Numeric] 0.0..1.0
     # @param max_heap_samples [Integer] as for {Collector#initialize}
     # @param options [Hash{Symbol => Object}] further settings of a collector or of a flush; the others are as
-    #   configured
+    #   configured, except `sampling`, which is `:always`
     # @return [ProfileData] of what the block allocated, and of what is alive of it
     # @raise [ArgumentError] naming the setting, its value and what is allowed
     # @raise [SystemCallError] if the directory cannot be made, before the block is called, or the file cannot be
@@ -120,7 +120,8 @@ module MemprofilerPprof
     def profile(out: nil, sample_rate: 1.0, max_heap_samples: PROFILE_SAMPLES, **options)
       raise ArgumentError, "profile needs a block" unless block_given?
 
-      settings = block_settings(sample_rate: sample_rate, max_heap_samples: max_heap_samples, **options)
+      settings = block_settings(sample_rate: sample_rate, max_heap_samples: max_heap_samples, sampling: :always,
+                                **options)
       AtomicFile.make_directory_of(out) if out
       collector = Collector.new(**settings.collector_options).start
       begin

@@ -78,7 +78,7 @@ module MemprofilerPprof
       configuration = MemprofilerPprof.config.merge(:configure, settings)
       return invoke_tasks(arguments) unless configuration.enabled
 
-      collector = Collector.new(**configuration.collector_options)
+      collector = Collector.new(sampling: :always, **configuration.collector_options)
       FileFlusher.new(collector, logger: Log, **configuration.flusher_options).run do
         collector.start
         invoke_tasks(arguments)

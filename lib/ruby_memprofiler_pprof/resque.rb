@@ -36,6 +36,7 @@ module MemprofilerPprof
     # @api private
     module Job
       def perform(*)
+        Service.announce
         MemprofilerPprof.with_labels(OwnLabels.fitting({ job: Resque.name_of(payload) })) { super }
       end
     end

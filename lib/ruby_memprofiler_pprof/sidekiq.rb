@@ -19,6 +19,7 @@ module MemprofilerPprof
         return unless MemprofilerPprof.profiler.enabled?
 
         ::Sidekiq.configure_server do |config|
+          Service.announce
           config.server_middleware { |chain| chain.add(self) }
         end
         nil

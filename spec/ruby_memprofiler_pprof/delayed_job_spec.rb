@@ -34,6 +34,12 @@ RSpec.describe "MemprofilerPprof::DelayedJob", :threads do
     expect(printed_by("Delayed::Job.enqueue(Count.new(1))")).to eq("before: Count\njob: Count\n")
   end
 
+  it "announces a job runner" do
+    announced = "puts MemprofilerPprof::Service.announced?"
+    expect(printed_by("#{announced}; Delayed::Job.enqueue(Count.new(1)); #{announced}"))
+      .to match(/\Afalse\n.*true\n\z/m)
+  end
+
   it "labels a delayed call with its method" do
     expect(printed_by("Count.new(1).delay.perform")).to include("job: Count#perform\n")
   end

@@ -149,6 +149,12 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
       expect(Pprof.decode(File.binread("a")).comments).to include(/\Athinned_samples=\d+/)
     end
 
+    it "samples always, whatever is configured for the process" do
+      code = "M.configure { |config| config.sampling = :windows }; " \
+             "print M.profile { nil }.profile.comments.grep(/^sampling=/).first"
+      expect(stdout_of(code)).to eq("sampling=always: sampling is :always")
+    end
+
     it "writes the profile to a file if a name is given" do
       profile = described_class.profile(out: "a.pb.gz") { Object.new }
       expect(File.binread("a.pb.gz")).to eq(profile.pprof_data)

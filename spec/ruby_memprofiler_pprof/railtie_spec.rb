@@ -101,6 +101,13 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
     let(:report) { "print 'running: ', MemprofilerPprof.running?, 10.chr" }
     let(:spring) { "module ::Spring; class Application; end; end" }
 
+    it "makes no difference to what is announced: a server or job runner, but no tool and no test" do
+      report = "print 'announced: ', MemprofilerPprof::Service.announced?, 10.chr"
+      announced = [in_app(report), in_app(report, env: { "RAILS_ENV" => "test" }),
+                   ruby_in_app("bin/rails", "runner", report)]
+      expect(announced.map { |outcome| outcome.stdout[/announced: (.*)/, 1] }).to eq(%w[true false false])
+    end
+
     it "excludes the commands of bin/rails" do
       configure("config.enabled = true")
       expect(state("bin/rails", "runner", report)).to eq("false")

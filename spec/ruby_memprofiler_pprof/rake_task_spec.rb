@@ -36,6 +36,14 @@ RSpec.describe "MemprofilerPprof::RakeTask" do
     expect(things).to eq(25)
   end
 
+  it "samples always, unless another sampling is set" do
+    comments = ["", "; t.sampling = :auto"].map do |more|
+      rake("measure", task: "t.tasks = :work; #{settings}#{more}")
+      MemprofilerPprof::Profile.load("0.pprof").comments.grep(/^sampling=/).first.tap { File.unlink("0.pprof") }
+    end
+    expect(comments).to match(["sampling=always: sampling is :always", /\Asampling=always: (?!sampling)/])
+  end
+
   it "writes a profile at each interval" do
     rake("measure", task: "t.tasks = %w[work slow]; t.interval = 0.1; #{settings}")
     expect(Dir["*.pprof"].size).to be >= 3

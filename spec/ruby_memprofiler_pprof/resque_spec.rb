@@ -34,6 +34,13 @@ RSpec.describe MemprofilerPprof::Resque, :threads do
     expect(Count.seen.last).to eq("Count")
   end
 
+  it "announces a job runner" do
+    allow(MemprofilerPprof::Service).to receive(:announce)
+    described_class.install
+    perform
+    expect(MemprofilerPprof::Service).to have_received(:announce)
+  end
+
   it "names a job of Active Job, not its wrapper" do
     stub_const("ActiveJob::QueueAdapters::ResqueAdapter::JobWrapper", Count)
     described_class.install

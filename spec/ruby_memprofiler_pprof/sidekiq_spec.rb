@@ -46,6 +46,18 @@ RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
     expect(labels).to eq(["Count", nil])
   end
 
+  it "announces a server, and nothing else" do
+    announced = %w[sidekiq/cli sidekiq].map do |library|
+      run_ruby(<<~RUBY).stdout
+        require "#{library}"
+        require "ruby_memprofiler_pprof/sidekiq"
+        MemprofilerPprof::Sidekiq::Middleware.install
+        print MemprofilerPprof::Service.announced?
+      RUBY
+    end
+    expect(announced).to eq(%w[true false])
+  end
+
   # Sidekiq is a server if its command is loaded.
   it "is installed in servers, once" do
     code = <<~RUBY

@@ -69,6 +69,7 @@ module MemprofilerPprof
         return Response.not_allowed unless %w[GET HEAD].include?(method)
         return Response.forbidden unless @access.permit?(env)
 
+        Service.announce
         response = MemprofilerPprof.without_profiling { respond(env, head: method == "HEAD") }
         method == "HEAD" ? Response.without_body(response) : response
       rescue Query::Invalid => e

@@ -61,6 +61,7 @@ module MemprofilerPprof
       # @param env [Hash] a Rack environment
       # @return [Array] status, headers and body
       def call(env)
+        Service.announce
         wanted = MemprofilerPprof.without_profiling { asked(env) }
         return @app.call(env) if wanted.nil? || !MemprofilerPprof.profiler.enabled? || !@access.permit?(env)
 

@@ -11,6 +11,8 @@ module MemprofilerPprof
     # What is wrong in the app's code has failed at its boot already (see {Options}). What is wrong in the environment
     # of the process, or with this Ruby, is logged, and the app runs without a profile.
     #
+    # What is no tool is a server or job runner, for which windows pay (see {Service}); tests are neither.
+    #
     # The app is patched for labels when the profiler starts, by whatever it is started, and not otherwise.
     # @api private
     class Launch
@@ -26,6 +28,7 @@ module MemprofilerPprof
 
       # @return [Boolean] whether the profiler was started, or was so before
       def call
+        Service.announce unless tool? || ::Rails.env.test?
         profiler = MemprofilerPprof.profiler
         profiler.integrate(flusher_class: Flusher, logger: @logger, on_start: -> { Labels.install(@options) })
         profiler.configure(:framework) do |config|

@@ -9,8 +9,8 @@ module MemprofilerPprof
     # @api private
     class Measurement
       # Every object is sampled, with bounds so high that no sample is dropped; the rest is what reports need.
-      EXACT = { sample_rate: 1.0, max_heap_samples: 16_000_000, max_stack_bytes: 1 << 30,
-                object_class: true, sample_type_names: :ruby }.freeze
+      EXACT = { sample_rate: 1.0, sampling: :always, max_heap_samples: 16_000_000,
+                max_stack_bytes: 1 << 30, object_class: true, sample_type_names: :ruby }.freeze
       # How many garbage collections there are at most, since finalizers may release further objects.
       COLLECTIONS = 3
       private_constant :EXACT, :COLLECTIONS

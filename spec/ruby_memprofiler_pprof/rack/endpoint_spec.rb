@@ -196,11 +196,24 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(get("/")[2]).to include("the setting <code>socket</code> contain <code>%{pid}</code>")
     end
 
+    it "says how the collector samples, and why" do
+      sampling, reason = collector.stats.values_at(:sampling, :sampling_reason)
+      expect(get("/").last).to include("Sampling: #{sampling} (#{reason}).")
+    end
+
     it "says whether a collector runs" do
       expect(get("/")[2]).to include("at a rate of 1.0")
       collector.stop
       expect(get("/")[2]).to include("no collector is running")
     end
+  end
+
+  it "announces a server to whoever may see profiles" do
+    allow(MemprofilerPprof::Service).to receive(:announce)
+    get("/cmdline", app: endpoint_of(authorize: ->(_) { false }))
+    expect(MemprofilerPprof::Service).not_to have_received(:announce)
+    get("/cmdline")
+    expect(MemprofilerPprof::Service).to have_received(:announce)
   end
 
   describe "report" do

@@ -48,6 +48,12 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     expect(MemprofilerPprof.collectors).to eq([])
   end
 
+  it "announces a server" do
+    allow(MemprofilerPprof::Service).to receive(:announce)
+    get(middleware, "/")
+    expect(MemprofilerPprof::Service).to have_received(:announce)
+  end
+
   it "passes all requests through if the profiler is switched off" do
     allow(MemprofilerPprof.profiler).to receive(:enabled?).and_return(false)
     expect(get(middleware)).to eq(app.call({}))

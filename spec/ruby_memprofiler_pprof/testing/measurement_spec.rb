@@ -25,6 +25,11 @@ RSpec.describe MemprofilerPprof::Testing::Measurement, :liveness, :moving do
     expect(counts { 1234.times { Kept.new } && 567.times { list << Kept.new } }).to eq([1801, 567])
   end
 
+  it "samples always, whatever options there are" do
+    MemprofilerPprof::Testing.collector_options = { sampling: :windows }
+    expect(described_class.collector.sampling).to eq(:always)
+  end
+
   it "does not count the block's value" do
     expect(counts { [Kept.new] }).to eq([2, 0])
   end
