@@ -47,12 +47,17 @@ module Bench
        "instructions", "over nothing", "target"]
     end
 
-    def row(job, results, instructions)
+    # The jobs whose instructions are counted.
+    def counted(jobs)
+      jobs
+    end
+
+    def rows(job, results, instructions)
       spec = job.spec
       nothing = "nothing on D=#{spec[:depth]}"
-      [BARE.fetch(spec[:subject], "this gem"), spec[:rate], spec[:depth], spec[:liveness], spec[:bt_method],
-       *times(results[job.name], results[nothing]), *counts(instructions[job.name], instructions[nothing]),
-       instructions.any? ? target(spec) : nil]
+      [[BARE.fetch(spec[:subject], "this gem"), spec[:rate], spec[:depth], spec[:liveness], spec[:bt_method],
+        *times(results[job.name], results[nothing]), *counts(instructions[job.name], instructions[nothing]),
+        instructions.any? ? target(spec) : nil]]
     end
 
     private

@@ -14,6 +14,15 @@ module Bench
       []
     end
 
+    # No instructions are counted.
+    def counted(_jobs)
+      []
+    end
+
+    def rows(...)
+      [row(...)]
+    end
+
     private
 
     def job(label, **spec)

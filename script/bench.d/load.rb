@@ -25,17 +25,17 @@ module Bench
       end
     end
 
-    # @param browsers [Integer] simultaneous visitors
+    # @param threads [Integer] simultaneous visitors
     # @param visits [Integer] how often each one comes, for ten requests each time
-    def initialize(port, browsers:, visits:)
+    def initialize(port, threads:, visits:)
       @port = port
-      @browsers = browsers
+      @threads = threads
       @visits = visits
     end
 
     # @return [Array<Float>] the duration of each request in seconds
     def run
-      threads = Array.new(@browsers) do |number|
+      threads = Array.new(@threads) do |number|
         Thread.new do
           visitor = TimedVisitor.new(@port, Random.new(number))
           @visits.times { visitor.visit }

@@ -44,7 +44,7 @@ module Bench
 
     # The number of instructions does not depend on other load, so these run side by side.
     #
-    # @return [Hash{String => Float}] instructions per allocation, by the job's name
+    # @return [Hash{String => Float}] instructions per allocation or other unit of work, by the job's name
     def instructions(jobs)
       progress = Progress.new(jobs.size)
       queue = Queue.new
@@ -67,7 +67,8 @@ module Bench
     end
 
     def instructions_of(job)
-      counts = job.spec[:bt_method] == "backtrace_locations" ? SHORT_INSTRUCTION_RUNS : INSTRUCTION_RUNS
+      counts = job.spec[:runs]
+      counts ||= job.spec[:bt_method] == "backtrace_locations" ? SHORT_INSTRUCTION_RUNS : INSTRUCTION_RUNS
       few, many = counts.map { |count| count(job.spec.merge(kind: "instructions", count: count)) }
       (many - few).fdiv(counts.last - counts.first)
     end

@@ -12,7 +12,7 @@ module Bench
     SCRIPT = File.join(__dir__, "shop_requests.rb")
     REQUESTS_PER_VISIT = 10
 
-    # @param kind [Symbol] one of {Turns::KINDS}
+    # @param kind [Symbol] one of {Variants}
     # @param directory [String] where the database is
     # @param hooks [String] where {EmptyHooks} are
     # @return [Float]

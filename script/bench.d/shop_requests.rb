@@ -3,11 +3,12 @@
 # Serves requests to the shop in this process, for callgrind to count: prints "ready" after warming up, waits for a
 # line, serves VISITS visits of ten requests, prints "served", and waits again.
 #
-#   ruby shop_requests.rb off|hook|on VISITS    # with nothing on, a hook that does nothing, the profiler at 1 %
+#   ruby shop_requests.rb VARIANT VISITS    # one of Variants, by its name
 
 require_relative "../../spec/apps/shop/config/environment"
 require_relative "../../spec/apps/shop/visitors"
 require "rack/mock"
+require_relative "variants"
 
 # Replaces the connection to a server.
 class InProcess
@@ -41,15 +42,11 @@ class LocalVisitor < Visitor
   end
 end
 
-kind, visits = ARGV
-case kind
-when "on"
-  require "ruby_memprofiler_pprof"
-  COLLECTOR = MemprofilerPprof::Collector.new(sample_rate: 0.01, seed: 1).start
-when "hook"
-  require "empty_hooks"
-  EmptyHooks.raw_newobj
-end
+# Under callgrind the program is slower by about this factor; in a frame that is longer by it as much happens.
+SLOWDOWN = 50
+VARIANT, visits = ARGV
+VARIANTS = Variants.new(seed: 1, window_frame: 0.01 * SLOWDOWN)
+VARIANTS.on(VARIANT.to_sym)
 visitor = LocalVisitor.new(Random.new(1))
 3.times { visitor.visit }
 GC.start
@@ -61,4 +58,6 @@ Integer(visits).times { visitor.visit }
 puts "served"
 $stdout.flush
 $stdin.gets
+# Fails unless the right thing was on.
+VARIANTS.off(VARIANT.to_sym)
 exit!(true)

@@ -1,52 +1,44 @@
 # frozen_string_literal: true
 
 # Loaded into the server that script/bench_rails measures: executes commands from the socket SWITCH_SOCKET, so that one
-# process can be measured with the profiler, with a hook that does nothing, and without.
+# process can be measured with each of the variants.
 
-require "empty_hooks"
 require "json"
 require "socket"
-require "ruby_memprofiler_pprof"
+require_relative "variants"
 
-# Switches the profiler.
+# Switches the variants.
 class Switch
-  COMMANDS = %w[on off hook unhook settle flush read].freeze
+  COMMANDS = %w[variants on off settle flush read].freeze
 
   def initialize(path)
-    @collector = MemprofilerPprof::Collector.new(sample_rate: 0.01)
+    @variants = Variants.new
     @server = UNIXServer.new(path)
   end
 
   # Answers each line with a line of JSON.
   def serve
     connection = @server.accept
-    while (command = connection.gets&.chomp)
+    while (line = connection.gets)
+      command, *arguments = line.split
       raise "what is #{command}?" unless COMMANDS.include?(command)
 
-      connection.puts(JSON.generate(send(command)))
+      connection.puts(JSON.generate(send(command, *arguments.map(&:to_sym))))
     end
   end
 
   private
 
-  def on
-    @collector.start
-    @collector.stats
+  def variants
+    @variants.names
   end
 
-  # The flush removes the last hook.
-  def off
-    @collector.stop.flush
-    @collector.stats
+  def on(name)
+    @variants.on(name)
   end
 
-  # What any hook on allocations costs.
-  def hook
-    EmptyHooks.raw_newobj
-  end
-
-  def unhook
-    EmptyHooks.raw_off
+  def off(name)
+    @variants.off(name)
   end
 
   # One turn must not pay for what another leaves behind.
@@ -55,16 +47,16 @@ class Switch
   end
 
   # Like a flusher.
-  def flush
+  def flush(name)
+    before = Variants.cpu_nsecs
     MemprofilerPprof.without_profiling do
-      profile = @collector.flush
-      profile.write(File.join(ENV.fetch("SWITCH_FOLDER"), "shop.pprof"))
-      { samples: profile.heap_samples_count, bytes: profile.pprof_data.bytesize }
+      @variants.collector(name).flush.write(File.join(ENV.fetch("SWITCH_FOLDER"), "shop.pprof"))
     end
+    { cpu: (Variants.cpu_nsecs - before) / 1e9 }
   end
 
   def read
-    { cpu: Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID),
+    { cpu: Variants.cpu_nsecs / 1e9,
       megabytes: File.read("/proc/self/status")[/^VmRSS:\s*(\d+)/, 1].to_i / 1024 }
   end
 end

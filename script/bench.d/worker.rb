@@ -3,6 +3,7 @@
 # Measures one configuration, given as JSON in the only argument, and prints the figures as JSON.
 
 require "json"
+require_relative "sampling_measurements"
 require_relative "workload"
 
 # What is on during the measurement: nothing, empty hooks or the profiler.
@@ -11,7 +12,7 @@ class Subject
   BOUND = 4_000_000
 
   def initialize(spec)
-    @spec = spec
+    @spec = { sampling: "always", **spec }
     case spec[:subject]
     when "nothing" then nil
     when "gem" then start_collector
@@ -28,8 +29,9 @@ class Subject
     return unless @collector
 
     stats = @collector.stats
-    { effective_sample_rate: :rate, bt_method: :bt_method, liveness: :liveness }.each do |figure, asked|
-      raise "#{figure} was #{stats[figure]} instead of #{@spec[asked]}" unless stats[figure].to_s == @spec[asked].to_s
+    asked = @spec.slice(:sampling, :bt_method, :liveness).merge(effective_sample_rate: @spec[:rate])
+    asked.each do |figure, value|
+      raise "#{figure} was #{stats[figure]} instead of #{value}: #{stats}" unless stats[figure].to_s == value.to_s
     end
     raise "the collector failed: #{stats}" if stats[:failure] || stats[:disarmed]
   end
@@ -40,7 +42,7 @@ class Subject
     require "ruby_memprofiler_pprof"
     @collector = MemprofilerPprof::Collector.new(
       sample_rate: @spec[:rate], bt_method: @spec[:bt_method].to_sym, liveness: @spec[:liveness].to_sym,
-      max_heap_samples: BOUND, seed: 1
+      sampling: @spec[:sampling].to_sym, max_heap_samples: BOUND, seed: 1, **@spec.slice(:window_frame)
     )
     @collector.start
   end
@@ -98,7 +100,7 @@ module Measurements
 
     # A run for callgrind, which does the counting.
     def instructions(spec)
-      Workload.allocate_under(spec[:depth], spec[:count])
+      Workload.run(spec, spec[:count])
       {}
     end
 
@@ -185,6 +187,7 @@ end
 
 spec = JSON.parse(ARGV.fetch(0), symbolize_names: true)
 Workload.define_sites(spec[:sites]) if spec[:sites]
+Measurements.note_threads if spec[:kind] == "timer"
 SUBJECT = Subject.new(spec)
 figures = Measurements.public_send(spec[:kind], spec)
 SUBJECT.verify

@@ -14,6 +14,14 @@ module Workload
 
   module_function
 
+  # Units of work: requests to {RackLoad} if the load is "requests", else {allocate_under}.
+  def run(spec, count)
+    return allocate_under(spec[:depth], count) unless spec[:load] == "requests"
+
+    require_relative "rack_load"
+    RackLoad.run(count)
+  end
+
   # `count` objects that die immediately, allocated by one line under `depth` calls.
   def allocate_under(depth, count)
     return allocate_under(depth - 1, count) if depth > 1

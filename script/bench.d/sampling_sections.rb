@@ -1,0 +1,128 @@
+# frozen_string_literal: true
+
+require_relative "pairs"
+require_relative "runner"
+
+module Bench
+  # Whether this Ruby can have sampling in windows.
+  WINDOWS = Gem::Version.new(RUBY_VERSION) >= Gem::Version.new("3.3")
+
+  # What each kind of sampling costs a program in CPU time and instructions, in the same process.
+  class SamplingSection
+    # What is on, by the names of {Variants}.
+    VARIANTS = { nothing: "nothing", hook: "empty raw hook NEWOBJ", always: "this gem, always",
+                 windows: "this gem, in windows" }.freeze
+    # The programs: units of work in a block, and in the runs of which callgrind counts the difference.
+    LOADS = { "requests" => { block: 1500, runs: [300, 1200] },
+              "allocations" => { block: 1_500_000, runs: [100_000, 400_000] } }.freeze
+    # Under callgrind programs are slower by about this factor; in a frame that is longer by it as much happens.
+    SLOWDOWN = 50
+    # What windows may cost, relative to nothing.
+    TARGETS = { "requests" => "<= 1.010", "allocations" => "<= 1.040" }.freeze
+    private_constant :LOADS, :SLOWDOWN, :TARGETS
+
+    attr_reader :name, :title, :header
+
+    def initialize(quick:)
+      @name = "sampling"
+      @title = "Sampling at 1 %: requests to a small shop, and `Foo.new(i)` in a loop"
+      @header = ["load", "on", "CPU ns (min–max)", "relative to nothing (95 %)", "to the empty hook (95 %)", "target",
+                 "instructions", "relative to nothing", "over nothing"]
+      @rounds = quick ? 5 : 40
+    end
+
+    def jobs
+      LOADS.map { |load, sizes| job("sampling #{load}", kind: "pairs", load: load, rounds: @rounds, **sizes) }
+    end
+
+    def needed_for(_jobs)
+      []
+    end
+
+    # A process for each variant.
+    def counted(jobs)
+      jobs.flat_map do |job|
+        variants = WINDOWS ? VARIANTS.keys : VARIANTS.keys - [:windows]
+        variants.map { |variant| job(counted_name(job, variant), **job.spec, **SUBJECTS.fetch(variant)) }
+      end
+    end
+
+    def rows(job, results, instructions)
+      rounds = results[job.name].flat_map { |figures| figures[:rounds] }
+      VARIANTS.keys.select { |variant| rounds.first.key?(variant) }.map do |variant|
+        [job.spec[:load], VARIANTS[variant], *times(rounds, variant), (TARGETS[job.spec[:load]] if variant == :windows),
+         *counts(job, variant, instructions)]
+      end
+    end
+
+    private
+
+    # The subjects of worker.rb.
+    SUBJECTS = { nothing: { subject: "nothing" }, hook: { subject: "raw_newobj" },
+                 always: { subject: "gem", sampling: "always" },
+                 windows: { subject: "gem", sampling: "windows", window_frame: 0.01 * SLOWDOWN } }
+               .transform_values { |spec| { rate: 0.01, liveness: "mark_bits", bt_method: "cfp", **spec } }.freeze
+    private_constant :SUBJECTS
+
+    def job(name, **spec)
+      Job.new(name, { subject: "nothing", depth: 1, **spec })
+    end
+
+    def counted_name(job, variant)
+      "#{job.name} #{variant}"
+    end
+
+    def times(rounds, variant)
+      ratios = %i[nothing hook].map { |base| Pairs.text(Pairs.ratio(rounds, variant, base)) unless base == variant }
+      [Bench.spread(rounds.map { |round| round[variant] }, 0), *ratios]
+    end
+
+    def counts(job, variant, instructions)
+      mine, bare = [variant, :nothing].map { |which| instructions[counted_name(job, which)] }
+      mine ? [Bench.number(mine), format("%.4f", mine / bare), format("%+d", (mine - bare).round)] : [nil, nil, nil]
+    end
+  end
+
+  # CPU time of processes that do nothing, and of the thread that opens and closes windows.
+  class TimerSection
+    TARGETS = { "idle" => "<= 1 ms", "timer" => "<= 0.2 %" }.freeze
+    private_constant :TARGETS
+
+    attr_reader :name, :title, :header
+
+    def initialize(quick:)
+      @name = "timer"
+      @seconds = quick ? 2 : 10
+      @title = "CPU time in #{@seconds} s of doing nothing, and of the timer's thread under load"
+      @header = ["what", "on", "CPU ms (min–max)", "% of a core", "target"]
+    end
+
+    def jobs
+      windows = WINDOWS ? [%w[idle gem windows], %w[timer gem windows]] : []
+      [%w[idle nothing], %w[idle gem always], *windows].map { |names| job(*names) }
+    end
+
+    def needed_for(_jobs)
+      []
+    end
+
+    def counted(_jobs)
+      []
+    end
+
+    def rows(job, results, _)
+      cpu = results[job.name].map { |figure| figure[:nsecs] / 1e6 }
+      target = TARGETS[job.spec[:kind]] if job.spec[:sampling] == "windows"
+      [[job.spec[:kind], job.spec[:sampling] || "nothing", Bench.spread(cpu, 2),
+        Bench.spread(cpu.map { |milliseconds| milliseconds / @seconds / 10 }, 3), target]]
+    end
+
+    private
+
+    def job(kind, subject, sampling = nil)
+      Job.new("timer #{kind} #{sampling || subject}",
+              { kind: kind, subject: subject, sampling: sampling, rate: 0.01, seconds: @seconds,
+                liveness: "mark_bits", bt_method: "cfp" }.compact)
+    end
+  end
+end

@@ -1,0 +1,60 @@
+# frozen_string_literal: true
+
+require "empty_hooks"
+require "ruby_memprofiler_pprof"
+
+# What is compared with each other in one process: nothing on, an allocation hook that does nothing, and the profiler
+# with each kind of sampling.
+class Variants
+  RATE = 0.01
+  private_constant :RATE
+
+  # @return [Array<Symbol>] those that this Ruby has
+  attr_reader :names
+
+  # @param options [Hash{Symbol => Object}] of the collectors
+  def initialize(**options)
+    @collectors = %i[always windows].to_h do |sampling|
+      [sampling, MemprofilerPprof::Collector.new(sample_rate: RATE, sampling: sampling, **options)]
+    end
+    @names = [:nothing, :hook, *@collectors.filter_map { |name, collector| name if collector.stats[:sampling] == name }]
+  end
+
+  # @return [Collector, nil]
+  def collector(name)
+    @collectors[name]
+  end
+
+  def on(name)
+    EmptyHooks.raw_newobj if name == :hook
+    collector(name)&.start
+    nil
+  end
+
+  # The flush removes the last hook. Fails unless the right thing was on.
+  def off(name)
+    EmptyHooks.raw_off if name == :hook
+    return unless (collector = collector(name))
+
+    stats = collector.stats
+    collector.stop.flush
+    raise "sampling was not #{name}: #{stats}" unless stats[:sampling] == name && stats[:running]
+  end
+
+  # The block's CPU time in nanoseconds, that of all threads, with this variant on. What others leave behind is
+  # collected before.
+  def measure(name)
+    on(name)
+    GC.start(full_mark: false)
+    before = self.class.cpu_nsecs
+    yield
+    self.class.cpu_nsecs - before
+  ensure
+    off(name)
+  end
+
+  # @return [Integer] CPU time of the process so far
+  def self.cpu_nsecs
+    Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :nanosecond)
+  end
+end
