@@ -9,6 +9,10 @@ Rails.application.config.memprofiler_pprof.tap do |config|
   # The fraction of allocations to sample.
   # config.sample_rate = 0.01
 
+  # Whether to sample all the time (:always) or in short windows at random times (:windows). :auto does the latter in
+  # servers and job runners on Ruby 3.3 and later, where it costs far less.
+  # config.sampling = :auto
+
   # Each process writes a profile at this interval in seconds, and one when it exits. It keeps some of its files, which
   # span its whole life; those of processes that have ended are removed after a week (keep_days).
   config.interval = 300
