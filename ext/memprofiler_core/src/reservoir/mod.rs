@@ -16,7 +16,7 @@ mod window;
 pub use countdown::Countdown;
 pub use live_set::{Fate, LiveSet};
 pub use sample::{ClassId, LiveSample};
-pub use window::Windows;
+pub use window::{Timing, Windows};
 
 use crate::window_group::WindowGroup;
 use rates::{RateId, RateTable};

@@ -7,16 +7,28 @@
 use super::Reservoir;
 use super::rates::RateId;
 use crate::window_group::WindowGroup;
-use crate::windows::{Exposure, Segment};
+use crate::windows::{Exposure, Interval, Segment};
 
 /// How windows go.
 #[derive(Debug)]
 pub struct Windows {
     exposure: Exposure,
     clock: fn() -> u64,
+    timer: fn() -> Timing,
     open: Option<Open>,
-    /// The CPU time and the VM's count of allocations when the last window closed.
-    last: Option<(u64, u64)>,
+    /// What the timer said, and the VM's count of allocations, when the last window closed.
+    last: Option<(Timing, u64)>,
+}
+
+/// What the timer says that opens and closes windows. All are in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timing {
+    /// How long it has been at work so far.
+    pub elapsed: u64,
+    /// For how long of that it wanted a window to be open.
+    pub wanted: u64,
+    /// For how long the open window has now waited for a safe point at which to end.
+    pub overdue: u64,
 }
 
 /// The open window.
@@ -26,18 +38,8 @@ struct Open {
     /// The CPU time when it opened, and the events counted until then.
     since: u64,
     counted: u64,
-    /// How long it is meant to be open.
-    scheduled: u64,
-}
-
-impl Open {
-    /// What it has held so far.
-    fn segment(self, now: u64, counted: u64) -> Segment {
-        // Where several threads count at once, or once counting has stopped, the count may seem to go back.
-        let objects = counted.saturating_sub(self.counted);
-        let on_time = now.saturating_sub(self.since);
-        Segment { group: self.group, objects, on_time, scheduled: self.scheduled }
-    }
+    /// How dense it was taken to become, when samples last left it.
+    foreseen: Option<f64>,
 }
 
 /// Steps of probabilities per factor of two: 1.1 % each. There are so few different ones for each group, and halving
@@ -48,10 +50,10 @@ const MOST_STEPS: f64 = 48.0 * STEPS;
 
 impl Windows {
     /// Windows that cover the part `duty` of the time, with a hook that is expected to cost `hook_cost` nanoseconds per
-    /// event. `clock` returns the CPU time of the process in nanoseconds; it is called when windows open and close, and
-    /// when samples leave an open window.
-    pub fn new(duty: f64, hook_cost: f64, clock: fn() -> u64) -> Self {
-        Self { exposure: Exposure::new(duty, hook_cost), clock, open: None, last: None }
+    /// event. `clock` returns the CPU time of the process in nanoseconds; it and `timer` are called when windows open
+    /// and close, and when samples leave an open window.
+    pub fn new(duty: f64, hook_cost: f64, clock: fn() -> u64, timer: fn() -> Timing) -> Self {
+        Self { exposure: Exposure::new(duty, hook_cost), clock, timer, open: None, last: None }
     }
 }
 
@@ -73,26 +75,32 @@ impl Reservoir {
         self.windows.as_ref().is_some_and(|windows| windows.open.is_some())
     }
 
-    /// Opens a window of this group, just before events are counted again. It is meant to be open for `scheduled`
-    /// nanoseconds ([`Moment::length`](crate::windows::Moment::length)). One that is open must be closed before. Does
+    /// Opens a window of this group, just before events are counted again. One that is open must be closed before. Does
     /// nothing if windows are not used.
-    pub fn open_window(&mut self, group: WindowGroup, scheduled: u64) {
+    pub fn open_window(&mut self, group: WindowGroup) {
         debug_assert!(!self.is_window_open());
         let Some(windows) = &mut self.windows else { return };
-        windows.open = Some(Open { group, since: (windows.clock)(), counted: self.sampler.counted(), scheduled });
+        windows.open = Some(Open { group, since: (windows.clock)(), counted: self.sampler.counted(), foreseen: None });
         self.tune_sampler();
     }
 
     /// Closes the open window, if there is one, once events are no longer counted, or to open the next one at once.
     /// `allocated` is the VM's own count of all events, whether in windows or not.
     pub fn close_window(&mut self, allocated: u64) {
-        self.settle();
+        let Some(segment) = self.segment() else { return };
+        // What is learned must be what samples are weighed with.
+        let in_window = self.windows.as_ref().map_or(1.0, |windows| windows.exposure.probability(&segment));
+        self.settle_with(segment.group, in_window);
         let Some(windows) = &mut self.windows else { return };
-        let Some(open) = windows.open.take() else { return };
-        let now = (windows.clock)();
-        if let Some((last, count)) = windows.last.replace((now, allocated)) {
-            let segment = open.segment(now, self.sampler.counted());
-            windows.exposure.record(segment, now.saturating_sub(last), allocated.saturating_sub(count));
+        windows.open = None;
+        let timing = (windows.timer)();
+        if let Some((last, count)) = windows.last.replace((timing, allocated)) {
+            let interval = Interval {
+                elapsed: timing.elapsed.saturating_sub(last.elapsed),
+                wanted: timing.wanted.saturating_sub(last.wanted),
+                allocated: allocated.saturating_sub(count),
+            };
+            windows.exposure.record(segment, interval);
         }
         self.tune_sampler();
     }
@@ -122,7 +130,34 @@ impl Reservoir {
 
     /// Does so, and returns that probability.
     pub(super) fn settle_all(&mut self) -> RateId {
-        let rate = self.window_rate();
+        let segment = self.segment();
+        let Some((segment, windows)) = segment.zip(self.windows.as_mut()) else { return self.rate };
+        let in_window = windows.exposure.probability_so_far(&segment);
+        let foreseen = windows.exposure.foresee(&segment);
+        windows.open.iter_mut().for_each(|open| open.foreseen = Some(foreseen));
+        self.settle_with(segment.group, in_window)
+    }
+
+    /// What the open window has held so far; None if none is open.
+    fn segment(&self) -> Option<Segment> {
+        let windows = self.windows.as_ref()?;
+        let open = windows.open?;
+        // Where several threads count at once, or once counting has stopped, the count may seem to go back.
+        let objects = self.sampler.counted().saturating_sub(open.counted);
+        let on_time = (windows.clock)().saturating_sub(open.since);
+        Some(Segment {
+            group: open.group,
+            objects,
+            on_time,
+            overdue: (windows.timer)().overdue,
+            foreseen: open.foreseen,
+        })
+    }
+
+    /// Gives samples their probability: that of being selected in a window, times that of being in one.
+    fn settle_with(&mut self, group: WindowGroup, in_window: f64) -> RateId {
+        let rounded = rounded(self.sampler.rate() * in_window, self.sampler.uniform());
+        let rate = self.rates.id(rounded, Some(group)).unwrap_or(self.rate);
         // They are the last ones, unless one has taken the place of another or some have left.
         for sample in self.live.samples_mut().rev() {
             if self.unsettled == 0 {
@@ -135,17 +170,6 @@ impl Reservoir {
         }
         debug_assert_eq!(self.unsettled, 0);
         rate
-    }
-
-    /// The probability of samples in the open window: that of being selected there, times that of being in a window.
-    fn window_rate(&mut self) -> RateId {
-        let Some((windows, open)) = self.windows.as_ref().and_then(|windows| Some((windows, windows.open?))) else {
-            return self.rate;
-        };
-        let segment = open.segment((windows.clock)(), self.sampler.counted());
-        let probability = self.sampler.rate() * windows.exposure.probability(&segment);
-        let rounded = rounded(probability, self.sampler.uniform());
-        self.rates.id(rounded, Some(open.group)).unwrap_or(self.rate)
     }
 
     /// Selects with the current rate: in a window more densely, outside as it is.
@@ -185,9 +209,9 @@ mod tests {
     /// With windows for a tenth of the time, of which the first is open.
     fn in_window(rate: f64) -> Reservoir {
         let mut reservoir = Reservoir::new(rate, usize::MAX, 1);
-        reservoir.use_windows(Some(Windows::new(0.1, 20.0, || NOW.get())));
+        reservoir.use_windows(Some(Windows::new(0.1, 20.0, || NOW.get(), Timing::default)));
         NOW.set(0);
-        reservoir.open_window(WindowGroup::new(7), 1_000_000);
+        reservoir.open_window(WindowGroup::new(7));
         reservoir
     }
 
@@ -303,7 +327,7 @@ mod tests {
     fn a_window_can_close_once_sampling_has_stopped() {
         let mut reservoir = in_window(0.1);
         reservoir.close_window(0);
-        reservoir.open_window(WindowGroup::new(8), 1_000_000);
+        reservoir.open_window(WindowGroup::new(8));
         allocate(&mut reservoir, 0..100);
         reservoir.countdown().stop();
         NOW.set(2_000_000);

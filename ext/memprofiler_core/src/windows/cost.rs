@@ -1,5 +1,7 @@
 //! How much the hook slows down its own windows.
 
+use super::calibration::Seen;
+
 /// Objects by how densely they were allocated while the hook was on, to find the hook's cost per object.
 ///
 /// Let the hook take the part x of a window's time. The rest, 1 - x, held the program's work; without the hook the
@@ -11,6 +13,7 @@
 /// is seen was decided at its beginning. So only the part of x counts that was in time.
 #[derive(Debug)]
 pub(super) struct Costs {
+    /// How many objects those stand for that were seen, if the hook cost nothing.
     seen: f64,
     /// By the binary logarithm of the density.
     bins: [Bin; BINS],
@@ -19,9 +22,9 @@ pub(super) struct Costs {
 /// Sums over on-times of similar density.
 #[derive(Debug, Default, Clone, Copy)]
 struct Bin {
-    /// Objects in time.
+    /// For objects in time: how many there are outside windows for each of them, if the hook cost nothing.
     objects: f64,
-    /// Sum of objects times density.
+    /// The sum of those times the density.
     moment: f64,
 }
 
@@ -60,34 +63,28 @@ impl Costs {
         }
     }
 
-    /// Adds objects that were allocated at this density, the part `in_time` of them before their window's end.
-    pub fn add(&mut self, objects: f64, density: f64, in_time: f64) {
+    /// Adds what a window has seen.
+    pub fn add(&mut self, Seen { objects, density, in_time, share, .. }: Seen) {
         let position = ((density.log2() - LEAST_EXPONENT) * BINS_PER_OCTAVE).clamp(0.0, (BINS - 1) as f64);
         let bin = &mut self.bins[position as usize];
-        self.seen += objects;
-        bin.objects += objects * in_time;
-        bin.moment += objects * in_time * density;
+        let outside = objects * in_time * (1.0 - share) / share;
+        self.seen += objects / share;
+        bin.objects += outside;
+        bin.moment += outside * density;
     }
 
-    /// How many objects were seen.
-    pub fn seen(&self) -> f64 {
-        self.seen
-    }
-
-    /// How many objects the program has allocated, by what was seen, if the hook costs `cost` and windows cover the
-    /// part `share` of the time.
-    pub fn total(&self, share: f64, cost: f64) -> f64 {
+    /// How many objects the program has allocated, by what was seen, if the hook costs `cost`.
+    pub fn total(&self, cost: f64) -> f64 {
         let bins = self.bins.iter().filter(|bin| bin.objects > 0.0);
-        let displaced: f64 = bins.map(|bin| bin.objects * displaced(cost, bin.moment / bin.objects)).sum();
-        (self.seen + (1.0 - share) * displaced) / share
+        self.seen + bins.map(|bin| bin.objects * displaced(cost, bin.moment / bin.objects)).sum::<f64>()
     }
 
     /// The cost, at most `most`, with which [`total`](Self::total) is `allocated`.
-    pub fn solve(&self, allocated: f64, share: f64, most: f64) -> f64 {
+    pub fn solve(&self, allocated: f64, most: f64) -> f64 {
         let (mut low, mut high) = (0.0, most);
         for _ in 0..20 {
             let middle = (low + high) / 2.0;
-            if self.total(share, middle) < allocated { low = middle } else { high = middle }
+            if self.total(middle) < allocated { low = middle } else { high = middle }
         }
         (low + high) / 2.0
     }
@@ -96,6 +93,11 @@ impl Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::window_group::WindowGroup;
+
+    fn seen(objects: f64, density: f64) -> Seen {
+        Seen { group: WindowGroup::new(0), objects, density, in_time: 1.0, share: 0.1, probability: 0.1 }
+    }
 
     #[test]
     fn the_cost_is_found_from_a_mix_of_densities() {
@@ -105,26 +107,26 @@ mod tests {
         for per_nanosecond in [1e-5, 1e-3, 1e-2] {
             let density = per_nanosecond / (1.0 + cost * per_nanosecond);
             allocated += 1e9 * ((1.0 - share) * per_nanosecond + share * density);
-            costs.add(share * 1e9 * density, density, 1.0);
+            costs.add(seen(share * 1e9 * density, density));
         }
-        let found = costs.solve(allocated, share, 100.0);
+        let found = costs.solve(allocated, 100.0);
         assert!((found - cost).abs() < 0.1, "{found}");
-        assert!(costs.total(share, 0.0) < 0.9 * allocated);
+        assert!(costs.total(0.0) < 0.9 * allocated);
     }
 
     #[test]
     fn a_cost_stays_within_its_bounds() {
         let mut costs = Costs::new();
-        costs.add(1e6, 0.01, 1.0);
-        assert!(costs.solve(0.0, 0.1, 60.0) < 0.1);
-        assert!(costs.solve(1e12, 0.1, 60.0) > 59.9);
+        costs.add(seen(1e6, 0.01));
+        assert!(costs.solve(0.0, 60.0) < 0.1);
+        assert!(costs.solve(1e12, 60.0) > 59.9);
     }
 
     #[test]
     fn no_density_is_too_high_or_too_low() {
         let mut costs = Costs::new();
         for density in [0.0, 1e-30, 1e30, f64::INFINITY] {
-            costs.add(1.0, density, 1.0);
+            costs.add(seen(1.0, density));
             assert!((0.03..=0.1).contains(&probability(0.1, 20.0, density, 1.0)));
         }
     }

@@ -8,9 +8,10 @@
 //! Each window therefore belongs to one of 16 groups at random (see [`window_group`](crate::window_group)), and the
 //! spread among the groups' sums shows how certain a total is.
 
+mod calibration;
 mod cost;
 mod exposure;
 mod schedule;
 
-pub use exposure::{Exposure, Segment};
+pub use exposure::{Exposure, Interval, Segment};
 pub use schedule::{Moment, Schedule};

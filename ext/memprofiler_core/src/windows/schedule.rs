@@ -16,9 +16,7 @@ pub struct Schedule {
     frame: u64,
     window: u64,
     seed: u64,
-    /// The number of a frame, and when it begins.
-    first: u64,
-    origin: u64,
+    phase: u64,
 }
 
 /// What a [`Schedule`] says for a moment.
@@ -26,53 +24,44 @@ pub struct Schedule {
 pub struct Moment {
     /// Whether a window is open.
     pub on: bool,
-    /// How long it is open in this part of the frame; 0 if none is.
-    pub length: u64,
-    /// The number of the frame and of its window.
+    /// The number of the frame, and of its window.
     pub window: u64,
     /// When the next window opens or, if one is open, when it closes or is followed by the next frame's.
     pub until: u64,
 }
 
 impl Schedule {
-    /// Windows that take up the part `duty`, in `0.0..=1.0`, of each frame. The same seed gives the same windows.
+    /// Windows that take up the part `duty`, in `0.0..=1.0`, of each frame. Another seed draws everything anew: where
+    /// frames begin, their windows and the groups.
     pub fn new(frame: Duration, duty: f64, seed: u64) -> Self {
         debug_assert!((0.0..=1.0).contains(&duty));
         let frame = u64::try_from(frame.as_nanos()).unwrap_or(u64::MAX).max(1);
         let window = ((frame as f64 * duty) as u64).clamp(1, frame);
-        Self { frame, window, seed, first: 0, origin: 0 }
-    }
-
-    /// Begins another frame at once. For whenever the program goes to sleep: what it does next is then in a window with
-    /// the same probability as anything else.
-    #[must_use]
-    pub fn with_new_frame(&self, now: u64) -> Self {
-        Self { first: self.at(now).window + 1, origin: now, ..*self }
+        Self { frame, window, seed, phase: below(mix(seed), frame) }
     }
 
     /// The state at `now`.
     pub fn at(&self, now: u64) -> Moment {
-        let time = now.saturating_sub(self.origin);
-        let (number, at) = (self.first + time / self.frame, time % self.frame);
+        let time = now.saturating_add(self.phase);
+        let (number, at) = (time / self.frame, time % self.frame);
         let start = self.start(number);
         let end = start + self.window;
         // Where the wrapped part ends; 0 if there is none.
         let wrapped = end.saturating_sub(self.frame);
-        let (length, until) = if at < wrapped {
-            (wrapped, wrapped)
+        let (on, until) = if at < wrapped {
+            (true, wrapped)
         } else if at < start {
-            (0, start)
+            (false, start)
         } else if at < end {
-            (self.window - wrapped, end.min(self.frame))
+            (true, end.min(self.frame))
         } else {
             let next = self.start(number + 1);
-            (0, self.frame + if next + self.window > self.frame { 0 } else { next })
+            (false, self.frame + if next + self.window > self.frame { 0 } else { next })
         };
-        Moment { on: length > 0, length, window: number, until: now.saturating_add(until - at) }
+        Moment { on, window: number, until: now.saturating_add(until - at) }
     }
 
-    /// The group of the window with this number. Of 16 frames in a row, the first with a number divisible by 16, each
-    /// is in another one.
+    /// The group of the window with this number. Of 16 windows in a row, each is in another one.
     pub fn group(&self, window: u64) -> WindowGroup {
         const COUNT: u64 = WindowGroup::COUNT as u64;
         // Fisher and Yates, with the digits of one number; 16! is less than 2^45.
@@ -142,7 +131,6 @@ mod tests {
             let moment = schedule.at(now);
             assert!(moment.until > now);
             if moment.on {
-                assert!(moment.length >= moment.until - now);
                 *lengths.entry(moment.window).or_default() += moment.until - now;
             }
             now = moment.until;
@@ -184,21 +172,6 @@ mod tests {
             assert_eq!(sorted, (0..16).collect::<Vec<_>>());
         }
         assert!(orders.windows(2).all(|pair| pair[0] != pair[1]));
-    }
-
-    #[test]
-    fn a_frame_can_begin_at_any_time() {
-        let mut schedule = schedule(0.1, 1);
-        let mut open = 0;
-        for step in 0..20_000 {
-            let now = FRAME + step;
-            let before = schedule.at(now).window;
-            schedule = schedule.with_new_frame(now);
-            assert_eq!(schedule.at(now).window, before + 1);
-            assert_eq!(schedule.at(now + FRAME - 1).window, before + 1);
-            open += u32::from(schedule.at(now).on);
-        }
-        assert!((1_800..2_200).contains(&open), "{open}");
     }
 
     #[test]

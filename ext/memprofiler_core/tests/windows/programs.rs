@@ -43,7 +43,8 @@ pub fn steady(vm: &mut Vm, end: u64) {
 pub fn seldom_busy(vm: &mut Vm, end: u64) {
     while vm.now() < end {
         requests(vm, 1);
-        vm.park();
+        let pause = vm.random.random_range(0..50 * MILLISECOND);
+        vm.sleep(pause);
     }
 }
 

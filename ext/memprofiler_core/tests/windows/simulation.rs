@@ -1,7 +1,7 @@
 //! A VM that runs a program with a hook in windows: what it allocates, and what the shipped code estimates.
 
 use memprofiler_core::readers::Readers;
-use memprofiler_core::reservoir::{ClassId, Countdown, Departed, Fate, LiveSample, Reservoir, Windows};
+use memprofiler_core::reservoir::{ClassId, Countdown, Departed, Fate, LiveSample, Reservoir, Timing, Windows};
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::window_group::WindowGroup;
 use memprofiler_core::windows::Schedule;
@@ -29,16 +29,28 @@ const HOOK_COST: u64 = 200;
 const LATENESS: f64 = 100_000.0;
 
 thread_local! {
-    /// The CPU time. The process is always busy.
+    /// The CPU time.
     static NOW: Cell<u64> = const { Cell::new(0) };
+    /// What the timer says, apart from what is overdue.
+    static TIMING: Cell<Timing> = const { Cell::new(Timing { elapsed: 0, wanted: 0, overdue: 0 }) };
+    /// When the timer wakes up next.
+    static ASKED: Cell<u64> = const { Cell::new(0) };
+    /// Since when the job is due.
+    static OVERDUE: Cell<u64> = const { Cell::new(0) };
+}
+
+fn timing() -> Timing {
+    Timing { overdue: NOW.get().saturating_sub(OVERDUE.get()), ..TIMING.get() }
 }
 
 pub struct Vm {
     reservoir: Reservoir,
     countdown: Arc<Countdown>,
     schedule: Schedule,
-    /// When the job runs that opens and closes windows.
-    next_job: u64,
+    /// Whether the timer wants a window to be open.
+    wants: bool,
+    /// For how long the program has slept; the process is busy otherwise.
+    slept: u64,
     pub random: SmallRng,
     allocated: u64,
     pub truth: Objects,
@@ -69,14 +81,18 @@ impl Vm {
     /// A VM whose hook is expected to cost that many nanoseconds.
     pub fn new(seed: u64, expected_cost: f64) -> Self {
         NOW.set(0);
+        TIMING.set(Timing::default());
+        ASKED.set(0);
+        OVERDUE.set(0);
         let mut reservoir = Reservoir::new(RATE, usize::MAX, seed);
         reservoir.clear(false);
-        reservoir.use_windows(Some(Windows::new(DUTY, expected_cost, || NOW.get())));
+        reservoir.use_windows(Some(Windows::new(DUTY, expected_cost, || NOW.get(), timing)));
         Self {
             countdown: Arc::clone(reservoir.countdown()),
             reservoir,
             schedule: Schedule::new(FRAME, DUTY, seed),
-            next_job: 0,
+            wants: false,
+            slept: 0,
             random: SmallRng::seed_from_u64(seed),
             allocated: 0,
             truth: [0; SITES],
@@ -103,13 +119,13 @@ impl Vm {
     pub fn run(&mut self, mut stretches: u64, work: u64, objects: &Objects) {
         let per_stretch: u64 = objects.iter().sum();
         while stretches > 0 {
-            if self.now() >= self.next_job {
+            if self.now() >= ASKED.get() {
                 self.job();
             }
             let on = self.reservoir.is_window_open();
             let time = work + if on { per_stretch * HOOK_COST } else { 0 };
             // Up to the first safe point at which the job is due.
-            let some = (self.next_job - self.now()).div_ceil(time.max(1)).clamp(1, stretches);
+            let some = (ASKED.get() - self.now()).div_ceil(time.max(1)).clamp(1, stretches);
             NOW.set(self.now() + some * time);
             if on {
                 self.sample(some * per_stretch, objects);
@@ -122,18 +138,36 @@ impl Vm {
 
     /// The postponed job: does what the schedule says for now.
     fn job(&mut self) {
-        let moment = self.schedule.at(self.now());
+        while ASKED.get() <= self.now() {
+            self.wake_timer();
+        }
+        let moment = self.schedule.at(self.now() + self.slept);
         self.reservoir.close_window(self.allocated);
         if moment.on {
-            self.reservoir.open_window(self.schedule.group(moment.window), moment.length);
+            self.reservoir.open_window(self.schedule.group(moment.window));
         }
-        self.next_job = moment.until + self.exponential(LATENESS) as u64;
+        OVERDUE.set(ASKED.get());
     }
 
-    /// The program sleeps. For the schedule time stands still, and a new frame begins.
-    pub fn park(&mut self) {
-        self.schedule = self.schedule.with_new_frame(self.now());
-        self.job();
+    /// The timer wakes up, asks for the job, and sleeps until the next change, or a little longer.
+    fn wake_timer(&mut self) {
+        let (asked, Timing { elapsed, wanted, .. }) = (ASKED.get(), TIMING.get());
+        let passed = asked.saturating_sub(elapsed);
+        TIMING.set(Timing {
+            elapsed: elapsed + passed,
+            wanted: wanted + if self.wants { passed } else { 0 },
+            overdue: 0,
+        });
+        let moment = self.schedule.at(asked + self.slept);
+        self.wants = moment.on;
+        ASKED.set(moment.until - self.slept + self.exponential(LATENESS) as u64);
+    }
+
+    /// The program sleeps. Meanwhile the hook stays as it is; the timer wakes up with the program.
+    pub fn sleep(&mut self, time: u64) {
+        self.slept += time;
+        ASKED.set(self.now() + self.exponential(LATENESS) as u64);
+        OVERDUE.set(ASKED.get());
     }
 
     /// The hook, for objects of stretches that are all alike.
