@@ -39,7 +39,7 @@ module Torture
       end
 
       def make
-        MemprofilerPprof::Collector.new(**scene.options(random), **bounds, **flags,
+        MemprofilerPprof::Collector.new(**scene.options(random), **bounds, **flags, **windows,
                                         sample_rate: [0.0, 0.01, 0.3, 1.0].sample(random: random),
                                         bt_method: METHODS.sample(random: random))
       end
@@ -49,6 +49,12 @@ module Torture
 
       def bounds
         { max_heap_samples: random.rand(1..10_000), max_frames: random.rand(1..300) }
+      end
+
+      # From Ruby 3.3 on, and with the lower rates, one collector at a time samples in windows.
+      def windows
+        { sampling: %i[always windows].sample(random: random), window_frame: random.rand(0.001..0.02),
+          window_duty: random.rand(0.01..0.5) }
       end
 
       def flags

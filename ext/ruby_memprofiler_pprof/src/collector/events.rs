@@ -14,6 +14,10 @@ use std::sync::atomic::Ordering;
 const SAMPLING: VALUE = 1;
 /// Like `SAMPLING`, but different, so that a hook can be added before the one it replaces is removed.
 const FOLLOWING: VALUE = 3;
+/// For what stays on while a collector samples in windows.
+const BETWEEN_WINDOWS: VALUE = 5;
+/// For allocations in a window.
+const IN_WINDOW: VALUE = 7;
 /// One in this many allocations checks whether the stack is about to end, that is within 16 KB: a recursion uses less
 /// than that for eight allocations.
 const STACK_CHECKS: u64 = 8;
@@ -31,8 +35,8 @@ impl Collector {
                 self.aside.store(false, Ordering::Relaxed);
                 return Ok(());
             }
-            Phase::Running => NEWOBJ,
-            Phase::Stopped => 0,
+            Phase::Running if !self.windows.are_used() => NEWOBJ,
+            Phase::Running | Phase::Stopped => 0,
         };
         let deaths = if self.uses_mark_bits() { 0 } else { FREEOBJ };
         // SAFETY: on the main Ractor and not in a hook, as required above. What `data` points to outlives the hook: an
@@ -52,17 +56,63 @@ impl Collector {
         unsafe { hooks::remove(on_event, self.hook_data(phase)) };
     }
 
-    fn hook_data(&self, phase: Phase) -> VALUE {
-        std::ptr::from_ref(self) as VALUE | if phase == Phase::Running { SAMPLING } else { FOLLOWING }
+    /// Replaces the hook of the running phase, after `change` has changed what that is.
+    ///
+    /// # Safety
+    /// As for [`hook`](Self::hook).
+    pub(super) unsafe fn exchange_hook(&self, change: impl FnOnce()) -> Result<(), Error> {
+        let previous = self.hook_data(Phase::Running);
+        change();
+        // SAFETY: as required above. Adding a hook allocates memory, for which the GC may run first: it must not find
+        // the previous hook gone.
+        unsafe {
+            let added = self.hook(Phase::Running);
+            hooks::remove(on_event, previous);
+            if added.is_err() {
+                // Like a hook that was removed for a moment: the next flush adds it.
+                self.aside.store(true, Ordering::Relaxed);
+            }
+            added
+        }
     }
 
-    /// The collector to which a value of [`hook_data`](Self::hook_data) belongs.
+    /// Adds the hook of a window.
+    ///
+    /// # Safety
+    /// As for [`hook`](Self::hook).
+    pub(super) unsafe fn hook_window(&self) -> Result<(), Error> {
+        // SAFETY: as for the hook of a phase.
+        unsafe { hooks::add(on_event, NEWOBJ, self.tagged(IN_WINDOW)) }
+    }
+
+    /// Removes the hook of a window, if it is on.
+    ///
+    /// # Safety
+    /// As for [`unhook`](Self::unhook).
+    pub(super) unsafe fn unhook_window(&self) {
+        // SAFETY: as for the hook of a phase.
+        unsafe { hooks::remove(on_event, self.tagged(IN_WINDOW)) };
+    }
+
+    fn hook_data(&self, phase: Phase) -> VALUE {
+        self.tagged(match phase {
+            Phase::Running if self.windows.are_used() => BETWEEN_WINDOWS,
+            Phase::Running => SAMPLING,
+            _ => FOLLOWING,
+        })
+    }
+
+    fn tagged(&self, tag: VALUE) -> VALUE {
+        std::ptr::from_ref(self) as VALUE | tag
+    }
+
+    /// The collector to which a value of [`tagged`](Self::tagged) belongs.
     ///
     /// # Safety
     /// The collector must be alive.
     #[inline]
     unsafe fn from_hook_data<'a>(data: VALUE) -> &'a Self {
-        // SAFETY: without the tag this is the address from which `hook_data` made it. The collector is still there: it
+        // SAFETY: without the tag this is the address from which `tagged` made it. The collector is still there: it
         // is anchored as long as its hooks are on.
         unsafe { &*((data & !TAG) as *const Self) }
     }
@@ -178,6 +228,7 @@ unsafe fn end_mark(collector: &Collector) {
     if collector.failure().is_some() {
         return;
     }
+    collector.reconsider_sampling();
     let work = AssertUnwindSafe(|| {
         collector.state.with(|state| {
             faults::point("GC_END_MARK");

@@ -56,6 +56,9 @@ impl Collector {
         }
         self.disarmed.set(None);
         self.started.set(Some(Instant::now()));
+        // Without memory for another hook the next flush adds it.
+        // SAFETY: as above, in a method: a safe point.
+        let _ = unsafe { self.adopt_sampling() };
         Ok(())
     }
 
@@ -91,7 +94,9 @@ impl Collector {
         // collector that is not idle is anchored.
         unsafe {
             self.hook(end)?;
+            self.close_window();
             self.unhook(self.phase.replace(end));
+            self.end_windows();
         }
         self.state.with(|state| state.sites.stacks.forget_contexts());
         Ok(())
@@ -131,7 +136,6 @@ impl Collector {
     pub fn after_fork(&self) {
         self.begin_intervals();
         self.contended.store(0, Ordering::Relaxed);
-        self.window_figures.take();
         self.state.with(|state| {
             let seed = state.options.seed.map_or_else(random_seed, |seed| seed ^ u64::from(std::process::id()));
             state.reservoir.reseed(seed);
@@ -140,6 +144,8 @@ impl Collector {
             state.forget_allocations();
             state.forget_flush_of_others(threads::current());
         });
+        // SAFETY: in a method of a collector with hooks, to which other Ractors have no access.
+        unsafe { self.windows_after_fork() };
     }
 
     /// Where the collector panicked, if it did. Its data may then be inconsistent, and is no longer used.
@@ -161,7 +167,10 @@ impl Collector {
             self.missed_collections.pause();
             // SAFETY: not in a hook, and on the main Ractor, where this collector was started: others have no access to
             // it.
-            unsafe { self.unhook(self.phase.replace(Phase::Idle)) };
+            unsafe {
+                self.unhook(self.phase.replace(Phase::Idle));
+                self.end_windows();
+            }
             self.release_anchor();
         }
     }

@@ -24,6 +24,7 @@ mod state;
 mod stats;
 mod totals;
 pub mod walker_check;
+pub mod windows;
 
 pub use flush::{FlushFailure, FlushOptions, Flushed};
 pub use hooked::hooked;
@@ -36,11 +37,11 @@ use memprofiler_core::reservoir::Countdown;
 use missed_collections::MissedCollections;
 use options::Options;
 use rb_sys::VALUE;
-use stats::WindowFigures;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use windows::Windows;
 
 /// Which hooks are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,7 @@ pub struct Collector {
     interval_starts: [Cell<Instant>; Readers::MOST],
     /// The process's totals at the start.
     baseline: Cell<Option<totals::Baseline>>,
+    windows: Windows,
     /// Samples lost because the state was in use.
     contended: AtomicU64,
     /// Samples begun; only some of them check the stack.
@@ -83,7 +85,8 @@ pub struct Collector {
     panicked: OnceLock<&'static str>,
     /// Why the collector stopped by itself, if it did.
     disarmed: Cell<Option<&'static str>>,
-    window_figures: Cell<WindowFigures>,
+    /// When to look again whether windows are to be used.
+    look_again: Cell<Option<Instant>>,
 }
 
 // SAFETY: every access is ordered by the GVL, or by `state` where other Ractors may take part.
@@ -112,13 +115,14 @@ impl Collector {
             missed_collections: MissedCollections::default(),
             interval_starts: std::array::from_fn(|_| Cell::new(Instant::now())),
             baseline: Cell::new(None),
+            windows: Windows::default(),
             contended: AtomicU64::new(0),
             samples: AtomicU64::new(0),
             aside: AtomicBool::new(false),
             stack_ends: AtomicU64::new(0),
             panicked: OnceLock::new(),
             disarmed: Cell::new(None),
-            window_figures: Cell::default(),
+            look_again: Cell::new(None),
         }
     }
 
@@ -151,6 +155,11 @@ impl Collector {
                 state.set_rate(rate);
             }
         });
+        if self.phase.get() == Phase::Running {
+            // Without memory for another hook the next flush adds it.
+            // SAFETY: in a method, a safe point, on the main Ractor: others have no access to a running collector.
+            let _ = unsafe { self.adopt_sampling() };
+        }
     }
 
     /// Whose allocations are sampled.

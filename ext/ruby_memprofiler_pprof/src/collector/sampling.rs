@@ -5,16 +5,18 @@
 //! a program runs for long. One that is short may end between two windows, or do its work in one.
 
 use super::options::{Options, Sampling};
-use super::{Collector, Only};
-use crate::vm::ractor;
+use super::{Collector, Only, Phase, hooked, windows};
+use crate::vm::{ractor, safepoint};
+use magnus::Error;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-/// Whether the hooks open windows.
-const IMPLEMENTED: bool = false;
+use std::time::{Duration, Instant};
 
 /// How long `:auto` waits after the start: a program that loads its code is not at its usual work yet.
 const SETTLING: Duration = Duration::from_secs(60);
+
+/// How long it waits before it looks again whether the process has become a server.
+const PAUSE: Duration = Duration::from_secs(5);
 
 /// Whether this process is known to be a server or job runner.
 static SERVICE: AtomicBool = AtomicBool::new(false);
@@ -49,23 +51,79 @@ impl Choice {
 #[derive(Debug, Clone, Copy)]
 struct Circumstances {
     only: Only,
+    /// Whether deaths are noticed without a hook for each of them.
+    mark_bits: bool,
     other_ractors: bool,
+    /// Whether another collector uses windows.
+    taken: bool,
+    /// Whether the system refused a thread for the timer, or the process ends.
+    no_timer: bool,
     service: bool,
     settled: bool,
 }
 
 impl Collector {
-    /// How this collector is to sample now. Reads atomics, cells and the state, so it is not for hooks.
+    /// How this collector samples, or would if it were started now.
     pub fn sampling(&self) -> Choice {
-        let settled = self.started.get().is_some_and(|started| started.elapsed() >= SETTLING);
-        let (only, other_ractors, service) = (self.only(), ractor::others(), is_service());
-        choose(&self.options(), Circumstances { only, other_ractors, service, settled })
+        if self.phase() == Phase::Running { self.windows.choice() } else { self.preferred_sampling() }
     }
 
     /// How a server with this collector's options samples after its first minute.
     pub fn sampling_in_services(&self) -> Choice {
-        let (only, other_ractors) = (Only::All, ractor::others());
-        choose(&self.options(), Circumstances { only, other_ractors, service: true, settled: true })
+        choose(&self.options(), Circumstances { service: true, settled: true, ..self.circumstances() })
+    }
+
+    /// Changes the kind of sampling to the preferred one.
+    ///
+    /// # Safety
+    /// Must run at a safe point of the main Ractor; the collector must be running.
+    pub(super) unsafe fn adopt_sampling(&self) -> Result<(), Error> {
+        let Options { window_frame, window_duty, sampling, .. } = self.options();
+        let choice = self.preferred_sampling();
+        // SAFETY: as required above.
+        unsafe { self.switch_windows(choice, window_frame, window_duty) }?;
+        let undecided = sampling == Sampling::Auto && !self.windows.are_used() && cfg!(ruby_gte_3_3);
+        self.look_again.set(undecided.then(|| Instant::now() + PAUSE));
+        Ok(())
+    }
+
+    /// Has the choice made again at the next safe point, if it is time for that. Safe in hooks.
+    pub(super) fn reconsider_sampling(&self) {
+        if self.look_again.get().is_some_and(|when| Instant::now() >= when) || self.windows.lost_timer() {
+            safepoint::request(adopt_sampling);
+        }
+    }
+
+    fn preferred_sampling(&self) -> Choice {
+        choose(&self.options(), self.circumstances())
+    }
+
+    fn circumstances(&self) -> Circumstances {
+        Circumstances {
+            only: self.only(),
+            mark_bits: self.phase() == Phase::Idle || self.uses_mark_bits(),
+            other_ractors: ractor::others(),
+            taken: self.others_use_windows(),
+            no_timer: windows::has_no_timer(),
+            service: is_service(),
+            settled: self.started.get().is_some_and(|started| started.elapsed() >= SETTLING),
+        }
+    }
+}
+
+/// The job.
+///
+/// # Safety
+/// Must run at a safe point of a Ruby thread.
+unsafe extern "C" fn adopt_sampling(_: *mut c_void) {
+    if ractor::is_main() {
+        hooked::each(|collector| {
+            if collector.phase() == Phase::Running && collector.failure().is_none() {
+                // Without memory for a hook the next flush adds it; nothing can be raised here.
+                // SAFETY: a safe point of the main Ractor.
+                let _ = unsafe { collector.adopt_sampling() };
+            }
+        });
     }
 }
 
@@ -77,8 +135,6 @@ fn choose(options: &Options, circumstances: Circumstances) -> Choice {
         always("sampling is :always")
     } else if !cfg!(ruby_gte_3_3) {
         always("windows need Ruby 3.3 or later")
-    } else if !IMPLEMENTED {
-        always("this version has no windows yet")
     } else if circumstances.only != Only::All {
         always("only one thread or fiber is sampled")
     } else if sample_rate > window_duty {
@@ -86,8 +142,14 @@ fn choose(options: &Options, circumstances: Circumstances) -> Choice {
     } else if auto && sample_rate > window_duty / 2.0 {
         // Within windows nearly every allocation would be sampled, which costs as much as they save.
         always("sample_rate is above half of window_duty")
+    } else if !circumstances.mark_bits {
+        always("liveness is :freeobj")
     } else if circumstances.other_ractors {
         always("there are other Ractors")
+    } else if circumstances.taken {
+        always("another collector uses windows")
+    } else if circumstances.no_timer {
+        always("there is no thread for a timer, or the process ends")
     } else if auto && !circumstances.service {
         always("not known to be a server or job runner")
     } else if auto && !circumstances.settled {

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 impl Collector {
     /// Removes the hook until the next safe point. Collections in between are missed, and noticed like any other missed
-    /// one.
+    /// one. With windows only the window ends.
     ///
     /// # Safety
     /// Must be called in a NEWOBJ hook of this collector on the main Ractor; from Ruby 4.0 on only if there are no
@@ -23,12 +23,16 @@ impl Collector {
     #[cold]
     pub(super) unsafe fn step_aside(&self) {
         self.stack_ends.fetch_add(1, Ordering::Relaxed);
+        if self.windows.are_used() {
+            // SAFETY: on the main Ractor, and from Ruby 4.0 on there is no other. If a hook is removed while it runs,
+            // the VM frees it afterwards. The timer asks for another window.
+            return unsafe { self.close_window() };
+        }
         self.aside.store(true, Ordering::Relaxed);
         if !self.uses_mark_bits() {
             self.missed_collections.miss_sweep();
         }
-        // SAFETY: on the main Ractor, and from Ruby 4.0 on there is no other. If a hook is removed while it runs, the
-        // VM frees it afterwards.
+        // SAFETY: as above.
         unsafe { self.unhook(Phase::Running) };
         safepoint::request(come_back);
     }

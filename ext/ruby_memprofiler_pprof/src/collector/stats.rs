@@ -13,13 +13,11 @@ use std::sync::atomic::Ordering;
 pub struct WindowFigures {
     /// Windows opened.
     pub opened: u64,
-    /// The fraction of the process's CPU time that they covered; None before the first.
+    /// The fraction of the process's CPU time that they cover, as estimated; None if windows are not used.
     pub coverage: Option<f64>,
-    /// How often the hook was put on or taken off too late, since no safe point came in time.
+    /// Windows that closed more than a millisecond late, since no safe point came in time or nothing ran.
     pub late: u64,
-    /// Windows that never opened, since no safe point came before their end.
-    pub missed: u64,
-    /// What the hook costs per object in nanoseconds, as the weights assume; None as long as it is unknown.
+    /// What the hook costs per object in nanoseconds, as estimated; None if windows are not used.
     pub hook_cost: Option<f64>,
 }
 
@@ -60,7 +58,7 @@ impl Collector {
     /// The collector's figures now.
     pub fn statistics(&self) -> Statistics {
         let [contended, stack_ends] = [&self.contended, &self.stack_ends].map(|count| count.load(Ordering::Relaxed));
-        let (sampling, windows, disarmed) = (self.sampling(), self.window_figures.get(), self.disarmed.get());
+        let (sampling, windows, disarmed) = (self.sampling(), self.window_figures(), self.disarmed.get());
         self.state.with(|state| {
             let Sites { stacks, classes, .. } = &state.sites;
             Statistics {

@@ -310,7 +310,6 @@ fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
     hash.aset(ruby.to_symbol("windows"), stats.windows.opened)?;
     hash.aset(ruby.to_symbol("window_coverage"), stats.windows.coverage)?;
     hash.aset(ruby.to_symbol("late_windows"), stats.windows.late)?;
-    hash.aset(ruby.to_symbol("missed_windows"), stats.windows.missed)?;
     hash.aset(ruby.to_symbol("hook_cost_nsecs"), stats.windows.hook_cost)?;
     hash.aset(ruby.to_symbol("walker_failure"), walker_check::failure())?;
     hash.aset(ruby.to_symbol("disarmed"), stats.disarmed)?;

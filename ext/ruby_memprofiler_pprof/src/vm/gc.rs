@@ -4,6 +4,7 @@ use super::protect;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The number of garbage collections so far. Does not allocate; safe in hooks.
@@ -11,6 +12,17 @@ use std::time::Duration;
 pub fn count() -> u32 {
     // SAFETY: reads a counter.
     (unsafe { rb_sys::rb_gc_count() }) as u32
+}
+
+/// The VM's count of the objects allocated so far; from Ruby 4.0 on it is a little late. Does not allocate; safe in
+/// hooks once it was called outside.
+pub fn allocated() -> u64 {
+    static KEY: OnceLock<VALUE> = OnceLock::new();
+    // SAFETY: a literal of that length. The VM itself has made this symbol, see `Info`.
+    let key =
+        *KEY.get_or_init(|| unsafe { rb_sys::rb_id2sym(rb_sys::rb_intern2(c"total_allocated_objects".as_ptr(), 23)) });
+    // SAFETY: every Ruby from 3.1 on knows the key; asked for a single one, the function allocates nothing.
+    (unsafe { rb_sys::rb_gc_stat(key) }) as u64
 }
 
 /// The total time of all garbage collections, as far as `GC.measure_total_time` was on. Checks interrupts.

@@ -1,5 +1,6 @@
 //! The only module that knows CRuby's internals.
 
+pub mod activity;
 pub mod class_names;
 pub mod clock;
 pub mod errno;

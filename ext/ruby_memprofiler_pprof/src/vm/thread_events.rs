@@ -10,15 +10,19 @@ mod counted {
 
     // include/ruby/thread.h; declared here because bindgen's types for it differ between minors.
     unsafe extern "C" {
-        fn rb_internal_thread_add_event_hook(
-            hook: unsafe extern "C" fn(u32, *const c_void, *mut c_void),
-            events: u32,
-            data: *mut c_void,
-        ) -> *const c_void;
+        fn rb_internal_thread_add_event_hook(hook: EventHook, events: u32, data: *mut c_void) -> *const c_void;
     }
 
     const READY: u32 = 1 << 1;
-    const RESUMED: u32 = 1 << 2;
+    /// A thread has got the GVL.
+    pub const RESUMED: u32 = 1 << 2;
+    /// A thread is about to give up the GVL.
+    #[cfg(ruby_gte_3_3)]
+    pub const SUSPENDED: u32 = 1 << 3;
+
+    /// A function that the VM calls at a thread's event, with or without the GVL, under the scheduler's locks. It must
+    /// not touch Ruby or wait.
+    pub type EventHook = unsafe extern "C" fn(event: u32, thread: *const c_void, data: *mut c_void);
 
     /// The number of threads that want the GVL and do not have it yet.
     static WAITING: AtomicUsize = AtomicUsize::new(0);
@@ -37,14 +41,21 @@ mod counted {
         }
     }
 
+    /// Has `hook` called at `events` from now on, for good: a forked child could not remove it, since a lock of the VM
+    /// may have been taken for reading when it was forked.
+    ///
+    /// # Safety
+    /// Must be called with the GVL.
+    pub unsafe fn add_hook(hook: EventHook, events: u32) {
+        // SAFETY: a function that does what it may exists as long as the process.
+        let hook = unsafe { rb_internal_thread_add_event_hook(hook, events, null_mut()) };
+        debug_assert_ne!(hook, null());
+    }
+
     /// Starts counting, at the first call. The main Ractor must be known.
     pub fn watch() {
-        HOOK.call_once(|| {
-            // SAFETY: the function counts and reads, which is allowed without the GVL and under the scheduler's locks,
-            // and exists as long as the process.
-            let hook = unsafe { rb_internal_thread_add_event_hook(on_event, READY | RESUMED, null_mut()) };
-            debug_assert_ne!(hook, null());
-        });
+        // SAFETY: called with the GVL. The function counts and reads.
+        HOOK.call_once(|| unsafe { add_hook(on_event, READY | RESUMED) });
     }
 
     /// Whether a thread waits. Only a hint: threads that were ready before counting began, or before a fork, can make
@@ -73,4 +84,6 @@ mod counted {
     pub fn forget() {}
 }
 
+#[cfg(ruby_gte_3_3)]
+pub use counted::{RESUMED, SUSPENDED, add_hook};
 pub use counted::{any_waiting, forget, watch};

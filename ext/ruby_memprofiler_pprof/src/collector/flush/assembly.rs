@@ -28,6 +28,24 @@ struct Key {
     window: Option<WindowGroup>,
 }
 
+/// Rounds the values of a sample's rows, one row after another, so that their sums are rounded only once: rounding each
+/// row by itself would be biased, since the samples of a window all stand for about the same number of objects.
+#[derive(Default)]
+struct Rounding {
+    exact: [f64; 4],
+    rounded: [i64; 4],
+}
+
+impl Rounding {
+    fn next(&mut self, values: [f64; 4]) -> [i64; 4] {
+        std::array::from_fn(|column| {
+            self.exact[column] += values[column];
+            let rounded = self.exact[column].round() as i64;
+            rounded - std::mem::replace(&mut self.rounded[column], rounded)
+        })
+    }
+}
+
 /// Turns named samples into numbered ones.
 #[derive(Default)]
 pub struct Assembly {
@@ -111,14 +129,19 @@ impl Assembly {
         let mut rows = Vec::with_capacity(samples.len());
         let mut values = Vec::with_capacity(samples.len() * header.sample_types.len());
         let mut set = Vec::new();
-        for (Key { class, age, labels, stack, window }, sums) in samples {
+        let (mut rounding, mut last) = (Rounding::default(), None);
+        for (key, sums) in samples {
+            let Key { class, age, labels, stack, window } = key;
+            if last.replace(Key { window: None, ..key }) != Some(Key { window: None, ..key }) {
+                rounding = Rounding::default();
+            }
             set.clear();
             set.extend(class.map(|class| Label { key: class_key, value: LabelValue::Text(class) }));
             set.extend(age.map(|age| Label { key: age_key, value: LabelValue::Number(age.into(), age_unit) }));
             set.extend(labels.iter().flat_map(|&number| &of_stacks.values()[number as usize]));
             let (labels, scheme) = (builder.label_set(&set), builder.scheme(scheme.within(window)));
             rows.push(Row { stack, labels, scheme });
-            values.extend(sums.columns().map(|sum| sum.round() as i64));
+            values.extend(rounding.next(sums.columns()));
         }
         builder.finish(header, &rows, &values, &Interrupt::default())
     }

@@ -1,0 +1,279 @@
+//! Sampling in windows: the hook on allocations is on only while a window is open. What tracks deaths stays on.
+//!
+//! A native thread notices when the schedule changes ([`timer`]) and asks for a job; the job runs at the next safe point
+//! and does what the schedule says by then. So whatever runs between two safe points is seen if it begins in a window,
+//! which it does with the same probability as everything else, and no lateness favours one piece of work over another.
+
+mod timer;
+
+use super::sampling::Choice;
+use super::stats::WindowFigures;
+use super::{Collector, Phase, hooked, random_seed};
+use crate::vm::{clock, gc, ractor};
+use magnus::Error;
+use memprofiler_core::reservoir::Windows as ReservoirWindows;
+use memprofiler_core::windows::{Moment, Schedule};
+use rb_sys::VALUE;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::io;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use timer::TIMER;
+
+/// The collector that uses windows, by its address; 0 if none does. Beside a hook that is always on another collector's
+/// windows would gain nothing.
+static OWNER: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether there can be no timer (any more).
+static NO_TIMER: AtomicBool = AtomicBool::new(false);
+
+/// What a hook is expected to cost per object, in nanoseconds, until the windows tell.
+const EXPECTED_COST: f64 = 80.0;
+
+/// How late a window may close before it counts as late, in nanoseconds.
+const LATE: u64 = 1_000_000;
+
+/// A collector's windows.
+#[derive(Debug, Default)]
+pub struct Windows {
+    used: Cell<Option<Plan>>,
+    /// The window that is open: its number, and when it is to close.
+    open: Cell<Option<(u64, u64)>>,
+    /// Why windows are used, or not.
+    reason: Cell<&'static str>,
+    opened: Cell<u64>,
+    late: Cell<u64>,
+}
+
+/// A schedule, and what it was made of.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    schedule: Schedule,
+    frame: Duration,
+    duty: f64,
+    seed: u64,
+}
+
+impl Plan {
+    fn new(frame: Duration, duty: f64, seed: u64) -> Self {
+        Self { schedule: Schedule::new(frame, duty, seed), frame, duty, seed }
+    }
+
+    fn start_timer(self) -> io::Result<()> {
+        TIMER.start(self.frame, self.duty, self.seed, follow_schedules)
+    }
+}
+
+impl Windows {
+    /// Whether the collector samples in windows.
+    pub fn are_used(&self) -> bool {
+        self.used.get().is_some()
+    }
+
+    /// The kind of sampling in force.
+    pub fn choice(&self) -> Choice {
+        Choice { windows: self.are_used(), reason: self.reason.get() }
+    }
+
+    /// Whether the process was forked other than by Ruby, so that nothing has started another timer. Safe in hooks.
+    pub fn lost_timer(&self) -> bool {
+        self.are_used() && TIMER.is_gone()
+    }
+}
+
+/// Whether there can be no timer, at least not any more.
+pub fn has_no_timer() -> bool {
+    NO_TIMER.load(Ordering::Relaxed)
+}
+
+impl Collector {
+    /// What windows have done so far.
+    pub fn window_figures(&self) -> WindowFigures {
+        self.state.with(|state| {
+            let exposure = state.reservoir.exposure();
+            WindowFigures {
+                opened: self.windows.opened.get(),
+                late: self.windows.late.get(),
+                coverage: exposure.map(|exposure| exposure.share()),
+                hook_cost: exposure.map(|exposure| exposure.cost()),
+            }
+        })
+    }
+
+    /// Whether another collector uses windows.
+    pub(super) fn others_use_windows(&self) -> bool {
+        let owner = OWNER.load(Ordering::Relaxed);
+        owner != 0 && owner != std::ptr::from_ref(self) as usize
+    }
+
+    /// Uses windows of the part `duty` of each `frame`, or stops using them.
+    ///
+    /// # Safety
+    /// Must run at a safe point of the main Ractor; the collector must be running.
+    pub(super) unsafe fn switch_windows(&self, choice: Choice, frame: Duration, duty: f64) -> Result<(), Error> {
+        let unchanged = |plan: Plan| choice.windows && (plan.frame, plan.duty) == (frame, duty);
+        let plan = self.windows.used.get();
+        self.windows.reason.set(choice.reason);
+        match plan {
+            Some(plan) if unchanged(plan) => {
+                if TIMER.is_gone() {
+                    // SAFETY: as required above.
+                    unsafe { self.windows_after_fork() };
+                }
+                return Ok(());
+            }
+            // SAFETY: as required above.
+            Some(_) => unsafe { self.stop_windows() }?,
+            None => {}
+        }
+        // SAFETY: as required above.
+        if choice.windows { unsafe { self.use_windows(frame, duty) } } else { Ok(()) }
+    }
+
+    /// Replaces the hook that is always on by windows.
+    ///
+    /// # Safety
+    /// As for [`switch_windows`](Self::switch_windows); windows must not be in use.
+    unsafe fn use_windows(&self, frame: Duration, duty: f64) -> Result<(), Error> {
+        let plan = Plan::new(frame, duty, self.options().seed.unwrap_or_else(random_seed));
+        // SAFETY: on the main Ractor and not in a hook, as required above; a running collector is anchored.
+        unsafe { self.exchange_hook(|| self.windows.used.set(Some(plan))) }?;
+        OWNER.store(std::ptr::from_ref(self) as usize, Ordering::Relaxed);
+        let windows = ReservoirWindows::new(duty, EXPECTED_COST, clock::process_cpu, || TIMER.timing());
+        self.state.with(|state| state.reservoir.use_windows(Some(windows)));
+        end_with_the_process();
+        if plan.start_timer().is_err() {
+            NO_TIMER.store(true, Ordering::Relaxed);
+            // SAFETY: as required above.
+            unsafe { self.stop_windows() }?;
+        }
+        Ok(())
+    }
+
+    /// Has the hook on all the time again.
+    ///
+    /// # Safety
+    /// As for [`switch_windows`](Self::switch_windows).
+    unsafe fn stop_windows(&self) -> Result<(), Error> {
+        // SAFETY: as required above; a running collector is anchored.
+        unsafe { self.exchange_hook(|| self.end_windows()) }
+    }
+
+    /// Ends windows, if they are used. The hook that stays on between them is still on.
+    ///
+    /// # Safety
+    /// Must run on the main Ractor and not in a hook.
+    pub(super) unsafe fn end_windows(&self) {
+        if !self.windows.are_used() {
+            return;
+        }
+        TIMER.stop();
+        // SAFETY: as required above.
+        unsafe { self.close_window() };
+        OWNER.store(0, Ordering::Relaxed);
+        self.windows.used.set(None);
+        if self.failure().is_none() {
+            self.state.with(|state| state.reservoir.use_windows(None));
+        }
+    }
+
+    /// Does what the schedule says now.
+    ///
+    /// # Safety
+    /// Must run at a safe point of the main Ractor.
+    unsafe fn follow_schedule(&self) -> Result<(), Error> {
+        let Some(Plan { schedule, .. }) = self.windows.used.get() else { return Ok(()) };
+        let now = clock::monotonic();
+        let Moment { on, window, until } = schedule.at(now);
+        match self.windows.open.get() {
+            Some((open, _)) if on && open == window => return Ok(()),
+            // The hook stays on.
+            Some(_) if on => self.state.with(|state| state.reservoir.close_window(gc::allocated())),
+            Some(_) => {
+                // SAFETY: on the main Ractor and not in a hook, as required above.
+                unsafe { self.close_window() };
+                return Ok(());
+            }
+            None if !on => return Ok(()),
+            // SAFETY: on the main Ractor and not in a hook, as required above; a collector with windows is anchored.
+            None => unsafe { self.hook_window() }?,
+        }
+        self.state.with(|state| state.reservoir.open_window(schedule.group(window)));
+        self.windows.open.set(Some((window, until)));
+        self.windows.opened.set(self.windows.opened.get() + 1);
+        TIMER.set_in_force(Some(window));
+        Ok(())
+    }
+
+    /// Closes the window if one is open.
+    ///
+    /// # Safety
+    /// Must run on the main Ractor; in a hook, from Ruby 4.0 on, only if there are no others.
+    pub(super) unsafe fn close_window(&self) {
+        let Some((_, until)) = self.windows.open.take() else { return };
+        if clock::monotonic() > until.saturating_add(LATE) {
+            self.windows.late.set(self.windows.late.get() + 1);
+        }
+        TIMER.set_in_force(None);
+        // SAFETY: as required above.
+        unsafe { self.unhook_window() };
+        if self.failure().is_none() {
+            self.state.with(|state| state.reservoir.close_window(gc::allocated()));
+        }
+    }
+
+    /// For a forked child, whose timer is gone.
+    ///
+    /// # Safety
+    /// Must run on the main Ractor and not in a hook.
+    pub(super) unsafe fn windows_after_fork(&self) {
+        self.windows.opened.set(0);
+        self.windows.late.set(0);
+        let Some(Plan { frame, duty, seed, .. }) = self.windows.used.get() else { return };
+        // The clock of CPU time has begun anew.
+        self.state.with(|state| state.reservoir.abandon_window());
+        // SAFETY: as required above.
+        unsafe { self.close_window() };
+        let plan = Plan::new(frame, duty, seed ^ u64::from(std::process::id()));
+        self.windows.used.set(Some(plan));
+        // Without a thread no window opens; the next collection tries again.
+        let _ = plan.start_timer();
+    }
+}
+
+/// Has windows end before the VM does: from then on the timer must not call it.
+fn end_with_the_process() {
+    unsafe extern "C" fn end(_: VALUE) {
+        NO_TIMER.store(true, Ordering::Relaxed);
+        hooked::each(|collector| {
+            if collector.windows.are_used() && collector.failure().is_none() {
+                // Without memory for a hook nothing is sampled any more; nothing may be raised here.
+                // SAFETY: the VM runs this at the process's end, on the main Ractor, where Ruby code may run.
+                let _ = unsafe { collector.stop_windows() };
+            }
+        });
+        TIMER.stop();
+    }
+    static ONCE: Once = Once::new();
+    // SAFETY: the GVL is held; the function exists as long as the process.
+    ONCE.call_once(|| unsafe { rb_sys::rb_set_end_proc(Some(end), rb_sys::Qnil as VALUE) });
+}
+
+/// The job.
+///
+/// # Safety
+/// Must run at a safe point of a Ruby thread.
+unsafe extern "C" fn follow_schedules(_: *mut c_void) {
+    if !ractor::is_main() {
+        return;
+    }
+    hooked::each(|collector| {
+        if collector.windows.are_used() && collector.phase() == Phase::Running && collector.failure().is_none() {
+            // If there is no memory for a hook, this window is missed; nothing can be raised here.
+            // SAFETY: a safe point of the main Ractor.
+            let _ = unsafe { if ractor::others() { collector.adopt_sampling() } else { collector.follow_schedule() } };
+        }
+    });
+}

@@ -1,0 +1,176 @@
+//! The thread that notices when a window opens or closes. It touches no Ruby object: it asks the VM to run a job at the
+//! next safe point, which does what the schedule says then. While no Ruby thread runs it waits without a time limit.
+//!
+//! A process has at most one, which exists from the first window to the process's end.
+
+use crate::vm::safepoint::{self, Job};
+use crate::vm::{activity, clock};
+use memprofiler_core::reservoir::Timing;
+use memprofiler_core::windows::{Moment, Schedule};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+/// More than twice what the thread uses.
+const STACK_SIZE: usize = 128 << 10;
+
+/// The one timer.
+pub static TIMER: Timer = Timer {
+    thread: AtomicPtr::new(std::ptr::null_mut()),
+    process: AtomicU32::new(0),
+    wanted: AtomicBool::new(false),
+    requesting: AtomicBool::new(false),
+    frame: AtomicU64::new(0),
+    duty: AtomicU64::new(0),
+    seed: AtomicU64::new(0),
+    in_force: AtomicU64::new(NONE),
+    requested: AtomicU64::new(0),
+    elapsed: AtomicU64::new(0),
+    wanted_open: AtomicU64::new(0),
+};
+
+/// What is in force when no window is open.
+const NONE: u64 = u64::MAX;
+
+/// What the thread shares with the job.
+#[derive(Debug)]
+pub struct Timer {
+    /// The thread's handle; null before the first start.
+    thread: AtomicPtr<Thread>,
+    /// The process that it belongs to: a forked child has none.
+    process: AtomicU32,
+    wanted: AtomicBool,
+    /// Whether the thread may be about to call the VM.
+    requesting: AtomicBool,
+    /// The parts of the schedule. If the thread reads them while they change it may ask for a job too much or too late,
+    /// no more: the job has a schedule of its own.
+    frame: AtomicU64,
+    duty: AtomicU64,
+    seed: AtomicU64,
+    /// The number of the window that is open, or [`NONE`].
+    in_force: AtomicU64,
+    /// Since when that is not what the schedule says, as far as the thread has noticed; 0 if it is.
+    requested: AtomicU64,
+    /// For how many nanoseconds the thread has been at work, and for how long of that it wanted a window to be open.
+    elapsed: AtomicU64,
+    wanted_open: AtomicU64,
+}
+
+impl Timer {
+    /// Follows the schedule that [`Schedule::new`] makes of these, by requesting `job`. Creates the thread if this
+    /// process has none yet.
+    pub fn start(&'static self, frame: Duration, duty: f64, seed: u64, job: Job) -> io::Result<()> {
+        self.frame.store(u64::try_from(frame.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.duty.store(duty.to_bits(), Ordering::Relaxed);
+        self.seed.store(seed, Ordering::Relaxed);
+        self.wanted.store(true, Ordering::SeqCst);
+        // SAFETY: a handle that is never freed.
+        match unsafe { self.thread.load(Ordering::SeqCst).as_ref() }.filter(|_| !self.is_gone()) {
+            Some(thread) => {
+                thread.unpark();
+                Ok(())
+            }
+            None => self.create(job).inspect_err(|_| self.wanted.store(false, Ordering::SeqCst)),
+        }
+    }
+
+    fn create(&'static self, job: Job) -> io::Result<()> {
+        self.requesting.store(false, Ordering::SeqCst);
+        let builder = thread::Builder::new().name("memprofiler-win".into()).stack_size(STACK_SIZE);
+        // The program's signals are for Ruby's threads.
+        let thread = with_signals_blocked(|| builder.spawn(move || self.run(job)))?;
+        activity::watch_for(thread.thread().clone());
+        self.thread.store(Box::into_raw(Box::new(thread.thread().clone())), Ordering::SeqCst);
+        self.process.store(std::process::id(), Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Whether the process was forked since the last start. Safe in hooks.
+    pub fn is_gone(&self) -> bool {
+        self.process.load(Ordering::SeqCst) != std::process::id()
+    }
+
+    /// Lets the thread wait until the next start. When this returns it does not call the VM any more.
+    pub fn stop(&self) {
+        self.wanted.store(false, Ordering::SeqCst);
+        // It takes nanoseconds, unless the thread was interrupted there. In a forked child, where it no longer exists,
+        // this must not wait forever.
+        for _ in 0..1000 {
+            if !self.requesting.load(Ordering::SeqCst) {
+                break;
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Tells the thread which window is open now.
+    pub fn set_in_force(&self, window: Option<u64>) {
+        self.in_force.store(window.unwrap_or(NONE), Ordering::Relaxed);
+        self.requested.store(0, Ordering::Relaxed);
+    }
+
+    /// What it has measured. Safe in hooks.
+    pub fn timing(&self) -> Timing {
+        let [elapsed, wanted] = [&self.elapsed, &self.wanted_open].map(|time| time.load(Ordering::Relaxed));
+        let overdue = match self.requested.load(Ordering::Relaxed) {
+            0 => 0,
+            since => clock::monotonic().saturating_sub(since),
+        };
+        Timing { elapsed, wanted, overdue }
+    }
+
+    fn schedule(&self) -> Schedule {
+        let [frame, duty, seed] = [&self.frame, &self.duty, &self.seed].map(|part| part.load(Ordering::Relaxed));
+        Schedule::new(Duration::from_nanos(frame), f64::from_bits(duty), seed)
+    }
+
+    fn run(&self, job: Job) {
+        // When it last looked at the clock before going to sleep, and whether it wanted a window then.
+        let mut slept = None;
+        loop {
+            if !self.wanted.load(Ordering::SeqCst) {
+                slept = None;
+                thread::park();
+                continue;
+            }
+            let now = clock::monotonic();
+            if let Some((since, on)) = slept.take() {
+                self.elapsed.fetch_add(now - since, Ordering::Relaxed);
+                self.wanted_open.fetch_add(if on { now - since } else { 0 }, Ordering::Relaxed);
+            }
+            let Moment { on, window, until } = self.schedule().at(now);
+            if self.in_force.load(Ordering::Relaxed) != if on { window } else { NONE } {
+                let _ = self.requested.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+                self.request(job);
+            }
+            if activity::is_running() {
+                slept = Some((now, on));
+                thread::park_timeout(Duration::from_nanos(until - now));
+            } else {
+                activity::wait();
+            }
+        }
+    }
+
+    fn request(&self, job: Job) {
+        self.requesting.store(true, Ordering::SeqCst);
+        if self.wanted.load(Ordering::SeqCst) {
+            safepoint::request(job);
+        }
+        self.requesting.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Runs `body` with all signals blocked, which a thread created in it inherits.
+fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: both sets are valid for the calls that fill and read them, and the thread's own mask is restored below.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut before);
+        let result = body();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        result
+    }
+}

@@ -1,0 +1,73 @@
+//! Whether Ruby code is running, from the VM's thread events.
+
+#[cfg(ruby_gte_3_3)]
+mod watched {
+    use crate::vm::ractor;
+    use crate::vm::thread_events::{RESUMED, SUSPENDED, add_hook};
+    use std::ffi::c_void;
+    use std::sync::Once;
+    use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+    use std::thread::Thread;
+
+    /// Whether a Ruby thread has the GVL. The events of two threads are ordered: one is suspended before the other
+    /// resumes. Each Ractor has a GVL of its own; once there are others, some thread is taken to run at any time.
+    static RUNNING: AtomicBool = AtomicBool::new(true);
+    /// Whether `WAITER` waits for a Ruby thread to resume.
+    static WAITING: AtomicBool = AtomicBool::new(false);
+    static WAITER: AtomicPtr<Thread> = AtomicPtr::new(std::ptr::null_mut());
+    static HOOK: Once = Once::new();
+
+    unsafe extern "C" fn on_event(event: u32, _thread: *const c_void, _data: *mut c_void) {
+        RUNNING.store(event == RESUMED || ractor::others(), Ordering::SeqCst);
+        if event == RESUMED && WAITING.load(Ordering::SeqCst) && WAITING.swap(false, Ordering::SeqCst) {
+            // SAFETY: a handle set by `watch_for`, which is never freed.
+            if let Some(waiter) = unsafe { WAITER.load(Ordering::SeqCst).as_ref() } {
+                waiter.unpark();
+            }
+        }
+    }
+
+    /// Starts watching on behalf of `waiter`, the only thread that may [`wait`]. Must be called by a Ruby thread with
+    /// the GVL. The handles of all waiters are kept: there is one in each process.
+    pub fn watch_for(waiter: Thread) {
+        RUNNING.store(true, Ordering::SeqCst);
+        WAITER.store(Box::into_raw(Box::new(waiter)), Ordering::SeqCst);
+        // SAFETY: the function only uses atomics and wakes a thread, which is allowed without the GVL and under the
+        // scheduler's locks, and exists as long as the process.
+        HOOK.call_once(|| unsafe { add_hook(on_event, SUSPENDED | RESUMED) });
+    }
+
+    /// Waits until a Ruby thread runs. May return early.
+    pub fn wait() {
+        WAITING.store(true, Ordering::SeqCst);
+        if !RUNNING.load(Ordering::SeqCst) {
+            std::thread::park();
+        }
+        WAITING.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether a Ruby thread runs.
+    pub fn is_running() -> bool {
+        RUNNING.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(not(ruby_gte_3_3))]
+mod watched {
+    use std::thread::{Thread, park};
+
+    /// Nobody samples in windows before Ruby 3.3.
+    pub fn watch_for(_: Thread) {}
+
+    /// As above.
+    pub fn wait() {
+        park();
+    }
+
+    /// As above.
+    pub fn is_running() -> bool {
+        false
+    }
+}
+
+pub use watched::{is_running, wait, watch_for};

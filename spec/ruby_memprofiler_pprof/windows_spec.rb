@@ -1,0 +1,144 @@
+# frozen_string_literal: true
+
+# Sampling in windows, from Ruby 3.3 on.
+RSpec.describe MemprofilerPprof::Collector, "in windows", if: RUBY_VERSION >= "3.3" do
+  let(:kept) { [] }
+
+  def windows_collector(**options)
+    new_collector(sampling: :windows, window_frame: 0.002, window_duty: 0.25, max_heap_samples: 1_000_000, **options)
+  end
+
+  # Allocates until the collector has opened that many more windows.
+  def allocate_for(collector, windows)
+    last = collector.stats[:windows] + windows
+    100.times { kept << Object.new } until collector.stats[:windows] >= last
+  end
+
+  # The states of the timer's threads.
+  def timers
+    Dir["/proc/self/task/*/status"].map { |path| File.read(path) }.grep(/^Name:\tmemprofiler-win$/)
+  end
+
+  it "opens windows while Ruby code runs" do
+    collector = windows_collector.start
+    allocate_for(collector, 20)
+    expect(collector.stats).to include(sampling: :windows, windows: be >= 20, window_coverage: be_between(0.01, 0.99))
+  end
+
+  it "sees no allocations between windows" do
+    # Within windows each allocation is a sample.
+    collector = windows_collector(sample_rate: 0.05, window_duty: 0.05).start
+    before = GC.stat(:total_allocated_objects)
+    allocate_for(collector, 30)
+    expect(collector.stats[:samples]).to be_between(1, 0.8 * (GC.stat(:total_allocated_objects) - before))
+  end
+
+  it "says in the profile in which group of windows samples were taken" do
+    collector = windows_collector(sample_rate: 0.2).start
+    allocate_for(collector, 20)
+    labels = Pprof.decode(collector.flush).samples.flat_map { |sample| sample.labels.keys }
+    expect(labels).to include("allocations_windows", "retained_objects_windows")
+  end
+
+  it "forgets objects that die between windows" do
+    collector = windows_collector(sample_rate: 0.2).start
+    allocate_for(collector, 20)
+    kept.clear
+    profile = Pprof.decode(collector.flush(gc: true))
+    retained, allocated = %i[retained_objects allocations].map { |type| profile.by_class(type).fetch("Object", 0) }
+    expect(retained).to be < allocated / 10
+  end
+
+  it "keeps what it has found when windows end" do
+    collector = windows_collector(sample_rate: 0.2).start
+    allocate_for(collector, 20)
+    collector.sampling = :always
+    expect([collector.stats[:sampling], collector.stats[:live_samples]]).to match([:always, be > 100])
+  end
+
+  it "uses windows again after a stop" do
+    collector = windows_collector.start
+    allocate_for(collector, 3)
+    collector.stop
+    collector.start
+    allocate_for(collector, 3)
+    expect(collector.stats[:sampling]).to eq(:windows)
+  end
+
+  it "follows new settings" do
+    collector = windows_collector.start
+    allocate_for(collector, 3)
+    collector.window_frame = 0.005
+    allocate_for(collector, 3)
+    expect(collector.stats).to include(sampling: :windows, windows: be >= 6)
+  end
+
+  it "lets only one collector at a time use windows" do
+    windows_collector.start
+    expect(windows_collector.start.stats)
+      .to include(sampling: :always, sampling_reason: "another collector uses windows")
+  end
+
+  it "opens windows in forked children" do
+    outcome = run_ruby(<<~RUBY)
+      collector = new_collector(sampling: :windows).start
+      Object.new until collector.stats[:windows] > 2
+      child = fork do
+        Object.new until collector.stats[:windows] > 2
+        grandchild = fork { Object.new until collector.stats[:windows] > 2 }
+        exit Process.wait2(grandchild).last.success?
+      end
+      print Process.wait2(child).last.success?, collector.flush.allocation_samples_count.positive?
+    RUBY
+    expect(outcome.stdout).to eq("truetrue"), outcome.to_s
+  end
+
+  it "opens windows in threads while the main thread sleeps" do
+    collector = windows_collector.start
+    Thread.new { allocate_for(collector, 5) }.join
+    expect(collector.stats[:windows]).to be >= 5
+  end
+
+  it "is not woken while no Ruby code runs", if: File.directory?("/proc/self/task") do
+    collector = windows_collector.start
+    allocate_for(collector, 3)
+    wakes = -> { timers.sum { |status| status[/^voluntary_ctxt_switches:\t(\d+)/, 1].to_i } }
+    before = wakes.call
+    sleep 0.3
+    # 300 windows would have opened and closed; reading the files wakes it, too.
+    expect(wakes.call - before).to be < 30
+  end
+
+  it "ends a window near the end of the machine stack" do
+    outcome = run_ruby(<<~'RUBY')
+      DEEP = "\x04\b" + "[\x06" * 100_000 + "0"
+      # No Ruby survives if the stack ends while the heap is collected or grows: so grow it before.
+      Array.new(500_000) { Object.new }
+      collector = new_collector(sampling: :windows, window_frame: 0.001, window_duty: 0.5).start
+      def overflow
+        GC.start
+        GC.disable
+        Marshal.load(DEEP)
+      rescue SystemStackError
+        GC.enable
+      end
+      overflow until collector.stats[:stack_ends].positive?
+      last = collector.stats[:windows]
+      Object.new until collector.stats[:windows] > last
+      collector.flush
+      print collector.stats[:sampling]
+    RUBY
+    expect(outcome.stdout).to eq("windows"), outcome.to_s
+  end
+
+  it "ends with the process, whatever that does last" do
+    code = <<~RUBY
+      collector = MemprofilerPprof::Collector.new(sampling: :windows, window_frame: 0.001).start
+      at_exit { 10_000.times { Object.new } }
+      Object.new until collector.stats[:windows] > 20
+      at_exit { 10_000.times { Object.new } && print(collector.stats[:sampling]) }
+      ObjectSpace.define_finalizer(Object.new, proc { 1000.times { Object.new } })
+    RUBY
+    expect(run_ruby(code)).to have_attributes(stdout: "windows", success?: true)
+  end
+end
