@@ -12,9 +12,10 @@ module Bench
     # What is on, by the names of {Variants}.
     VARIANTS = { nothing: "nothing", hook: "empty raw hook NEWOBJ", always: "this gem, always",
                  windows: "this gem, in windows" }.freeze
-    # The programs: units of work in a block, and in the runs of which callgrind counts the difference.
-    LOADS = { "requests" => { block: 1500, runs: [300, 1200] },
-              "allocations" => { block: 1_500_000, runs: [100_000, 400_000] } }.freeze
+    # The programs: units of work in a block of some 40 ms, which is a few frames of windows, and in the two runs whose
+    # difference callgrind counts.
+    LOADS = { "requests" => { block: 400, runs: [300, 1200] },
+              "allocations" => { block: 400_000, runs: [100_000, 400_000] } }.freeze
     # Under callgrind programs are slower by about this factor; in a frame that is longer by it as much happens.
     SLOWDOWN = 50
     # What windows may cost, relative to nothing.
@@ -28,7 +29,7 @@ module Bench
       @title = "Sampling at 1 %: requests to a small shop, and `Foo.new(i)` in a loop"
       @header = ["load", "on", "CPU ns (min–max)", "relative to nothing (95 %)", "to the empty hook (95 %)", "target",
                  "instructions", "relative to nothing", "over nothing"]
-      @rounds = quick ? 5 : 40
+      @rounds = quick ? 20 : 150
     end
 
     def jobs
