@@ -111,7 +111,7 @@ RSpec.describe "memprofiler run" do
   describe "options" do
     it "exist for every setting, and apply to the program" do
       # Each allows one of these.
-      values = %w[cfp auto ruby URG 1 1048576 a/%{index} a=b http://a a:b]
+      values = %w[cfp auto ruby URG 1 0.1 1048576 a/%{index} a=b http://a a:b]
       options = MemprofilerPprof::Configuration.settings.select(&:option).flat_map do |setting|
         next setting.option.sub("--", "--no-") if setting.type.boolean?
 

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 pub struct WindowFigures {
     /// Windows opened.
     pub opened: u64,
-    /// The fraction of the process's CPU time that they cover, as estimated; None if windows are not used.
+    /// The fraction of the time that they cover, as estimated; None if windows are not used.
     pub coverage: Option<f64>,
     /// Windows that closed more than a millisecond late, since no safe point came in time or nothing ran.
     pub late: u64,
