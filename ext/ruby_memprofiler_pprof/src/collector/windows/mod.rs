@@ -270,7 +270,12 @@ unsafe extern "C" fn follow_schedules(_: *mut c_void) {
         return;
     }
     hooked::each(|collector| {
-        if collector.windows.are_used() && collector.phase() == Phase::Running && collector.failure().is_none() {
+        if !collector.windows.are_used() {
+            return;
+        }
+        if collector.failure().is_some() {
+            TIMER.stop();
+        } else if collector.phase() == Phase::Running {
             // If there is no memory for a hook, this window is missed; nothing can be raised here.
             // SAFETY: a safe point of the main Ractor.
             let _ = unsafe { if ractor::others() { collector.adopt_sampling() } else { collector.follow_schedule() } };

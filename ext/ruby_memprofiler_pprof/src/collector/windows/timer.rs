@@ -94,12 +94,8 @@ impl Timer {
     /// Lets the thread wait until the next start. When this returns it does not call the VM any more.
     pub fn stop(&self) {
         self.wanted.store(false, Ordering::SeqCst);
-        // It takes nanoseconds, unless the thread was interrupted there. In a forked child, where it no longer exists,
-        // this must not wait forever.
-        for _ in 0..1000 {
-            if !self.requesting.load(Ordering::SeqCst) {
-                break;
-            }
+        // It takes nanoseconds, unless the system has interrupted the thread there. In a forked child it has vanished.
+        while self.requesting.load(Ordering::SeqCst) && !self.is_gone() {
             thread::yield_now();
         }
     }
