@@ -33,6 +33,14 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     expect(collector.stats[:samples]).to be_between(1, 0.8 * (GC.stat(:total_allocated_objects) - before))
   end
 
+  it "counts windows whose end has waited for a safe point" do
+    collector = windows_collector.start
+    text = "x" * 20_000_000
+    # Some 5 ms of C code; a window is half a millisecond long.
+    500.times { text.count("y") if collector.stats[:late_windows].zero? && allocate_for(collector, 1) }
+    expect(collector.stats[:late_windows]).to be_positive
+  end
+
   it "says in the profile in which group of windows samples were taken" do
     collector = windows_collector(sample_rate: 0.2).start
     allocate_for(collector, 20)

@@ -2,7 +2,7 @@
 
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::profile::{Profile, Weighting};
-use crate::window_group::WindowGroup;
+use crate::window_group::{self, WindowGroup};
 
 /// A sum of values, and what is known of its error.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,21 +18,10 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// The estimated variance of what was sampled in windows, in its squared unit.
-    ///
-    /// The windows are assigned to G groups at random, so the sums T_g of the groups are independent and equally
-    /// distributed, however the samples of a window depend on one another. If T is the sum of all groups, its variance
-    /// is G times that of one group, estimated by G / (G - 1) sum((T_g - T / G)²). With G - 1 degrees of freedom, 95 %
-    /// of the errors are within 2.131 standard errors (Student's t).
-    ///
-    /// For a single sample of weight w that is w²; for 16 samples, one of each group, it is 0. In a difference, what
-    /// both profiles have of a group cancels out.
+    /// The estimated variance of what was sampled in windows, in its squared unit. In a difference, what both profiles
+    /// have of a group cancels out.
     pub fn window_variance(&self) -> f64 {
-        const GROUPS: f64 = WindowGroup::COUNT as f64;
-        self.windows.as_ref().map_or(0.0, |sums| {
-            let mean = sums.iter().sum::<f64>() / GROUPS;
-            GROUPS / (GROUPS - 1.0) * sums.iter().map(|sum| (sum - mean).powi(2)).sum::<f64>()
-        })
+        self.windows.as_ref().map_or(0.0, |sums| window_group::variance(sums))
     }
 
     /// The estimated variance of the sum, in its squared unit.

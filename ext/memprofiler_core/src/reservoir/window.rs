@@ -85,13 +85,14 @@ impl Reservoir {
     }
 
     /// Closes the open window, if there is one, once events are no longer counted, or to open the next one at once.
-    /// `allocated` is the VM's own count of all events, whether in windows or not.
-    pub fn close_window(&mut self, allocated: u64) {
-        let Some(segment) = self.segment() else { return };
+    /// `allocated` is the VM's own count of all events, whether in windows or not. Returns for how many nanoseconds it was
+    /// overdue.
+    pub fn close_window(&mut self, allocated: u64) -> u64 {
+        let Some(segment) = self.segment() else { return 0 };
         // What is learned must be what samples are weighed with.
         let in_window = self.windows.as_ref().map_or(1.0, |windows| windows.exposure.probability(&segment));
         self.settle_with(segment.group, in_window);
-        let Some(windows) = &mut self.windows else { return };
+        let Some(windows) = &mut self.windows else { return 0 };
         windows.open = None;
         let timing = (windows.timer)();
         if let Some((last, count)) = windows.last.replace((timing, allocated)) {
@@ -103,6 +104,7 @@ impl Reservoir {
             windows.exposure.record(segment, interval);
         }
         self.tune_sampler();
+        segment.overdue
     }
 
     /// Closes the open window without learning from it or from the time since the one before: after a fork, whose CPU

@@ -1,7 +1,7 @@
 //! The hook's cost, from the VM's own count of allocations.
 
 use super::cost::Costs;
-use crate::window_group::WindowGroup;
+use crate::window_group::{WindowGroup, variance};
 
 /// What windows have seen, and what the VM has counted, over some time.
 #[derive(Debug)]
@@ -60,11 +60,4 @@ impl Calibration {
         // Without data there is no slope.
         if slope > 0.0 && trust.is_finite() { expected + trust * (found - expected) } else { expected }
     }
-}
-
-/// The estimated variance of a sum, from its shares by group.
-fn variance(shares: &[f64; WindowGroup::COUNT]) -> f64 {
-    let count = WindowGroup::COUNT as f64;
-    let mean = shares.iter().sum::<f64>() / count;
-    count / (count - 1.0) * shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>()
 }

@@ -3,7 +3,7 @@
 use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{ClassId, Countdown, Departed, Fate, LiveSample, Reservoir, Timing, Windows};
 use memprofiler_core::stack_tree::StackId;
-use memprofiler_core::window_group::WindowGroup;
+use memprofiler_core::window_group::{WindowGroup, variance};
 use memprofiler_core::windows::Schedule;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -215,12 +215,9 @@ impl Vm {
     pub fn outcomes(mut self) -> [Outcome; SITES] {
         self.reservoir.close_window(self.allocated);
         self.collect(0);
-        let count = WindowGroup::COUNT as f64;
         std::array::from_fn(|site| {
             let groups = self.found[site];
-            let estimate: f64 = groups.iter().sum();
-            let squares = groups.iter().map(|share| (share - estimate / count).powi(2));
-            let variance = count / (count - 1.0) * squares.sum::<f64>();
+            let (estimate, variance) = (groups.iter().sum(), variance(&groups));
             let (truth, naive_variance) = (self.truth[site] as f64, self.naive[site]);
             Outcome { truth, estimate, variance, naive_variance }
         })

@@ -15,13 +15,15 @@ pub fn count() -> u32 {
 }
 
 /// The VM's count of the objects allocated so far; from Ruby 4.0 on it is a little late. Does not allocate; safe in
-/// hooks once it was called outside.
+/// hooks once it was called outside. Only for Ruby's own garbage collector, which mark bits need as well: another one
+/// (from Ruby 3.4 on there can be) may not know the key, and raise.
 pub fn allocated() -> u64 {
     static KEY: OnceLock<VALUE> = OnceLock::new();
     // SAFETY: a literal of that length. The VM itself has made this symbol, see `Info`.
     let key =
         *KEY.get_or_init(|| unsafe { rb_sys::rb_id2sym(rb_sys::rb_intern2(c"total_allocated_objects".as_ptr(), 23)) });
-    // SAFETY: every Ruby from 3.1 on knows the key; asked for a single one, the function allocates nothing.
+    // SAFETY: Ruby's own collector has known the key since before 3.1, so this does not raise; asked for a single one,
+    // the function allocates nothing.
     (unsafe { rb_sys::rb_gc_stat(key) }) as u64
 }
 

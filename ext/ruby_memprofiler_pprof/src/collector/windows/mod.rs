@@ -9,7 +9,7 @@ mod timer;
 use super::sampling::Choice;
 use super::stats::WindowFigures;
 use super::{Collector, Phase, hooked, random_seed};
-use crate::vm::{clock, gc, ractor};
+use crate::vm::{clock, gc, protect, ractor};
 use magnus::Error;
 use memprofiler_core::reservoir::Windows as ReservoirWindows;
 use memprofiler_core::windows::{Moment, Schedule};
@@ -17,7 +17,6 @@ use rb_sys::VALUE;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::io;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use timer::TIMER;
@@ -32,15 +31,15 @@ static NO_TIMER: AtomicBool = AtomicBool::new(false);
 /// What a hook is expected to cost per object, in nanoseconds, until the windows tell.
 const EXPECTED_COST: f64 = 80.0;
 
-/// How late a window may close before it counts as late, in nanoseconds.
+/// How long a window may be overdue before it counts as late, in nanoseconds.
 const LATE: u64 = 1_000_000;
 
 /// A collector's windows.
 #[derive(Debug, Default)]
 pub struct Windows {
     used: Cell<Option<Plan>>,
-    /// The window that is open: its number, and when it is to close.
-    open: Cell<Option<(u64, u64)>>,
+    /// The number of the window that is open.
+    open: Cell<Option<u64>>,
     /// Why windows are used, or not.
     reason: Cell<&'static str>,
     opened: Cell<u64>,
@@ -137,13 +136,13 @@ impl Collector {
     /// # Safety
     /// As for [`switch_windows`](Self::switch_windows); windows must not be in use.
     unsafe fn use_windows(&self, frame: Duration, duty: f64) -> Result<(), Error> {
+        end_with_the_process()?;
         let plan = Plan::new(frame, duty, self.options().seed.unwrap_or_else(random_seed));
         // SAFETY: on the main Ractor and not in a hook, as required above; a running collector is anchored.
         unsafe { self.exchange_hook(|| self.windows.used.set(Some(plan))) }?;
         OWNER.store(std::ptr::from_ref(self) as usize, Ordering::Relaxed);
         let windows = ReservoirWindows::new(duty, EXPECTED_COST, clock::process_cpu, || TIMER.timing());
         self.state.with(|state| state.reservoir.use_windows(Some(windows)));
-        end_with_the_process();
         if plan.start_timer().is_err() {
             NO_TIMER.store(true, Ordering::Relaxed);
             // SAFETY: as required above.
@@ -186,11 +185,11 @@ impl Collector {
     unsafe fn follow_schedule(&self) -> Result<(), Error> {
         let Some(Plan { schedule, .. }) = self.windows.used.get() else { return Ok(()) };
         let now = clock::monotonic();
-        let Moment { on, window, until } = schedule.at(now);
+        let Moment { on, window, .. } = schedule.at(now);
         match self.windows.open.get() {
-            Some((open, _)) if on && open == window => return Ok(()),
+            Some(open) if on && open == window => return Ok(()),
             // The hook stays on.
-            Some(_) if on => self.state.with(|state| state.reservoir.close_window(gc::allocated())),
+            Some(_) if on => self.weigh_window(),
             Some(_) => {
                 // SAFETY: on the main Ractor and not in a hook, as required above.
                 unsafe { self.close_window() };
@@ -201,7 +200,7 @@ impl Collector {
             None => unsafe { self.hook_window() }?,
         }
         self.state.with(|state| state.reservoir.open_window(schedule.group(window)));
-        self.windows.open.set(Some((window, until)));
+        self.windows.open.set(Some(window));
         self.windows.opened.set(self.windows.opened.get() + 1);
         TIMER.set_in_force(Some(window));
         Ok(())
@@ -212,15 +211,23 @@ impl Collector {
     /// # Safety
     /// Must run on the main Ractor; in a hook, from Ruby 4.0 on, only if there are no others.
     pub(super) unsafe fn close_window(&self) {
-        let Some((_, until)) = self.windows.open.take() else { return };
-        if clock::monotonic() > until.saturating_add(LATE) {
-            self.windows.late.set(self.windows.late.get() + 1);
+        if self.windows.open.take().is_none() {
+            return;
         }
-        TIMER.set_in_force(None);
         // SAFETY: as required above.
         unsafe { self.unhook_window() };
         if self.failure().is_none() {
-            self.state.with(|state| state.reservoir.close_window(gc::allocated()));
+            self.weigh_window();
+        }
+        // Only now, since it forgets for how long the window was overdue.
+        TIMER.set_in_force(None);
+    }
+
+    /// Gives the samples of the window that ends their weights.
+    fn weigh_window(&self) {
+        let overdue = self.state.with(|state| state.reservoir.close_window(gc::allocated()));
+        if overdue > LATE {
+            self.windows.late.set(self.windows.late.get() + 1);
         }
     }
 
@@ -244,7 +251,9 @@ impl Collector {
 }
 
 /// Has windows end before the VM does: from then on the timer must not call it.
-fn end_with_the_process() {
+fn end_with_the_process() -> Result<(), Error> {
+    /// Whether the VM knows. Only touched with the GVL held.
+    static ARRANGED: AtomicBool = AtomicBool::new(false);
     unsafe extern "C" fn end(_: VALUE) {
         NO_TIMER.store(true, Ordering::Relaxed);
         hooked::each(|collector| {
@@ -256,9 +265,12 @@ fn end_with_the_process() {
         });
         TIMER.stop();
     }
-    static ONCE: Once = Once::new();
-    // SAFETY: the GVL is held; the function exists as long as the process.
-    ONCE.call_once(|| unsafe { rb_sys::rb_set_end_proc(Some(end), rb_sys::Qnil as VALUE) });
+    if !ARRANGED.load(Ordering::Relaxed) {
+        // SAFETY: the GVL is held; the function exists as long as the process.
+        protect(|| unsafe { rb_sys::rb_set_end_proc(Some(end), rb_sys::Qnil as VALUE) })?;
+        ARRANGED.store(true, Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 /// The job.

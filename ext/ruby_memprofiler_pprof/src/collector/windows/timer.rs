@@ -102,8 +102,8 @@ impl Timer {
 
     /// Tells the thread which window is open now.
     pub fn set_in_force(&self, window: Option<u64>) {
-        self.in_force.store(window.unwrap_or(NONE), Ordering::Relaxed);
-        self.requested.store(0, Ordering::Relaxed);
+        self.in_force.store(window.unwrap_or(NONE), Ordering::SeqCst);
+        self.requested.store(0, Ordering::SeqCst);
     }
 
     /// What it has measured. Safe in hooks.
@@ -136,9 +136,14 @@ impl Timer {
                 self.wanted_open.fetch_add(if on { now - since } else { 0 }, Ordering::Relaxed);
             }
             let Moment { on, window, until } = self.schedule().at(now);
-            if self.in_force.load(Ordering::Relaxed) != if on { window } else { NONE } {
-                let _ = self.requested.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+            let scheduled = if on { window } else { NONE };
+            if self.in_force.load(Ordering::SeqCst) != scheduled {
+                let first = self.requested.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst).is_ok();
                 self.request(job);
+                // A job that was there first may have come in between.
+                if first && self.in_force.load(Ordering::SeqCst) == scheduled {
+                    let _ = self.requested.compare_exchange(now, 0, Ordering::SeqCst, Ordering::SeqCst);
+                }
             }
             if activity::is_running() {
                 slept = Some((now, on));
