@@ -30,10 +30,10 @@ pub struct Reservoir {
     rates: RateTable,
     /// The probability of new samples outside windows: the sampler's rate there.
     rate: RateId,
+    /// The probability of new samples.
+    current: RateId,
     /// How windows go; None if there are none.
     windows: Option<Box<Windows>>,
-    /// How many samples of the open window have no probability yet.
-    unsettled: usize,
     /// The rate that was asked for. The sampler has it unless there were too many samples.
     asked: f64,
     /// The maximum number of samples to keep.
@@ -72,12 +72,13 @@ impl Reservoir {
     /// seed selects the same events.
     pub fn new(rate: f64, bound: usize, seed: u64) -> Self {
         let mut rates = RateTable::default();
+        let id = rates.id(rate, None).unwrap_or(RateId(0));
         Self {
             sampler: Sampler::new(rate, seed),
-            rate: rates.id(rate, None).unwrap_or(RateId(0)),
             rates,
+            rate: id,
+            current: id,
             windows: None,
-            unsettled: 0,
             asked: rate,
             bound,
             live: LiveSet::by_address(),
@@ -97,6 +98,7 @@ impl Reservoir {
     #[inline]
     pub fn select(&mut self) -> Candidate {
         self.sampler.select();
+        self.hook_time();
         Candidate { halvings: self.halvings }
     }
 
@@ -123,11 +125,9 @@ impl Reservoir {
                 return None;
             }
         }
-        let in_window = self.is_window_open();
-        sample.rate = if in_window { RateId::UNSETTLED } else { self.rate };
+        sample.rate = self.current;
         sample.seen = self.round;
-        self.unsettled += usize::from(in_window);
-        let replaced = self.live.insert(sample).map(|replaced| self.departed(replaced));
+        let replaced = self.live.insert(sample).map(|replaced| self.rates.departed(replaced));
         while self.live.len() > self.bound {
             self.halve(&mut release);
         }
@@ -137,7 +137,7 @@ impl Reservoir {
     /// Removes the sample at `address`, if there is one and samples are found by address.
     #[inline]
     pub fn remove(&mut self, address: u64) -> Option<Departed> {
-        self.live.remove(address).map(|sample| self.departed(sample))
+        self.live.remove(address).map(|sample| self.rates.departed(sample))
     }
 
     /// Removes the samples that a garbage collection has found dead; see [`LiveSet::collect`].
@@ -147,14 +147,12 @@ impl Reservoir {
         fate: impl FnMut(&LiveSample, bool) -> Fate,
         mut bury: impl FnMut(Departed),
     ) {
-        self.settle();
         let rates = &self.rates;
         self.live.collect(major, fate, |sample| bury(rates.departed(sample)));
     }
 
     /// Removes all samples.
     pub fn drain(&mut self, mut bury: impl FnMut(Departed)) {
-        self.settle();
         for sample in self.live.drain() {
             bury(self.rates.departed(sample));
         }
@@ -162,17 +160,7 @@ impl Reservoir {
 
     /// Removes all samples, and chooses how to find new ones: by address, or only in turn.
     pub fn clear(&mut self, by_address: bool) {
-        self.unsettled = 0;
         self.live = if by_address { LiveSet::by_address() } else { LiveSet::by_position() };
-    }
-
-    /// What a sample that has just left the live set stands for.
-    fn departed(&mut self, mut sample: LiveSample) -> Departed {
-        if !sample.rate.is_settled() {
-            self.unsettled -= 1;
-            sample.rate = self.settle_all();
-        }
-        self.rates.departed(sample)
     }
 
     /// The samples of live objects.

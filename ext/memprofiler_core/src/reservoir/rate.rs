@@ -8,7 +8,6 @@ impl Reservoir {
     /// Keeps each sample with probability 1/2 and lets it stand for twice as many objects; halves the rate for new
     /// samples. Unbiased, unlike refusing new samples. Those that leave are passed to `release`.
     pub fn halve(&mut self, mut release: impl FnMut(LiveSample)) {
-        self.settle();
         for position in (0..self.live.len()).rev() {
             if self.sampler.coin() {
                 continue;
@@ -20,7 +19,7 @@ impl Reservoir {
         }
         self.halvings += 1;
         self.rates.halve();
-        self.tune_sampler();
+        self.tune();
     }
 
     /// Changes the rate for new samples; existing ones keep theirs. `unreported` says whether samples that have
@@ -45,7 +44,6 @@ impl Reservoir {
     }
 
     fn change_rate(&mut self, rate: f64, unreported: bool) {
-        self.settle();
         if self.live.is_empty() && !unreported {
             // Nothing unreported was sampled at another rate.
             self.rates = RateTable::default();
@@ -54,11 +52,11 @@ impl Reservoir {
             self.live.samples().iter().for_each(|sample| self.rates.count(sample.rate));
             self.rates.end_census();
         }
-        // If the table has no room for one more rate, the rate stays as it is. That takes 65,535 live samples with
+        // If the table has no room for one more rate, the rate stays as it is. That takes 65,536 live samples with
         // different rates.
         if let Some(id) = self.rates.id(rate, None) {
             self.rate = id;
-            self.tune_sampler();
+            self.tune();
         }
     }
 
@@ -66,6 +64,7 @@ impl Reservoir {
     pub(super) fn begin_census(&mut self) {
         self.rates.begin_census();
         self.rates.count(self.rate);
+        self.rates.count(self.current);
     }
 
     /// Restarts the selection with another seed.

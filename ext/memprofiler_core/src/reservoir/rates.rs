@@ -7,17 +7,6 @@ use crate::window_group::WindowGroup;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateId(pub(super) u16);
 
-impl RateId {
-    /// That of samples in the open window, whose probability is not known yet. In no table.
-    pub const UNSETTLED: Self = Self(u16::MAX);
-
-    /// Whether the probability is known.
-    #[inline]
-    pub fn is_settled(self) -> bool {
-        self != Self::UNSETTLED
-    }
-}
-
 /// The distinct inclusion probabilities of the live samples, by group of windows. A sample keeps its own for life,
 /// whatever the sampling rate does later; only thinning changes them, for the whole set at once.
 #[derive(Debug, Default)]
@@ -36,13 +25,13 @@ struct Entry {
 }
 
 impl RateTable {
-    /// The id of a probability in `0.0..=1.0` in a group of windows, or None when 65,535 others are in use.
+    /// The id of a probability in `0.0..=1.0` in a group of windows, or None when 65,536 others are in use.
     pub fn id(&mut self, probability: f64, window: Option<WindowGroup>) -> Option<RateId> {
         let same = |entry: &Entry| entry.probability == Some(probability) && entry.window == window;
         let free = |entry: &Entry| entry.probability.is_none();
         let find = |wanted: &dyn Fn(&Entry) -> bool| self.entries.iter().position(wanted);
         let index = find(&same).or_else(|| find(&free)).unwrap_or(self.entries.len());
-        let id = u16::try_from(index).ok().map(RateId).filter(|id| id.is_settled())?;
+        let id = u16::try_from(index).ok().map(RateId)?;
         let entry = Entry { probability: Some(probability), window, counted: true };
         match self.entries.get_mut(index) {
             Some(known) => *known = entry,
@@ -75,14 +64,12 @@ impl RateTable {
     /// The probability behind an id in use.
     #[inline]
     pub fn probability(&self, id: RateId) -> f64 {
-        debug_assert!(id.is_settled());
         self.entries.get(id.0 as usize).and_then(|entry| entry.probability).unwrap_or(1.0)
     }
 
     /// The group of windows of an id in use.
     #[inline]
     pub fn window(&self, id: RateId) -> Option<WindowGroup> {
-        debug_assert!(id.is_settled());
         self.entries.get(id.0 as usize).and_then(|entry| entry.window)
     }
 
@@ -158,9 +145,9 @@ mod tests {
     #[test]
     fn there_is_no_id_when_all_are_in_use() {
         let entry = |n| Entry { probability: Some(1.0 / f64::from(n)), window: None, counted: true };
-        let mut rates = RateTable { entries: (1..=65_535).map(entry).collect() };
+        let mut rates = RateTable { entries: (1..=65_536).map(entry).collect() };
         assert_eq!(rates.id(0.3, None), None);
-        assert!(rates.id(1.0 / 65_535.0, None).is_some());
+        assert!(rates.id(1.0 / 65_536.0, None).is_some());
     }
 
     #[test]

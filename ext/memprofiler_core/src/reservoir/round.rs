@@ -10,7 +10,6 @@ impl Reservoir {
             self.live.samples_mut().for_each(|sample| sample.seen = 0);
             1
         });
-        self.settle();
         self.begin_census();
     }
 

@@ -25,8 +25,8 @@ pub(super) struct Seen {
     pub in_time: f64,
     /// The part of the program's time that windows covered.
     pub share: f64,
-    /// The probability of being in a window, as it was estimated.
-    pub probability: f64,
+    /// The hook's cost by which the window was prolonged, in nanoseconds per object.
+    pub cost: f64,
 }
 
 impl Calibration {
@@ -41,7 +41,7 @@ impl Calibration {
         self.costs.decay(keep);
         self.allocated = self.allocated * keep + allocated;
         if seen.objects > 0.0 {
-            self.weighted[seen.group.number()] += seen.objects / seen.probability;
+            self.weighted[seen.group.number()] += seen.objects / seen.share;
             self.costs.add(seen);
         }
     }

@@ -1,19 +1,19 @@
-//! How much the hook slows down its own windows.
+//! What the hook costs per object.
 
 use super::calibration::Seen;
 
 /// Objects by how densely they were allocated while the hook was on, to find the hook's cost per object.
 ///
-/// Let the hook take the part x of a window's time. The rest, 1 - x, held the program's work; without the hook the
-/// window would have held more, by x / (1 - x) times as much. Outside windows, for the part 1 - d of the time, work is
-/// done at full speed. So what was seen stands for `1 + (1 - d) x / (1 - x)` times as much as it seems to, and a piece
-/// of work is in a window with the probability d divided by that.
+/// Let the hook take the part x of a window's time. The rest, 1 - x, held the program's work. The window was prolonged
+/// as if the hook took the part y, so it was meant to hold the work of 1 - y. So what was seen stands for
+/// `1 + (1 - d) (x - y) / (1 - x)` times as much as it seems to, if windows cover the part d of the time: outside, work
+/// is done at full speed.
 ///
 /// But a hook that stays on after its window's end, for lack of a safe point, costs no coverage then: whether that work
-/// is seen was decided at its beginning. So only the part of x counts that was in time.
+/// is seen was decided at its beginning. So only the part counts that was in time.
 #[derive(Debug)]
 pub(super) struct Costs {
-    /// How many objects those stand for that were seen, if the hook cost nothing.
+    /// How many objects those stand for that were seen, if windows were prolonged by what the hook took.
     seen: f64,
     /// By the binary logarithm of the density.
     bins: [Bin; BINS],
@@ -22,10 +22,11 @@ pub(super) struct Costs {
 /// Sums over on-times of similar density.
 #[derive(Debug, Default, Clone, Copy)]
 struct Bin {
-    /// For objects in time: how many there are outside windows for each of them, if the hook cost nothing.
+    /// For objects in time: how many there are outside windows for each of them.
     objects: f64,
-    /// The sum of those times the density.
+    /// The sum of those times the density, and times what was taken to be the hook's part.
     moment: f64,
+    assumed: f64,
 }
 
 /// Two bins per power of two, from 2^-20 objects per nanosecond (a thousand per millisecond) upwards.
@@ -35,19 +36,6 @@ const LEAST_EXPONENT: f64 = -20.0;
 
 /// No hook takes more than this part of its window.
 const MOST: f64 = 0.7;
-
-/// How much more work than seen a window would have held without the hook, as a multiple: x / (1 - x). The hook costs
-/// `cost` nanoseconds per object; the density is in objects per nanosecond.
-fn displaced(cost: f64, density: f64) -> f64 {
-    let part = (cost * density).min(MOST);
-    part / (1.0 - part)
-}
-
-/// The probability that a piece of the program's work like that in a window was in a window, if windows cover the part
-/// `share` of the time, and the part `in_time` of this one's was before its end.
-pub(super) fn probability(share: f64, cost: f64, density: f64, in_time: f64) -> f64 {
-    share / (1.0 + (1.0 - share) * in_time * displaced(cost, density))
-}
 
 impl Costs {
     pub fn new() -> Self {
@@ -60,23 +48,29 @@ impl Costs {
         for bin in &mut self.bins {
             bin.objects *= keep;
             bin.moment *= keep;
+            bin.assumed *= keep;
         }
     }
 
     /// Adds what a window has seen.
-    pub fn add(&mut self, Seen { objects, density, in_time, share, .. }: Seen) {
+    pub fn add(&mut self, Seen { objects, density, in_time, share, cost, .. }: Seen) {
         let position = ((density.log2() - LEAST_EXPONENT) * BINS_PER_OCTAVE).clamp(0.0, (BINS - 1) as f64);
         let bin = &mut self.bins[position as usize];
         let outside = objects * in_time * (1.0 - share) / share;
         self.seen += objects / share;
         bin.objects += outside;
         bin.moment += outside * density;
+        bin.assumed += outside * (cost * density).min(MOST);
     }
 
     /// How many objects the program has allocated, by what was seen, if the hook costs `cost`.
     pub fn total(&self, cost: f64) -> f64 {
         let bins = self.bins.iter().filter(|bin| bin.objects > 0.0);
-        self.seen + bins.map(|bin| bin.objects * displaced(cost, bin.moment / bin.objects)).sum::<f64>()
+        let displaced = |bin: &Bin| {
+            let part = (cost * bin.moment / bin.objects).min(MOST);
+            (bin.objects * part - bin.assumed) / (1.0 - part)
+        };
+        self.seen + bins.map(displaced).sum::<f64>()
     }
 
     /// The cost, at most `most`, with which [`total`](Self::total) is `allocated`.
@@ -95,29 +89,47 @@ mod tests {
     use super::*;
     use crate::window_group::WindowGroup;
 
-    fn seen(objects: f64, density: f64) -> Seen {
-        Seen { group: WindowGroup::new(0), objects, density, in_time: 1.0, share: 0.1, probability: 0.1 }
+    const SHARE: f64 = 0.1;
+
+    /// A window that was prolonged by `cost` per object.
+    fn seen(objects: f64, density: f64, cost: f64) -> Seen {
+        Seen { group: WindowGroup::new(0), objects, density, in_time: 1.0, share: SHARE, cost }
+    }
+
+    /// A second of each density, whose hook costs `cost`, in windows prolonged by `assumed` per object; and how many
+    /// objects there are.
+    fn mixed(cost: f64, assumed: f64) -> (Costs, f64) {
+        let (mut costs, mut allocated) = (Costs::new(), 0.0);
+        for per_nanosecond in [1e-5, 1e-3, 1e-2] {
+            let density = per_nanosecond / (1.0 + cost * per_nanosecond);
+            // A nanosecond of the window meant to be is 1 / (1 - assumed * density) of it in fact.
+            let work = SHARE * 1e9 * (1.0 - cost * density) / (1.0 - assumed * density);
+            costs.add(seen(work * per_nanosecond, density, assumed));
+            allocated += (1.0 - SHARE) * 1e9 * per_nanosecond + work * per_nanosecond;
+        }
+        (costs, allocated)
     }
 
     #[test]
     fn the_cost_is_found_from_a_mix_of_densities() {
-        let mut costs = Costs::new();
-        // A second each, with the hook on for a tenth of the time.
-        let (cost, share, mut allocated) = (40.0, 0.1, 0.0);
-        for per_nanosecond in [1e-5, 1e-3, 1e-2] {
-            let density = per_nanosecond / (1.0 + cost * per_nanosecond);
-            allocated += 1e9 * ((1.0 - share) * per_nanosecond + share * density);
-            costs.add(seen(share * 1e9 * density, density));
+        for assumed in [0.0, 20.0, 60.0] {
+            let (costs, allocated) = mixed(40.0, assumed);
+            let found = costs.solve(allocated, 100.0);
+            assert!((found - 40.0).abs() < 0.1, "{found} where {assumed} was assumed");
         }
-        let found = costs.solve(allocated, 100.0);
-        assert!((found - cost).abs() < 0.1, "{found}");
-        assert!(costs.total(0.0) < 0.9 * allocated);
+    }
+
+    #[test]
+    fn windows_prolonged_by_the_cost_see_their_share() {
+        let (costs, allocated) = mixed(40.0, 40.0);
+        assert!((costs.total(40.0) / allocated - 1.0).abs() < 1e-9);
+        assert!((costs.seen / allocated - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_cost_stays_within_its_bounds() {
         let mut costs = Costs::new();
-        costs.add(seen(1e6, 0.01));
+        costs.add(seen(1e6, 0.01, 0.0));
         assert!(costs.solve(0.0, 60.0) < 0.1);
         assert!(costs.solve(1e12, 60.0) > 59.9);
     }
@@ -126,14 +138,15 @@ mod tests {
     fn no_density_is_too_high_or_too_low() {
         let mut costs = Costs::new();
         for density in [0.0, 1e-30, 1e30, f64::INFINITY] {
-            costs.add(seen(1.0, density));
-            assert!((0.03..=0.1).contains(&probability(0.1, 20.0, density, 1.0)));
+            costs.add(seen(1.0, density, 20.0));
         }
+        assert!((0.0..=20.0).contains(&costs.solve(40.0, 20.0)), "{}", costs.solve(40.0, 20.0));
     }
 
     #[test]
     fn time_after_the_end_costs_nothing() {
-        assert_eq!(probability(0.1, 20.0, 0.01, 0.0), 0.1);
-        assert!(probability(0.1, 20.0, 0.01, 1.0) < 0.09);
+        let mut costs = Costs::new();
+        costs.add(Seen { in_time: 0.0, ..seen(1e6, 0.01, 0.0) });
+        assert_eq!(costs.total(0.0), costs.total(50.0));
     }
 }

@@ -1,18 +1,18 @@
 //! What windows covered.
 
 use super::calibration::{Calibration, Seen};
-use super::cost::probability;
 use crate::window_group::WindowGroup;
 
-/// Estimates with which probability a piece of the program's work is in a window, from earlier windows.
+/// Estimates with which probability a piece of the program's work is in a window, and what the hook costs, from earlier
+/// windows.
 ///
-/// That is the part of the time for which the timer has wanted windows: the duty, unless a busy machine wakes it late.
-/// It is smaller where the hook slows its own window down: where many objects are allocated, less of the program fits
-/// in. The hook's cost per object is the one with which what windows saw adds up to the VM's own count of allocations
-/// (the unknown is solved for, as in a calibration estimate). So a sum over all sites agrees with that count, and sites
-/// of all densities are unbiased.
+/// The probability is the part of the program's CPU time for which the timer has wanted windows: the duty, unless a busy
+/// machine wakes it late. The hook's cost is not in that time, since windows are prolonged by it: otherwise less of the program would
+/// fit into windows where many objects are allocated. It is the cost per object with which what windows saw adds up to
+/// the VM's own count of allocations (the unknown is solved for, as in a calibration estimate). So a sum over all sites
+/// agrees with that count, and sites of all densities are unbiased.
 ///
-/// Both come from the past, so that a window's samples can be given their final weights at once. The past fades.
+/// Both come from the past, so that a window's samples have their final weights at once. The past fades.
 #[derive(Debug)]
 pub struct Exposure {
     duty: f64,
@@ -21,21 +21,17 @@ pub struct Exposure {
     cost: f64,
     /// The part of the time that windows cover, as estimated.
     share: f64,
-    /// How long the timer was at work in the last seconds, and for how long of that it wanted windows.
+    /// The CPU time of the last seconds, and for how much of it the timer wanted windows.
     elapsed: f64,
     wanted: f64,
     /// What tells the hook's cost: over a longer time, and in the last seconds.
     lasting: Calibration,
     recent: Calibration,
-    /// Objects and nanoseconds of the usual segment.
-    usual: (f64, f64),
-    /// How dense segments became in the end, compared with what was foreseen when samples left them early.
-    foresight: f64,
-    /// Segments since the estimates were made.
+    /// Windows since the estimates were made.
     fresh: u32,
 }
 
-/// A stretch of time in which the hook was on, in one window.
+/// What a window has held.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Segment {
     /// The window's group.
@@ -44,10 +40,10 @@ pub struct Segment {
     pub objects: u64,
     /// CPU time of the process in nanoseconds, with the hook's own.
     pub on_time: u64,
-    /// For how many nanoseconds the hook had waited, at the segment's end, for a safe point at which to be removed.
+    /// For how many nanoseconds the hook had waited, at the window's end, for a safe point at which to be removed.
     pub overdue: u64,
-    /// The density that was [foreseen](Exposure::foresee) when samples left it early; None if none have.
-    pub foreseen: Option<f64>,
+    /// The hook's cost by which the window was prolonged, in nanoseconds per object.
+    pub cost: f64,
 }
 
 impl Segment {
@@ -63,10 +59,10 @@ impl Segment {
     }
 }
 
-/// What happened from the end of one segment to that of the next.
+/// What happened from the end of one window to that of the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// Nanoseconds for which the timer was at work: it is not while the program sleeps.
+    /// The program's CPU time in nanoseconds, without what the hook took.
     pub elapsed: u64,
     /// For how many of those it wanted a window to be open.
     pub wanted: u64,
@@ -75,15 +71,16 @@ pub struct Interval {
 }
 
 /// After how many nanoseconds of activity the past counts for 1/e. The hook's cost depends on the program, and on the
-/// machine's speed; that may change from one second to the next, and so may how late a busy machine wakes up the timer.
+/// machine's speed; that may change within seconds, and so may how late a busy machine wakes up the timer.
 const LASTING_MEMORY: f64 = 30e9;
-const RECENT_MEMORY: f64 = 4e9;
+const RECENT_MEMORY: f64 = 8e9;
+const SHARE_MEMORY: f64 = 2e9;
 /// The duty counts as much as a measurement of this many nanoseconds.
 const DUTY_WEIGHT: f64 = 0.1e9;
 /// How far the cost may well be from the expected one, and that of the last seconds from the lasting one, as multiples of
 /// those: the standard deviations of what is expected.
 const COST_DOUBT: f64 = 2.0;
-const SPEED_DOUBT: f64 = 0.5;
+const SPEED_DOUBT: f64 = 0.25;
 /// The bound of the cost, as a multiple of the expected one.
 const COST_BOUND: f64 = 10.0;
 
@@ -101,8 +98,6 @@ impl Exposure {
             wanted: 0.0,
             lasting: Calibration::new(LASTING_MEMORY),
             recent: Calibration::new(RECENT_MEMORY),
-            usual: (0.0, 0.0),
-            foresight: 1.0,
             fresh: 0,
         }
     }
@@ -112,7 +107,7 @@ impl Exposure {
         self.duty
     }
 
-    /// The part of the time that windows cover, as estimated now.
+    /// The part of the time that windows cover, as estimated now: the probability that a piece of work is in one.
     pub fn share(&self) -> f64 {
         self.share
     }
@@ -122,29 +117,10 @@ impl Exposure {
         self.cost
     }
 
-    /// The probability that a piece of the program's work like that in a segment, which has ended, is in a window.
-    pub fn probability(&self, segment: &Segment) -> f64 {
-        probability(self.share, self.cost, segment.density(), segment.in_time())
-    }
-
-    /// The same for a segment that has not ended, of which this is known so far.
-    pub fn probability_so_far(&self, segment: &Segment) -> f64 {
-        probability(self.share, self.cost, self.foresee(segment) * self.foresight, segment.in_time())
-    }
-
-    /// How dense a segment that has not ended will be if the rest is as usual. It will be a little less dense: samples
-    /// leave it early because of a garbage collection, part of whose time is yet to come.
-    pub fn foresee(&self, segment: &Segment) -> f64 {
-        let (usual_objects, usual_length) = self.usual;
-        let rest = (usual_length - segment.on_time as f64).max(0.0);
-        let (objects, time) = (segment.objects as f64, segment.on_time as f64 + rest);
-        if time > 0.0 { (objects + rest * usual_objects / usual_length.max(1.0)) / time } else { 0.0 }
-    }
-
-    /// Adds a segment, and the interval that it ends.
+    /// Adds a window, and the interval that it ends.
     pub fn record(&mut self, segment: Segment, interval: Interval) {
         let elapsed = interval.elapsed as f64;
-        let keep = (-elapsed / RECENT_MEMORY).exp();
+        let keep = (-elapsed / SHARE_MEMORY).exp();
         self.elapsed = self.elapsed * keep + elapsed;
         self.wanted = self.wanted * keep + interval.wanted as f64;
         let seen = Seen {
@@ -153,16 +129,10 @@ impl Exposure {
             density: segment.density(),
             in_time: segment.in_time(),
             share: self.share,
-            probability: self.probability(&segment),
+            cost: segment.cost,
         };
         for calibration in [&mut self.lasting, &mut self.recent] {
             calibration.add(seen, elapsed, interval.allocated.max(segment.objects) as f64);
-        }
-        let (objects, length) = &mut self.usual;
-        *objects += (segment.objects as f64 - *objects) / WindowGroup::COUNT as f64;
-        *length += (segment.on_time as f64 - *length) / WindowGroup::COUNT as f64;
-        if let Some(foreseen) = segment.foreseen.filter(|&foreseen| foreseen > 0.0 && segment.objects > 0) {
-            self.foresight += ((segment.density() / foreseen).min(2.0) - self.foresight) / WindowGroup::COUNT as f64;
         }
         self.fresh += 1;
         if self.fresh as usize >= WindowGroup::COUNT {
@@ -188,35 +158,21 @@ mod tests {
     const FRAME: u64 = 10_000_000;
     const WINDOW: u64 = 1_000_000;
 
-    /// A window with `objects`, after a frame in which the VM has counted `allocated`.
+    fn segment(number: usize, objects: u64, cost: f64) -> Segment {
+        Segment { group: WindowGroup::new(number), objects, on_time: WINDOW, overdue: 0, cost }
+    }
+
+    /// A window with `objects`, not prolonged, after a frame in which the VM has counted `allocated`.
     fn record(exposure: &mut Exposure, number: usize, objects: u64, allocated: u64) {
-        let segment = Segment { group: WindowGroup::new(number), objects, on_time: WINDOW, overdue: 0, foreseen: None };
-        exposure.record(segment, Interval { elapsed: FRAME, wanted: WINDOW, allocated });
-    }
-
-    fn probability(exposure: &Exposure, objects: u64) -> f64 {
-        exposure.probability(&Segment {
-            group: WindowGroup::new(0),
-            objects,
-            on_time: WINDOW,
-            overdue: 0,
-            foreseen: None,
-        })
-    }
-
-    #[test]
-    fn it_is_the_duty_where_little_is_allocated() {
-        let exposure = Exposure::new(DUTY, 50.0);
-        assert_eq!(probability(&exposure, 0), DUTY);
-        assert!(probability(&exposure, 1_000) < DUTY);
+        exposure.record(segment(number, objects, 0.0), Interval { elapsed: FRAME, wanted: WINDOW, allocated });
     }
 
     #[test]
     fn it_follows_the_time_for_which_windows_were_wanted() {
         let mut exposure = Exposure::new(DUTY, 50.0);
-        let segment = Segment { group: WindowGroup::new(0), objects: 0, on_time: WINDOW, overdue: 0, foreseen: None };
+        assert_eq!(exposure.share(), DUTY);
         let interval = Interval { elapsed: FRAME, wanted: FRAME / 5, allocated: 0 };
-        (0..1_600).for_each(|_| exposure.record(segment, interval));
+        (0..3_200).for_each(|_| exposure.record(segment(0, 0, 0.0), interval));
         assert!((0.19..=0.2).contains(&exposure.share()), "{}", exposure.share());
     }
 
@@ -228,16 +184,20 @@ mod tests {
         let (with, without) = (density * 1_000_000 / (1_000_000 + cost * density), density);
         (0..1_600).for_each(|number| record(&mut exposure, number, with, with + 9 * without));
         assert!((exposure.cost() - 80.0).abs() < 2.0, "{}", exposure.cost());
-        let expected = with as f64 / (with + 9 * without) as f64;
-        let found = probability(&exposure, with);
-        assert!((found / expected - 1.0).abs() < 0.002, "{found} instead of {expected}");
     }
 
     #[test]
-    fn a_burst_changes_what_others_stand_for_only_a_little() {
-        let mut exposure = Exposure::new(DUTY, 0.0);
-        (0..160).for_each(|number| record(&mut exposure, number, if number == 80 { 100_000 } else { 100 }, 1_000));
-        assert!((probability(&exposure, 100) / DUTY - 1.0).abs() < 0.02, "{}", probability(&exposure, 100));
+    fn a_cost_once_found_stays() {
+        let (cost, density) = (80, 1_000);
+        let mut exposure = Exposure::new(DUTY, 80.0);
+        // Windows are prolonged by what the hook costs.
+        let on_time = WINDOW + WINDOW * cost * density / 1_000_000;
+        let window = Segment { on_time, ..segment(0, density, cost as f64) };
+        let interval = Interval { elapsed: FRAME, wanted: WINDOW, allocated: 10 * density };
+        (0..1_600).for_each(|number| {
+            exposure.record(Segment { group: WindowGroup::new(number), ..window }, interval);
+        });
+        assert!((exposure.cost() - 80.0).abs() < 1.0, "{}", exposure.cost());
     }
 
     #[test]
@@ -248,28 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_samples_of_a_window_are_weighed_like_those_of_whole_windows() {
-        let mut exposure = Exposure::new(DUTY, 80.0);
-        (0..1_600).for_each(|number| record(&mut exposure, number, 1_000, 10_000));
-        let early = Segment { group: WindowGroup::new(0), objects: 100, on_time: 10_000, overdue: 0, foreseen: None };
-        assert!((exposure.probability_so_far(&early) / probability(&exposure, 1_000) - 1.0).abs() < 0.02);
-    }
-
-    #[test]
     fn what_cannot_be_is_no_reason_to_fail() {
         let mut exposure = Exposure::new(1.0, 0.0);
-        let segment = |objects, on_time| Segment {
-            group: WindowGroup::new(0),
-            objects,
-            on_time,
-            overdue: u64::MAX,
-            foreseen: None,
-        };
         for _ in 0..100 {
+            let segment = |objects, on_time| Segment { on_time, overdue: u64::MAX, ..segment(0, objects, f64::MAX) };
             exposure.record(segment(u64::MAX, 0), Interval { elapsed: 0, wanted: u64::MAX, allocated: 0 });
             exposure.record(segment(0, u64::MAX), Interval { elapsed: u64::MAX, wanted: 0, allocated: u64::MAX });
         }
-        let probability = exposure.probability(&segment(u64::MAX, 0));
-        assert!(probability > 0.0 && probability <= 1.0, "{probability}");
+        assert!(exposure.share() > 0.0 && exposure.share() <= 1.0, "{}", exposure.share());
+        assert!(exposure.cost() >= 0.0, "{}", exposure.cost());
     }
 }

@@ -128,8 +128,8 @@ fn bursts_shorter_than_a_window() {
     let runs = runs(EXPECTED_COST, |vm| bursts(vm, END, MILLISECOND / 2, SECOND));
     runs.check_total();
     runs.check_bias(BURST, 0.01);
-    // Only a tenth of them is seen, two in a run.
-    assert!(runs.coverage(BURST) >= 0.8);
+    // One in thirty of them is seen; in many runs none is.
+    assert!(runs.coverage(BURST) >= 0.5);
 }
 
 #[test]
@@ -146,7 +146,8 @@ fn c_functions_without_safe_points() {
     for site in [OTHER, ALL_OVER, LEAK] {
         runs.check_bias(site, 0.01);
     }
-    assert!(runs.coverage(OTHER) >= 0.93);
+    // Five calls are seen in a run.
+    assert!(runs.coverage(OTHER) >= 0.9);
 }
 
 #[test]

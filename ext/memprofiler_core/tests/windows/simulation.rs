@@ -20,13 +20,13 @@ pub const MILLISECOND: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000_000_000;
 
 pub const RATE: f64 = 0.01;
-pub const DUTY: f64 = 0.1;
-const FRAME: Duration = Duration::from_millis(10);
+pub const DUTY: f64 = 0.03;
+const FRAME: Duration = Duration::from_millis(20);
 /// What the hook costs for each object. Programs allocate a tenth of what real ones do, and the hook costs ten times as
 /// much, so that simulations are quick.
 const HOOK_COST: u64 = 200;
 /// The mean delay of the job that opens and closes windows, which can come only later.
-const LATENESS: f64 = 100_000.0;
+const LATENESS: f64 = 50_000.0;
 
 thread_local! {
     /// The CPU time.
@@ -51,6 +51,10 @@ pub struct Vm {
     wants: bool,
     /// For how long the program has slept; the process is busy otherwise.
     slept: u64,
+    /// When the timer was last awake, in the program's time.
+    woken: u64,
+    /// The window that is open.
+    open: Option<u64>,
     pub random: SmallRng,
     allocated: u64,
     pub truth: Objects,
@@ -83,16 +87,19 @@ impl Vm {
         NOW.set(0);
         TIMING.set(Timing::default());
         ASKED.set(0);
-        OVERDUE.set(0);
+        OVERDUE.set(u64::MAX);
         let mut reservoir = Reservoir::new(RATE, usize::MAX, seed);
+        let hook_time = Box::leak(Box::default());
         reservoir.clear(false);
-        reservoir.use_windows(Some(Windows::new(DUTY, expected_cost, || NOW.get(), timing)));
+        reservoir.use_windows(Some(Windows::new(DUTY, expected_cost, || NOW.get(), timing, hook_time)));
         Self {
             countdown: Arc::clone(reservoir.countdown()),
             reservoir,
             schedule: Schedule::new(FRAME, DUTY, seed),
             wants: false,
             slept: 0,
+            woken: 0,
+            open: None,
             random: SmallRng::seed_from_u64(seed),
             allocated: 0,
             truth: [0; SITES],
@@ -119,7 +126,11 @@ impl Vm {
     pub fn run(&mut self, mut stretches: u64, work: u64, objects: &Objects) {
         let per_stretch: u64 = objects.iter().sum();
         while stretches > 0 {
-            if self.now() >= ASKED.get() {
+            let mut due = false;
+            while ASKED.get() <= self.now() {
+                due |= self.wake_timer();
+            }
+            if due {
                 self.job();
             }
             let on = self.reservoir.is_window_open();
@@ -136,38 +147,60 @@ impl Vm {
         }
     }
 
+    /// The program's own time.
+    fn program_time(&mut self, now: u64) -> u64 {
+        now + self.slept - self.reservoir.hook_time()
+    }
+
     /// The postponed job: does what the schedule says for now.
     fn job(&mut self) {
-        while ASKED.get() <= self.now() {
-            self.wake_timer();
+        let time = self.program_time(self.now());
+        let moment = self.schedule.at(time);
+        let open = self.open.filter(|_| self.reservoir.is_window_open());
+        if open == moment.on.then_some(moment.window) {
+            return;
         }
-        let moment = self.schedule.at(self.now() + self.slept);
         self.reservoir.close_window(self.allocated);
+        self.open = moment.on.then_some(moment.window);
         if moment.on {
             self.reservoir.open_window(self.schedule.group(moment.window));
         }
-        OVERDUE.set(ASKED.get());
+        OVERDUE.set(u64::MAX);
     }
 
-    /// The timer wakes up, asks for the job, and sleeps until the next change, or a little longer.
-    fn wake_timer(&mut self) {
-        let (asked, Timing { elapsed, wanted, .. }) = (ASKED.get(), TIMING.get());
-        let passed = asked.saturating_sub(elapsed);
+    /// The timer wakes up, asks for the job if it is due, and sleeps until the next change, or a little longer.
+    fn wake_timer(&mut self) -> bool {
+        let asked = ASKED.get();
+        let time = self.advance_timer(asked);
+        let moment = self.schedule.at(time);
+        self.wants = moment.on;
+        let due = self.open.filter(|_| self.reservoir.is_window_open()) != moment.on.then_some(moment.window);
+        if due {
+            OVERDUE.set(OVERDUE.get().min(asked));
+        }
+        ASKED.set(asked + (moment.until - time) + self.exponential(LATENESS) as u64);
+        due
+    }
+
+    fn advance_timer(&mut self, now: u64) -> u64 {
+        let Timing { elapsed, wanted, .. } = TIMING.get();
+        let time = self.program_time(now);
+        let passed = time.saturating_sub(self.woken);
+        self.woken = time;
         TIMING.set(Timing {
             elapsed: elapsed + passed,
             wanted: wanted + if self.wants { passed } else { 0 },
             overdue: 0,
         });
-        let moment = self.schedule.at(asked + self.slept);
-        self.wants = moment.on;
-        ASKED.set(moment.until - self.slept + self.exponential(LATENESS) as u64);
+        time
     }
 
     /// The program sleeps. Meanwhile the hook stays as it is; the timer wakes up with the program.
     pub fn sleep(&mut self, time: u64) {
+        self.advance_timer(self.now());
         self.slept += time;
+        self.woken += time;
         ASKED.set(self.now() + self.exponential(LATENESS) as u64);
-        OVERDUE.set(ASKED.get());
     }
 
     /// The hook, for objects of stretches that are all alike.

@@ -87,8 +87,8 @@ impl Default for Options {
         Self {
             sample_rate: 0.01,
             sampling: Sampling::Auto,
-            window_frame: Duration::from_millis(10),
-            window_duty: 0.1,
+            window_frame: Duration::from_millis(20),
+            window_duty: 0.03,
             max_heap_samples: 50_000,
             track_allocations: true,
             bt_method: BacktraceMethod::ControlFrames,

@@ -139,9 +139,6 @@ fn choose(options: &Options, circumstances: Circumstances) -> Choice {
         always("only one thread or fiber is sampled")
     } else if sample_rate > window_duty {
         always("sample_rate is above window_duty")
-    } else if auto && sample_rate > window_duty / 2.0 {
-        // Within windows nearly every allocation would be sampled, which costs as much as they save.
-        always("sample_rate is above half of window_duty")
     } else if !circumstances.mark_bits {
         always("liveness is :freeobj")
     } else if circumstances.other_ractors {

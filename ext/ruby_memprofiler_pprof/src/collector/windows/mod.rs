@@ -141,7 +141,8 @@ impl Collector {
         // SAFETY: on the main Ractor and not in a hook, as required above; a running collector is anchored.
         unsafe { self.exchange_hook(|| self.windows.used.set(Some(plan))) }?;
         OWNER.store(std::ptr::from_ref(self) as usize, Ordering::Relaxed);
-        let windows = ReservoirWindows::new(duty, EXPECTED_COST, clock::process_cpu, || TIMER.timing());
+        let windows =
+            ReservoirWindows::new(duty, EXPECTED_COST, clock::process_cpu, || TIMER.timing(), &TIMER.hook_time);
         self.state.with(|state| state.reservoir.use_windows(Some(windows)));
         if plan.start_timer().is_err() {
             NO_TIMER.store(true, Ordering::Relaxed);
@@ -184,10 +185,14 @@ impl Collector {
     /// Must run at a safe point of the main Ractor.
     unsafe fn follow_schedule(&self) -> Result<(), Error> {
         let Some(Plan { schedule, .. }) = self.windows.used.get() else { return Ok(()) };
-        let now = clock::monotonic();
-        let Moment { on, window, .. } = schedule.at(now);
+        self.state.with(|state| state.reservoir.hook_time());
+        let Moment { on, window, .. } = schedule.at(TIMER.now());
         match self.windows.open.get() {
-            Some(open) if on && open == window => return Ok(()),
+            Some(open) if on && open == window => {
+                // The timer did not know how much of its time the hook has taken.
+                TIMER.forget_request();
+                return Ok(());
+            }
             // The hook stays on.
             Some(_) if on => self.weigh_window(),
             Some(_) => {

@@ -28,6 +28,7 @@ pub static TIMER: Timer = Timer {
     requested: AtomicU64::new(0),
     elapsed: AtomicU64::new(0),
     wanted_open: AtomicU64::new(0),
+    hook_time: AtomicU64::new(0),
 };
 
 /// What is in force when no window is open.
@@ -52,9 +53,14 @@ pub struct Timer {
     in_force: AtomicU64,
     /// Since when that is not what the schedule says, as far as the thread has noticed; 0 if it is.
     requested: AtomicU64,
-    /// For how many nanoseconds the thread has been at work, and for how long of that it wanted a window to be open.
+    /// How many nanoseconds of CPU time the process has used while the thread was at work, without what hooks took in
+    /// windows, and how many of those while it wanted a window to be open. (Not time itself: if others have the CPU, the
+    /// thread wakes up late, but the program does nothing meanwhile, either.)
     elapsed: AtomicU64,
     wanted_open: AtomicU64,
+    /// For how many nanoseconds allocation hooks have run in windows, as of the last sample: the schedule's clock stands
+    /// still meanwhile.
+    pub hook_time: AtomicU64,
 }
 
 impl Timer {
@@ -65,14 +71,11 @@ impl Timer {
         self.duty.store(duty.to_bits(), Ordering::Relaxed);
         self.seed.store(seed, Ordering::Relaxed);
         self.wanted.store(true, Ordering::SeqCst);
-        // SAFETY: a handle that is never freed.
-        match unsafe { self.thread.load(Ordering::SeqCst).as_ref() }.filter(|_| !self.is_gone()) {
-            Some(thread) => {
-                thread.unpark();
-                Ok(())
-            }
-            None => self.create(job).inspect_err(|_| self.wanted.store(false, Ordering::SeqCst)),
+        if self.is_gone() {
+            return self.create(job).inspect_err(|_| self.wanted.store(false, Ordering::SeqCst));
         }
+        self.wake();
+        Ok(())
     }
 
     fn create(&'static self, job: Job) -> io::Result<()> {
@@ -100,6 +103,25 @@ impl Timer {
         }
     }
 
+    /// Has the thread look at the schedule again, since it requested the job too early.
+    pub fn forget_request(&self) {
+        if self.requested.swap(0, Ordering::SeqCst) != 0 {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        // SAFETY: a handle that is never freed.
+        if let Some(thread) = unsafe { self.thread.load(Ordering::SeqCst).as_ref() } {
+            thread.unpark();
+        }
+    }
+
+    /// The time by the schedule's clock: that of the program, without what hooks take in windows.
+    pub fn now(&self) -> u64 {
+        clock::monotonic().saturating_sub(self.hook_time.load(Ordering::Relaxed))
+    }
+
     /// Tells the thread which window is open now.
     pub fn set_in_force(&self, window: Option<u64>) {
         self.in_force.store(window.unwrap_or(NONE), Ordering::SeqCst);
@@ -122,7 +144,8 @@ impl Timer {
     }
 
     fn run(&self, job: Job) {
-        // When it last looked at the clock before going to sleep, and whether it wanted a window then.
+        clock::sleep_exactly();
+        // The program's CPU time before the thread went to sleep, and whether it wanted a window then.
         let mut slept = None;
         loop {
             if !self.wanted.load(Ordering::SeqCst) {
@@ -130,23 +153,27 @@ impl Timer {
                 thread::park();
                 continue;
             }
-            let now = clock::monotonic();
+            let now = self.now();
+            let used = clock::process_cpu().saturating_sub(self.hook_time.load(Ordering::Relaxed));
             if let Some((since, on)) = slept.take() {
-                self.elapsed.fetch_add(now - since, Ordering::Relaxed);
-                self.wanted_open.fetch_add(if on { now - since } else { 0 }, Ordering::Relaxed);
+                // It may seem to go back where the hook's time was not up to date.
+                let passed = used.saturating_sub(since);
+                self.elapsed.fetch_add(passed, Ordering::Relaxed);
+                self.wanted_open.fetch_add(if on { passed } else { 0 }, Ordering::Relaxed);
             }
             let Moment { on, window, until } = self.schedule().at(now);
             let scheduled = if on { window } else { NONE };
             if self.in_force.load(Ordering::SeqCst) != scheduled {
-                let first = self.requested.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+                let since = clock::monotonic();
+                let first = self.requested.compare_exchange(0, since, Ordering::SeqCst, Ordering::SeqCst).is_ok();
                 self.request(job);
                 // A job that was there first may have come in between.
                 if first && self.in_force.load(Ordering::SeqCst) == scheduled {
-                    let _ = self.requested.compare_exchange(now, 0, Ordering::SeqCst, Ordering::SeqCst);
+                    let _ = self.requested.compare_exchange(since, 0, Ordering::SeqCst, Ordering::SeqCst);
                 }
             }
             if activity::is_running() {
-                slept = Some((now, on));
+                slept = Some((used, on));
                 thread::park_timeout(Duration::from_nanos(until - now));
             } else {
                 activity::wait();
