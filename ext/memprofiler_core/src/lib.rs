@@ -8,6 +8,7 @@
 
 pub mod analysis;
 pub mod exemplars;
+pub mod graph;
 pub mod hash;
 pub mod id_index;
 pub mod interner;

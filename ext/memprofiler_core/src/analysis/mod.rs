@@ -7,7 +7,7 @@ mod estimate;
 mod filter;
 mod flamegraph;
 mod folded;
-mod gem;
+pub(crate) mod gem;
 mod grouping;
 mod json;
 mod speedscope;
