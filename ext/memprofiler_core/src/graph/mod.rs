@@ -1,71 +1,28 @@
 //! Who holds an object: the reference graph of a heap, and what it says.
 
+mod address_index;
 mod answer;
+mod bit_set;
 mod builder;
 mod describe;
+mod dominators;
 mod kind;
+mod nodes;
+mod search;
+mod spanning_tree;
 
 pub use answer::{Answer, Class, Estimate, Holder, Link, Path, PathFrame, Site, Unreachable};
 pub use builder::Builder;
 pub use describe::{Describe, Edge, NodeName};
+pub use dominators::Dominators;
 pub use kind::{Kind, NodeId};
+pub use nodes::Graph;
+pub use search::Search;
 
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::profile::Profile;
 use crate::window_group::WindowGroup;
 use std::sync::Arc;
-
-/// The objects of a heap and the references between them.
-#[derive(Debug)]
-pub struct Graph {}
-
-impl Graph {
-    /// The number of nodes: the root, its categories, and the objects.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        1
-    }
-
-    /// The number of edges.
-    pub fn edges(&self) -> usize {
-        0
-    }
-
-    /// What a node refers to.
-    pub fn out(&self, _node: NodeId) -> &[NodeId] {
-        &[]
-    }
-
-    /// The node of the object at an address.
-    pub fn node(&self, _address: u64) -> Option<NodeId> {
-        None
-    }
-
-    /// The address of a node's object; 0 of the root and its categories.
-    pub fn address(&self, _node: NodeId) -> u64 {
-        0
-    }
-
-    /// The kind of a node.
-    pub fn kind(&self, _node: NodeId) -> Kind {
-        Kind::Root
-    }
-
-    /// The bytes of a node's object.
-    pub fn bytes(&self, _node: NodeId) -> u64 {
-        0
-    }
-
-    /// The class of a node's object, if it has one and that is in the graph.
-    pub fn class(&self, _node: NodeId) -> Option<NodeId> {
-        None
-    }
-
-    /// The name of a category of roots.
-    pub fn category(&self, _node: NodeId) -> Option<&'static str> {
-        None
-    }
-}
 
 /// One sampled live object.
 #[derive(Debug, Clone, Copy, PartialEq)]
