@@ -7,7 +7,9 @@
 //! For each step it prints the CPU time and that per object, and at the end the greatest memory that was used at once.
 //! The heap has no content: what an object refers to is computed from its number.
 
-use memprofiler_core::graph::{Builder, Dominators, Graph, Kind, Search};
+use memprofiler_core::graph::{
+    Builder, Describe, Dominators, Edge, Graph, Kind, NodeId, NodeName, Question, Sample, Search, SiteName, answer,
+};
 use std::error::Error;
 
 /// Ruby's slots and pages, the first page's address, and what a page keeps for its header.
@@ -20,6 +22,8 @@ const SLOTS: u64 = (PAGE - HEADER) / SLOT;
 /// A record is an object with two strings and an array of six more objects; a container has a thousand records.
 const RECORD: u64 = 10;
 const RECORDS: u64 = 1_000;
+
+const SAMPLES: u64 = 20_000;
 
 fn address(number: u64) -> u64 {
     FIRST_PAGE + number / SLOTS * PAGE + HEADER + number % SLOTS * SLOT
@@ -76,6 +80,31 @@ fn walk(objects: u64) -> Graph {
     builder.finish()
 }
 
+/// Calls all objects the same.
+struct Namesake;
+
+impl Describe for Namesake {
+    fn node(&mut self, _node: NodeId) -> NodeName {
+        NodeName { text: "Foo".to_owned(), ..NodeName::default() }
+    }
+
+    fn edges(&mut self, _parent: NodeId, children: &[NodeId]) -> Vec<Edge> {
+        vec![Edge::Element; children.len()]
+    }
+}
+
+/// Samples of about one object in `interval`, of ten sites.
+fn samples(objects: u64, interval: u64) -> Vec<Sample> {
+    let sample = |step: u64| Sample {
+        address: address(step * interval + random(step, interval)),
+        site: (step % 10) as u32,
+        weight: interval as f64,
+        bytes: SLOT,
+        window: None,
+    };
+    (0..objects / interval).map(sample).collect()
+}
+
 /// The CPU time of this thread in nanoseconds, on Linux; elsewhere NaN.
 fn cpu() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -104,13 +133,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let graph = walk(objects);
         lap("walk of a made-up heap");
+        let samples = samples(objects, objects / SAMPLES);
+        let sites = vec![SiteName::default(); 10];
+        let answer = answer(&graph, &samples, &sites, &Question::default(), &mut Namesake);
+        lap("answer");
+        let used = status("VmHWM") - before;
         let search = Search::new(&graph);
-        lap("search");
+        lap("  of that, search");
         let dominators = Dominators::new(&graph);
-        lap("dominators and sizes");
+        lap("  of that, dominators");
         let (nodes, edges) = (graph.len() as f64, graph.edges() as f64);
-        println!("{nodes} nodes, {edges} edges, the graph itself {:.1} bytes per node", graph.memory() as f64 / nodes);
-        println!("at once at most {:.1} bytes per node", (status("VmHWM") - before) / nodes);
+        println!("{nodes} nodes, {edges} edges, {} samples", answer.samples);
+        println!("the graph {:.1} bytes per node, at most {:.1} at once", graph.memory() as f64 / nodes, used / nodes);
         drop((search, dominators));
     }
     Ok(())

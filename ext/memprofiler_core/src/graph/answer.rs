@@ -101,6 +101,10 @@ pub struct Holder {
     pub bytes: f64,
     /// Whether they live only through the end of the chain. If not, other references hold them as well.
     pub exclusive: bool,
+    /// If not, or if there are several paths below it: some of the other references, on one line each.
+    pub also: Vec<String>,
+    /// How many chains say the same, such as those from several threads. The one of these with the most bytes is shown.
+    pub alike: u64,
     /// The chain on one line.
     pub phrase: String,
     /// From where a programmer would begin to the point where the objects accumulate.

@@ -54,6 +54,15 @@ impl Dominators {
         Some(self.node(self.dominator_of(number)))
     }
 
+    /// Whether one node is another, or dominates it.
+    pub(super) fn dominates(&self, node: NodeId, other: NodeId) -> bool {
+        let (Some(number), Some(mut other)) = (self.number(node), self.number(other)) else { return node == other };
+        while other > number {
+            other = self.dominator_of(other);
+        }
+        other == number
+    }
+
     /// The bytes that would be freed with the node: its own, and those of all that it dominates.
     pub fn retained(&self, node: NodeId, graph: &Graph) -> u64 {
         self.number(node).map_or_else(|| graph.bytes(node), |number| self.retained[number as usize])

@@ -73,8 +73,8 @@ impl Heap {
         let refer = |builder: &mut Builder, index: usize| {
             self.objects[index].edges.iter().for_each(|&(to, _)| builder.edge(Self::address(to)));
         };
-        for index in 0..self.categories {
-            builder.category(self.objects[index].kind, CATEGORIES[index]);
+        for (index, name) in CATEGORIES.into_iter().enumerate().take(self.categories) {
+            builder.category(self.objects[index].kind, name);
             refer(&mut builder, index);
         }
         while let Some((_, address)) = builder.next() {
@@ -140,6 +140,6 @@ impl Describe for Describer<'_> {
         assert_ne!(object.kind, Kind::Category, "the edges of a category are described");
         let index = |child| self.heap.index_of(self.graph, child);
         let edge = |child| object.edges.iter().find(|&&(to, _)| to == index(child)).map(|(_, edge)| edge.clone());
-        children.iter().map(|&child| edge(child).expect("there is such an edge")).collect()
+        children.iter().map(|&child| edge(child).unwrap()).collect()
     }
 }

@@ -1,6 +1,13 @@
 //! The reference graph of a heap, and what it says about who holds what.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is a failure")]
+
+mod answers;
 mod building;
 mod dominators;
 mod heap;
+mod held_twice;
+mod holders;
+mod profiles;
+mod program;
 mod search;

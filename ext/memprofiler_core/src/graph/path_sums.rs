@@ -1,0 +1,101 @@
+//! Adds up sampled objects by path.
+
+use super::answer::{Path, PathFrame};
+use super::question::Sample;
+use super::trails::{LinkId, Trails};
+use super::{Describe, NodeId};
+use crate::hash::Map;
+use crate::window_group::WindowGroup;
+use std::collections::BTreeMap;
+
+/// Sums of samples whose paths say the same. Frames and paths are numbered in the order in which they are first seen.
+#[derive(Default)]
+pub struct PathSums {
+    frames: Vec<PathFrame>,
+    frame_numbers: Map<PathFrame, u32>,
+    /// Of each path the one without its last frame, and that frame.
+    stacks: Vec<(Option<u32>, u32)>,
+    stack_numbers: Map<(Option<u32>, u32), u32>,
+    of_links: Map<LinkId, u32>,
+    texts: Vec<String>,
+    text_numbers: Map<String, u32>,
+    sums: BTreeMap<Key, (u64, f64, f64)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    site: u32,
+    stack: Option<u32>,
+    class: u32,
+    window: Option<WindowGroup>,
+}
+
+impl PathSums {
+    /// Adds a sample of a site with that name.
+    pub fn add<D: Describe>(&mut self, sample: &Sample, node: NodeId, site: &str, trails: &mut Trails<'_, D>) {
+        let class = trails.names.class(node);
+        let (site, class) = (self.text(site), self.text(&class.text));
+        let link = trails.of(node).link;
+        let key = Key { site, stack: self.stack(link, trails), class, window: sample.window };
+        let (samples, objects, bytes) = self.sums.entry(key).or_default();
+        *samples += 1;
+        *objects += sample.weight;
+        *bytes += sample.weighted_bytes();
+    }
+
+    fn text(&mut self, text: &str) -> u32 {
+        if let Some(&known) = self.text_numbers.get(text) {
+            return known;
+        }
+        self.texts.push(text.to_owned());
+        self.text_numbers.insert(text.to_owned(), self.texts.len() as u32 - 1);
+        self.texts.len() as u32 - 1
+    }
+
+    /// The number of the path whose last link is given.
+    fn stack<D: Describe>(&mut self, last: Option<LinkId>, trails: &Trails<'_, D>) -> Option<u32> {
+        let new = |&link: &LinkId| !self.of_links.contains_key(&link);
+        let new: Vec<LinkId> = std::iter::successors(last, |&id| trails.link(id).before).take_while(new).collect();
+        for &id in new.iter().rev() {
+            let link = trails.link(id);
+            let (file, line) = link.place();
+            let name = link.phrase.to_string();
+            let frame = PathFrame { name, file: file.unwrap_or_default(), line: line.unwrap_or(0) };
+            let frames = &mut self.frames;
+            let frame = *self.frame_numbers.entry(frame).or_insert_with_key(|frame| {
+                frames.push(frame.clone());
+                frames.len() as u32 - 1
+            });
+            let stack = (link.before.and_then(|before| self.of_links.get(&before).copied()), frame);
+            let stacks = &mut self.stacks;
+            let number = *self.stack_numbers.entry(stack).or_insert_with(|| {
+                stacks.push(stack);
+                stacks.len() as u32 - 1
+            });
+            self.of_links.insert(id, number);
+        }
+        last.and_then(|last| self.of_links.get(&last).copied())
+    }
+
+    /// The paths.
+    pub fn finish(self) -> Vec<Path> {
+        let Self { frames, stacks, texts, sums, .. } = self;
+        let frames = |stack: Option<u32>| {
+            let numbers = std::iter::successors(stack, |&stack| stacks[stack as usize].0);
+            let mut list: Vec<PathFrame> =
+                numbers.map(|stack| frames[stacks[stack as usize].1 as usize].clone()).collect();
+            list.reverse();
+            list
+        };
+        let paths = sums.into_iter().map(|(key, (samples, objects, bytes))| Path {
+            site: texts[key.site as usize].clone(),
+            class: texts[key.class as usize].clone(),
+            frames: frames(key.stack),
+            samples,
+            objects,
+            bytes,
+            window: key.window.map(|window| window.number() as u8),
+        });
+        paths.collect()
+    }
+}

@@ -1,0 +1,79 @@
+//! The paths of an answer as a profile.
+
+use super::answer::{Answer, Path};
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::profile::{
+    Builder, EMPTY_STACK, Function, Header, Label, LabelValue, Line, Location, Mapping, Profile, Row, Scheme, ValueType,
+};
+use crate::window_group::WindowGroup;
+use std::sync::Arc;
+
+const TYPES: [(&str, &str); 2] = [("retained_objects", "count"), ("retained_size", "bytes")];
+
+/// The paths of an answer as a profile: the stack of a sample is the path, with the root outermost; its values are
+/// `retained_objects` and `retained_size`, and its labels the `class` of the objects and the `site` that allocated them.
+/// Equal answers give equal profiles. The comments get a `greatest_weight` if they have none.
+pub fn profile(
+    answer: &Answer,
+    time_nanos: i64,
+    comments: &[Arc<str>],
+    interrupt: &Interrupt,
+) -> Result<Profile, Interrupted> {
+    let header = header(answer, time_nanos, comments);
+    let mut builder = Builder::new();
+    let [class_key, site_key] = ["class", "site"].map(|key| builder.string(&Arc::from(key)));
+    let file = builder.string(&Arc::from("ruby"));
+    builder.mapping(Mapping { start: 0, limit: 0, offset: 0, file, build_id: 0, has: [true, true, true, false] });
+    let (mut rows, mut values) = (Vec::new(), Vec::new());
+    let (mut exact, mut rounded) = ([0.0; 2], [0; 2]);
+    for (number, path) in answer.paths.iter().enumerate() {
+        interrupt.at(number)?;
+        let before = number.checked_sub(1).map(|before| &answer.paths[before]);
+        if !before.is_some_and(|before| differ_in_window(before, path)) {
+            (exact, rounded) = ([0.0; 2], [0; 2]);
+        }
+        let stack = stack(&mut builder, path);
+        let text = |text: &str, builder: &mut Builder| LabelValue::Text(builder.string(&Arc::from(text)));
+        let class = Label { key: class_key, value: text(&path.class, &mut builder) };
+        let site = Label { key: site_key, value: text(&path.site, &mut builder) };
+        let labels = builder.label_set(&[class, site]);
+        let window = path.window.map(|number| WindowGroup::new(number.into()));
+        rows.push(Row { stack, labels, scheme: builder.scheme(Scheme::of(&header).within(window)) });
+        // The rows of one sample are rounded together: only their sum is rounded.
+        for (column, value) in [path.objects, path.bytes].into_iter().enumerate() {
+            exact[column] += value;
+            let sum = exact[column].round() as i64;
+            values.push(sum - std::mem::replace(&mut rounded[column], sum));
+        }
+    }
+    builder.finish(&header, &rows, &values, interrupt)
+}
+
+/// Whether two paths are of one sample, in different groups of windows.
+fn differ_in_window(one: &Path, other: &Path) -> bool {
+    (&one.site, &one.class, &one.frames) == (&other.site, &other.class, &other.frames)
+}
+
+fn header(answer: &Answer, time_nanos: i64, comments: &[Arc<str>]) -> Header {
+    let mut comments = comments.to_vec();
+    if !comments.iter().any(|comment| comment.starts_with("greatest_weight=")) {
+        comments.push(format!("greatest_weight={}", answer.greatest_weight).into());
+    }
+    Header {
+        sample_types: TYPES.map(|(name, unit)| ValueType::new(name, unit)).into(),
+        default_sample_type: TYPES[1].0.into(),
+        time_nanos,
+        comments,
+        ..Header::default()
+    }
+}
+
+fn stack(builder: &mut Builder, path: &Path) -> u32 {
+    path.frames.iter().fold(EMPTY_STACK, |stack, frame| {
+        let [name, file] = [&frame.name, &frame.file].map(|text| builder.string_or(text, || text.as_str().into()));
+        let function = builder.function(Function { name, system_name: 0, file, start_line: frame.line });
+        let lines = Arc::new([Line { function, line: frame.line, column: 0 }]);
+        let location = builder.location(&Location { mapping: Some(0), address: 0, folded: false, lines });
+        builder.extend(stack, location)
+    })
+}

@@ -1,0 +1,96 @@
+//! Whether objects that several others hold are told as that.
+
+use crate::program::{Program, VM, constant, ivar, local, phrases};
+use memprofiler_core::graph::{Edge, Kind};
+
+#[test]
+fn by_two_classes() {
+    let mut program = Program::new();
+    let (registry, recent) = (program.class("Registry"), program.class("Recent"));
+    let all = program.object("Hash", registry, ivar("@all"));
+    let list = program.object("Array", recent, constant("LIST"));
+    for string in program.strings(20, all, &Edge::Value(None)) {
+        program.heap.refer(list, string, Edge::Element);
+    }
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.alike), ("Registry.@all → Hash", 1));
+    assert_eq!(holder.also, ["Recent::LIST (constant, /app/a.rb:2) → Array → elements → String"]);
+    // The Hash itself has no other path to it, but retains nothing of the objects.
+    assert_eq!((holder.exclusive, holder.chain[1].retained), (true, 40));
+    assert_eq!(phrases(&holder.example), ["Hash → values → String"]);
+}
+
+#[test]
+fn by_two_variables_of_one_object() {
+    let mut program = Program::new();
+    let class = program.class("Bus");
+    let bus = program.object("Bus", class, Edge::ClassVariable("@@bus".to_owned()));
+    let one = program.object("Array", bus, ivar("@one"));
+    let other = program.object("Hash", bus, ivar("@other"));
+    for string in program.strings(20, one, &Edge::Element) {
+        program.heap.refer(other, string, Edge::Value(None));
+    }
+    let holder = program.holder();
+    assert_eq!(holder.phrase, "Bus.@@bus → Bus");
+    assert_eq!((holder.exclusive, holder.chain[1].retained), (true, 23 * 40));
+    assert_eq!(phrases(&holder.example), ["Bus.@one → Array", "Array → elements → String"]);
+    assert_eq!(holder.also, ["Bus.@@bus → Bus.@other → Hash → values → String"]);
+}
+
+#[test]
+fn a_container_held_twice() {
+    let mut program = Program::new();
+    let class = program.class("Cache");
+    let hash = program.object("Hash", class, ivar("@all"));
+    let thread = program.of_kind(Kind::Thread, "Thread", "Thread \"a\"", VM, Edge::Unknown);
+    program.heap.refer(thread, hash, local("all"));
+    for string in program.strings(20, hash, &Edge::Value(None)) {
+        // Objects that refer to their container hold nothing else.
+        program.heap.refer(string, hash, ivar("@owner"));
+    }
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.exclusive), ("Cache.@all → Hash", false));
+    assert_eq!(holder.also, ["Thread \"a\" local variable all → Hash"]);
+    assert_eq!(holder.chain.iter().map(|link| link.retained).collect::<Vec<_>>(), [0, 21 * 40]);
+}
+
+#[test]
+fn one_of_many_that_a_frame_holds_too_is_among_the_others() {
+    let mut program = Program::new();
+    let class = program.class("Cache");
+    let hash = program.object("Hash", class, ivar("@all"));
+    let strings = program.strings(20, hash, &Edge::Value(None));
+    let thread = program.of_kind(Kind::Thread, "Thread", "Thread \"a\"", VM, Edge::Unknown);
+    program.heap.refer(thread, strings[0], local("text"));
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.samples, holder.alike), ("Cache.@all → Hash", 20, 1));
+    assert!(holder.exclusive && holder.also.is_empty(), "an example that nothing else holds");
+}
+
+#[test]
+fn by_caches_too() {
+    let mut program = Program::new();
+    let class = program.class("Cache");
+    let hash = program.object("Hash", class, ivar("@all"));
+    program.strings(20, hash, &Edge::Value(None));
+    let code = program.internal(Kind::Code, "code", VM, Edge::Unknown);
+    let cache = program.internal(Kind::Cache, "cache", code, Edge::Unknown);
+    program.heap.refer(cache, hash, Edge::Unknown);
+    let holder = program.holder();
+    assert!(holder.exclusive && holder.also.is_empty());
+}
+
+#[test]
+fn by_many_is_told_for_three() {
+    let mut program = Program::new();
+    let names = ["A", "B", "C", "D", "E", "F"];
+    let arrays = names.map(|name| {
+        let class = program.class(name);
+        program.object("Array", class, ivar("@all"))
+    });
+    for string in program.strings(20, arrays[0], &Edge::Element) {
+        arrays[1..].iter().for_each(|&array| program.heap.refer(array, string, Edge::Element));
+    }
+    let expected = ["B", "C", "D"].map(|name| format!("{name}.@all → Array → elements → String"));
+    assert_eq!(program.holder().also, expected);
+}

@@ -1,0 +1,291 @@
+//! Whether the holders of objects are what a programmer would say.
+
+use crate::program::{FINALIZERS, GLOBALS, MACHINE_STACK, Program, VM, constant, ivar, local, phrases};
+use memprofiler_core::graph::{Edge, Kind};
+
+#[test]
+fn a_cache_in_a_class() {
+    let mut program = Program::new();
+    let class = program.class("ProductCardCache");
+    let cards = program.object("Hash", class, ivar("@cards"));
+    program.heap.objects[cards].name.count = Some(6_724);
+    for _ in 0..30 {
+        let buffer = program.object("OutputBuffer", cards, Edge::Value(None));
+        program.strings(1, buffer, &ivar("@text"));
+    }
+    let holder = program.holder();
+    assert_eq!(holder.phrase, "ProductCardCache.@cards → Hash (6,724)");
+    assert_eq!(phrases(&holder.chain), ["ProductCardCache", "ProductCardCache.@cards → Hash"]);
+    assert_eq!(phrases(&holder.example), ["Hash → values → OutputBuffer", "OutputBuffer.@text → String"]);
+    let retained: Vec<u64> = holder.chain.iter().map(|link| link.retained).collect();
+    assert_eq!(retained, [61 * 40, 61 * 40]);
+    assert_eq!((holder.exclusive, holder.alike, holder.folded), (true, 1, None));
+    assert_eq!((holder.samples, holder.objects, holder.bytes), (30, 300.0, 12_000.0));
+}
+
+#[test]
+fn a_constant() {
+    let mut program = Program::new();
+    let class = program.class("Audit");
+    let log = program.object("Array", class, constant("LOG"));
+    program.strings(20, log, &Edge::Element);
+    let holder = program.holder();
+    assert_eq!(holder.phrase, "Audit::LOG (constant, /app/a.rb:2) → Array");
+    assert_eq!((holder.chain[1].file.as_deref(), holder.chain[1].line), (Some("/app/a.rb"), Some(2)));
+}
+
+#[test]
+fn observers_of_a_class_variable() {
+    let mut program = Program::new();
+    let class = program.class("Bus");
+    let app = program.object("App", class, Edge::ClassVariable("@@instance".to_owned()));
+    let bus = program.object("Bus", app, ivar("@bus"));
+    let observers = program.object("Array", bus, ivar("@observers"));
+    for _ in 0..20 {
+        let listener = program.object("Listener", observers, Edge::Element);
+        program.strings(1, listener, &ivar("@payload"));
+    }
+    let holder = program.holder();
+    assert_eq!(holder.phrase, "Bus.@@instance → App.@bus → Bus.@observers → Array");
+    assert_eq!(phrases(&holder.example), ["Array → elements → Listener", "Listener.@payload → String"]);
+}
+
+#[test]
+fn a_global_variable() {
+    let mut program = Program::new();
+    let recent = program.object("Array", GLOBALS, Edge::Global("$recent".to_owned()));
+    program.strings(20, recent, &Edge::Element);
+    let holder = program.holder();
+    assert_eq!(holder.phrase, "$recent → Array");
+    assert_eq!(phrases(&holder.chain), ["global variables", "$recent → Array"]);
+}
+
+#[test]
+fn a_thread_local() {
+    let mut program = Program::new();
+    let thread = program.of_kind(Kind::Thread, "Thread", "Thread \"puma 003\"", VM, Edge::Unknown);
+    let cache = program.object("Hash", thread, Edge::ThreadLocal("cache".to_owned()));
+    program.strings(20, cache, &Edge::Value(None));
+    assert_eq!(program.holder().phrase, "Thread \"puma 003\" local cache → Hash");
+}
+
+#[test]
+fn a_local_of_a_blocked_thread() {
+    let mut program = Program::new();
+    let thread = program.of_kind(Kind::Thread, "Thread", "Thread \"blocked\"", VM, Edge::Unknown);
+    let rows = program.object("Array", thread, local("rows"));
+    program.heap.refer(MACHINE_STACK, rows, Edge::Unknown);
+    program.strings(20, rows, &Edge::Element);
+    let holder = program.holder();
+    assert_eq!(holder.phrase, "Thread \"blocked\" local variable rows → Array");
+    assert!(!holder.exclusive);
+    assert_eq!(holder.also, ["machine stack → Array"]);
+}
+
+#[test]
+fn a_block_that_captures() {
+    let mut program = Program::new();
+    let hooks = program.class("Hooks");
+    let list = program.object("Array", hooks, constant("LIST"));
+    let block = program.of_kind(Kind::Plain, "Proc", "block at app/foo.rb:7", list, Edge::Element);
+    let environment = program.internal(Kind::Plain, "(locals)", block, Edge::Inside);
+    let rows = program.object("Array", environment, local("rows"));
+    program.strings(20, rows, &Edge::Element);
+    let holder = program.holder();
+    let expected =
+        "Hooks::LIST (constant, /app/a.rb:2) → Array → elements → block at app/foo.rb:7 captures rows → Array";
+    assert_eq!(holder.phrase, expected);
+    assert_eq!(holder.folded.as_deref(), Some("1 internal step"));
+}
+
+#[test]
+fn a_method_made_of_a_block() {
+    let mut program = Program::new();
+    let class = program.class("Dyn");
+    let singleton = program.of_kind(Kind::Plain, "Class", "singleton class of Dyn", class, Edge::Singleton);
+    for (holder, name) in [(class, "size"), (singleton, "all")] {
+        let entry = program.internal(Kind::Plain, "method", holder, Edge::Method(name.to_owned()));
+        let block = program.of_kind(Kind::Plain, "Proc", "block at a.rb:5", entry, Edge::Unknown);
+        let rows = program.object("Array", block, local("data"));
+        program.strings(20, rows, &Edge::Element);
+    }
+    let told: Vec<String> = program.holders().into_iter().map(|holder| holder.phrase).collect();
+    assert_eq!(
+        told,
+        ["Dyn#size → block at a.rb:5 captures data → Array", "Dyn.all → block at a.rb:5 captures data → Array"]
+    );
+}
+
+#[test]
+fn a_finalizer() {
+    let mut program = Program::new();
+    let list = program.internal(Kind::Plain, "(finalizers)", FINALIZERS, Edge::Finalizer);
+    let block = program.of_kind(Kind::Plain, "Proc", "block at a.rb:5", list, Edge::Finalizer);
+    let rows = program.object("Array", block, local("data"));
+    program.strings(20, rows, &Edge::Element);
+    assert_eq!(program.holder().phrase, "finalizer → block at a.rb:5 captures data → Array");
+}
+
+/// An object with `@next` and `@value`, again and again. The values are sampled.
+fn list(length: usize) -> Program {
+    let mut program = Program::new();
+    let class = program.class("Chain");
+    let (mut from, mut edge) = (class, ivar("@head"));
+    for _ in 0..length {
+        let node = program.object("Node", from, edge);
+        program.strings(1, node, &ivar("@value"));
+        (from, edge) = (node, ivar("@next"));
+    }
+    program
+}
+
+#[test]
+fn a_list() {
+    for length in [20, 20_000] {
+        let holder = list(length).holder();
+        assert_eq!(holder.phrase, "Chain.@head → Node");
+        assert_eq!((holder.samples, holder.chain[1].retained), (length as u64, 80 * length as u64));
+        assert!(holder.example.len() <= 2, "{:?}", phrases(&holder.example));
+    }
+}
+
+#[test]
+fn the_path_to_the_end_of_a_list_is_short() {
+    let mut program = list(20_000);
+    program.samples.drain(..19_999);
+    let holder = program.holder();
+    assert_eq!(holder.phrase, "Chain.@head → Node");
+    assert_eq!(phrases(&holder.example), ["Node.@next → Node", "Node.@value → String"]);
+    assert_eq!(program.answer().paths[0].frames.len(), 4);
+}
+
+#[test]
+fn a_chain_through_a_list_leaves_out_what_is_repeated() {
+    let mut program = list(1_000);
+    program.samples.clear();
+    let last = program.heap.objects.iter().rposition(|object| object.name.text == "Node").unwrap();
+    let array = program.object("Array", last, ivar("@all"));
+    for string in program.strings(20, array, &Edge::Element) {
+        program.heap.refer(MACHINE_STACK, string, Edge::Unknown);
+    }
+    let holder = program.holder();
+    assert_eq!(holder.phrase, "Chain.@head → Node.@next → Node.@all → Array");
+    assert_eq!(holder.folded.as_deref(), Some("998 repeated steps"));
+    assert_eq!(holder.chain[3].retained, 40);
+}
+
+#[test]
+fn a_list_of_two_kinds_of_objects() {
+    let mut program = Program::new();
+    let class = program.class("Chain");
+    let mut promise = program.object("Promise", class, ivar("@first"));
+    for _ in 0..1_000 {
+        program.strings(1, promise, &ivar("@value"));
+        let callback = program.object("Callback", promise, ivar("@callback"));
+        promise = program.object("Promise", callback, ivar("@promise"));
+    }
+    assert_eq!(program.holder().phrase, "Chain.@first → Promise");
+    program.samples.drain(..999);
+    let holder = program.holder();
+    let expected = ["Promise.@callback → Callback", "Callback.@promise → Promise", "Promise.@value → String"];
+    assert_eq!((&*holder.phrase, phrases(&holder.example)), ("Chain.@first → Promise", expected.to_vec()));
+}
+
+#[test]
+fn literals_are_held_by_the_code_of_their_gem() {
+    let mut program = Program::new();
+    for number in 0..20 {
+        let class = program.class(&format!("Gem::Class{number}"));
+        let entry = program.internal(Kind::Plain, "method", class, Edge::Method("call".to_owned()));
+        let code = program.internal(Kind::Code, &format!("(code {number})"), entry, Edge::Unknown);
+        program.heap.objects[code].name.file = Some("/usr/lib/ruby/gems/3.1.0/gems/rack-2.2.4/lib/a.rb".to_owned());
+        program.strings(1, code, &Edge::Unknown);
+    }
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.alike), ("code of rack", 20));
+    assert_eq!(holder.folded.as_deref(), Some("2 steps of boot code in rack"));
+    assert_eq!(phrases(&holder.example), ["code of rack → String"]);
+}
+
+#[test]
+fn code_of_the_program_is_told_by_its_name() {
+    let mut program = Program::new();
+    let code = program.internal(Kind::Code, "(code of fetch at app/foo.rb:7)", VM, Edge::Unknown);
+    program.heap.objects[code].name.file = Some("/srv/app/foo.rb".to_owned());
+    let cache = program.internal(Kind::Cache, "cache", code, Edge::Unknown);
+    program.strings(3, code, &Edge::Unknown);
+    program.strings(3, cache, &Edge::Unknown);
+    let holder = program.holder();
+    assert_eq!(holder.phrase, "code of fetch at app/foo.rb:7");
+    assert_eq!(holder.folded.as_deref(), Some("1 step to the code"));
+}
+
+#[test]
+fn threads_with_the_same_variable_are_told_once() {
+    let mut program = Program::new();
+    for number in 0..30 {
+        let name = format!("Thread \"puma {number:03}\"");
+        let thread = program.of_kind(Kind::Thread, "Thread", &name, VM, Edge::Unknown);
+        let cache = program.object("Hash", thread, Edge::ThreadLocal("cache".to_owned()));
+        program.strings(if number == 7 { 5 } else { 4 }, cache, &Edge::Value(None));
+    }
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.alike), ("Thread \"puma 007\" local cache → Hash", 30));
+}
+
+#[test]
+fn shares_of_several_holders() {
+    let mut program = Program::new();
+    for (name, count) in [("Few", 10), ("Many", 60), ("Some", 30)] {
+        let class = program.class(name);
+        let list = program.object("Array", class, ivar("@list"));
+        program.strings(count, list, &Edge::Element);
+    }
+    let told: Vec<(String, f64)> = program.holders().into_iter().map(|holder| (holder.phrase, holder.share)).collect();
+    let expected = [("Many.@list → Array", 0.6), ("Some.@list → Array", 0.3), ("Few.@list → Array", 0.1)];
+    assert_eq!(told, expected.map(|(phrase, share)| (phrase.to_owned(), share)));
+}
+
+#[test]
+fn most_of_a_hash_in_one_of_its_values() {
+    let mut program = Program::new();
+    let class = program.class("Foo");
+    let hash = program.object("Hash", class, ivar("@all"));
+    let large = program.object("Array", hash, Edge::Value(Some("large".to_owned())));
+    program.strings(70, large, &Edge::Element);
+    for _ in 0..30 {
+        let small = program.object("Array", hash, Edge::Value(None));
+        program.strings(1, small, &Edge::Element);
+    }
+    let told: Vec<(String, u64)> =
+        program.holders().into_iter().map(|holder| (holder.phrase, holder.samples)).collect();
+    assert_eq!(told, [("Foo.@all → Hash[:large] → Array".to_owned(), 70), ("Foo.@all → Hash".to_owned(), 30)]);
+}
+
+#[test]
+fn one_large_object() {
+    let mut program = Program::new();
+    let class = program.class("Foo");
+    program.strings(1, class, &ivar("@buffer"));
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.example.len(), holder.chain[1].retained), ("Foo.@buffer → String", 0, 40));
+}
+
+#[test]
+fn one_object_in_an_array() {
+    let mut program = Program::new();
+    let class = program.class("Foo");
+    let array = program.object("Array", class, ivar("@all"));
+    program.strings(1, array, &Edge::Element);
+    let holder = program.holder();
+    assert_eq!(holder.phrase, "Foo.@all → Array");
+    assert_eq!(phrases(&holder.example), ["Array → elements → String"]);
+}
+
+#[test]
+fn an_object_of_the_machine_stack() {
+    let mut program = Program::new();
+    program.strings(3, MACHINE_STACK, &Edge::Unknown);
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.chain[0].kind), ("machine stack", Kind::Category));
+}
