@@ -3,7 +3,7 @@
 use super::{Dominators, Graph, Kind, NodeId};
 use std::collections::BinaryHeap;
 
-/// The least part of a node's bytes with which one that it dominates can be where they accumulate.
+/// The least part of a node's weight with which a child can be where objects accumulate.
 const HEAVY: f32 = 0.2;
 /// How many nodes down the tree, and how many of them of the same class as the first, make a list.
 const LIST: (usize, usize) = (16, 4);
@@ -45,9 +45,9 @@ struct Entry {
     /// How many objects it has, itself and below.
     objects: u32,
     weight: f32,
-    /// The part of these that is in named classes below.
-    objects_of_anchors: u32,
-    weight_of_anchors: f32,
+    /// The part of these that is itself or in named classes below.
+    objects_apart: u32,
+    weight_apart: f32,
     /// The child with the greatest weight.
     heaviest: u32,
     /// The weight of the heavy children.
@@ -71,6 +71,7 @@ impl Tree {
                 tree.of_objects[object] = this;
                 entry.objects += 1;
                 entry.weight += objects[object].1 as f32;
+                (entry.objects_apart, entry.weight_apart) = (entry.objects, entry.weight);
             }
             while let Some(&(_, child)) = parents.peek().filter(|parent| parent.0 == number) {
                 parents.pop();
@@ -99,8 +100,8 @@ impl Tree {
     fn is_heavy(&self, child: usize, graph: &Graph) -> bool {
         let child = &self.entries[child];
         let parent = &self.entries[child.parent as usize];
-        let one_of_several = child.objects == 1 && parent.objects - parent.objects_of_anchors > 1;
-        !is_anchor(graph, child.node) && !one_of_several && child.weight >= HEAVY * parent.own_weight()
+        let one_of_several = child.objects == 1 && parent.objects - parent.objects_apart > 1;
+        !is_anchor(graph, child.node) && !one_of_several && child.weight >= HEAVY * parent.weight_below()
     }
 
     /// For each entry whether objects can accumulate there.
@@ -126,7 +127,7 @@ impl Tree {
 
     /// Whether most of a node's weight accumulates further down.
     fn is_passed(&self, entry: &Entry, graph: &Graph) -> bool {
-        2.0 * entry.weight_of_heavy > entry.own_weight() && !self.is_list(entry, graph)
+        2.0 * entry.weight_of_heavy > entry.weight_below() && !self.is_list(entry, graph)
     }
 
     fn is_list(&self, first: &Entry, graph: &Graph) -> bool {
@@ -145,8 +146,8 @@ impl Entry {
             parent: NONE,
             objects: 0,
             weight: 0.0,
-            objects_of_anchors: 0,
-            weight_of_anchors: 0.0,
+            objects_apart: 0,
+            weight_apart: 0.0,
             heaviest: NONE,
             weight_of_heavy: 0.0,
         }
@@ -157,17 +158,17 @@ impl Entry {
         self.objects += child.objects;
         self.weight += child.weight;
         if is_anchor(graph, child.node) {
-            self.objects_of_anchors += child.objects;
-            self.weight_of_anchors += child.weight;
+            self.objects_apart += child.objects;
+            self.weight_apart += child.weight;
         }
         if entries.get(self.heaviest as usize).is_none_or(|heaviest| child.weight > heaviest.weight) {
             self.heaviest = number;
         }
     }
 
-    /// Its weight without that of named classes below.
-    fn own_weight(&self) -> f32 {
-        self.weight - self.weight_of_anchors
+    /// The weight of what it has below, but for named classes.
+    fn weight_below(&self) -> f32 {
+        self.weight - self.weight_apart
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::answer::{Answer, Class, Site, Unreachable};
 use super::estimates::Sums;
-use super::holders::{Found, Group, Located, groups};
+use super::found::Found;
+use super::groups::{Group, Located, groups};
 use super::names::Names;
 use super::others::others;
 use super::path_sums::PathSums;
@@ -127,7 +128,7 @@ impl Draft {
         let SiteName { name, file, line, function } = sites.get(self.site as usize).cloned().unwrap_or_default();
         let all = self.sums.byte_count;
         let holders = self.groups.iter().map(|group| {
-            let also = group.contested.and_then(|node| others.get(&node)).cloned().unwrap_or_default();
+            let also = group.contest.last.and_then(|node| others.get(&node)).cloned().unwrap_or_default();
             group.holder(found, trails, all, also)
         });
         Site {

@@ -8,14 +8,14 @@ pub trait Describe {
     /// How a programmer would call the node. Not called for the root and its categories.
     fn node(&mut self, node: NodeId) -> NodeName;
 
-    /// The labels of the edges from `parent` to each of `children`, in their order. Called once for a parent, with all
-    /// the children that matter. Of the categories of roots, only those that are [`Kind::Anchor`](super::Kind) are
-    /// asked for.
+    /// The labels of the edges from `parent` to each of `children`, in their order. Called once for a parent with all the
+    /// children that matter, and perhaps a second time with others. Not called for caches and code, nor for categories of
+    /// roots but those that are [`Kind::Anchor`](super::Kind).
     fn edges(&mut self, parent: NodeId, children: &[NodeId]) -> Vec<Edge>;
 }
 
 /// What a node is called.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct NodeName {
     /// Of a class its name, of a block `block at app/foo.rb:7`, of a thread `Thread "puma 003"`, else the name of its
     /// class: never its content.

@@ -2,55 +2,98 @@
 
 use super::{Describe, Edge, Graph, Kind, NodeId, NodeName};
 use crate::hash::Map;
-use std::rc::Rc;
+use crate::table::Table;
 
-/// Remembers what was described, so that each parent is asked once for all its children.
+/// A name by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NameId(u32);
+
+/// A label of an edge by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EdgeId(u32);
+
+impl EdgeId {
+    /// That of [`Edge::Unknown`].
+    pub const UNKNOWN: Self = Self(0);
+}
+
+/// Remembers what was described, so that each parent is asked once for all its children. Equal names are kept once, since
+/// there may be a million objects.
 pub struct Names<'a, D> {
     graph: &'a Graph,
     describe: &'a mut D,
-    nodes: Map<NodeId, Rc<NodeName>>,
-    edges: Map<(NodeId, NodeId), Edge>,
+    names: Table<NodeName>,
+    of_nodes: Map<NodeId, NameId>,
+    labels: Table<Edge>,
+    of_edges: Map<(NodeId, NodeId), EdgeId>,
 }
 
 impl<'a, D: Describe> Names<'a, D> {
     /// Nothing was described yet.
     pub fn new(graph: &'a Graph, describe: &'a mut D) -> Self {
-        Self { graph, describe, nodes: Map::default(), edges: Map::default() }
+        let mut labels = Table::default();
+        labels.id(&Edge::Unknown);
+        Self { graph, describe, names: Table::default(), of_nodes: Map::default(), labels, of_edges: Map::default() }
     }
 
     /// Asks for the edges that are not known yet, pairs of parents and children.
     pub fn learn(&mut self, mut edges: Vec<(NodeId, NodeId)>) {
-        edges.retain(|edge| has_names(self.graph, edge.0) && !self.edges.contains_key(edge));
+        edges.retain(|edge| has_names(self.graph, edge.0) && !self.of_edges.contains_key(edge));
         edges.sort_unstable();
         edges.dedup();
         for of_parent in edges.chunk_by(|(one, _), (other, _)| one == other) {
             let children: Vec<NodeId> = of_parent.iter().map(|&(_, child)| child).collect();
             let labels = self.describe.edges(of_parent[0].0, &children);
-            self.edges.extend(of_parent.iter().copied().zip(labels));
+            for (&edge, label) in of_parent.iter().zip(labels) {
+                self.of_edges.insert(edge, EdgeId(self.labels.id(&label)));
+            }
         }
     }
 
     /// The label of an edge; unknown if it was not learned.
-    pub fn edge(&self, parent: NodeId, child: NodeId) -> Edge {
-        self.edges.get(&(parent, child)).cloned().unwrap_or_default()
+    pub fn edge(&self, parent: NodeId, child: NodeId) -> EdgeId {
+        self.of_edges.get(&(parent, child)).copied().unwrap_or(EdgeId::UNKNOWN)
+    }
+
+    /// A label by its number.
+    pub fn label(&self, id: EdgeId) -> &Edge {
+        &self.labels.values()[id.0 as usize]
+    }
+
+    /// The number of a node's name.
+    pub fn id(&mut self, node: NodeId) -> NameId {
+        if let Some(&known) = self.of_nodes.get(&node) {
+            return known;
+        }
+        let name = match self.graph.category(node) {
+            Some(category) => NodeName { text: name_of_category(category).to_owned(), ..NodeName::default() },
+            None if node == NodeId::ROOT => NodeName { text: "root".to_owned(), ..NodeName::default() },
+            None => self.describe.node(node),
+        };
+        let id = self.add(&name);
+        self.of_nodes.insert(node, id);
+        id
+    }
+
+    /// The number of a name.
+    pub fn add(&mut self, name: &NodeName) -> NameId {
+        NameId(self.names.id(name))
+    }
+
+    /// A name by its number.
+    pub fn name(&self, id: NameId) -> &NodeName {
+        &self.names.values()[id.0 as usize]
     }
 
     /// The name of a node.
-    pub fn node(&mut self, node: NodeId) -> Rc<NodeName> {
-        let name = self.nodes.entry(node).or_insert_with(|| {
-            Rc::new(match self.graph.category(node) {
-                Some(category) => NodeName { text: name_of_category(category).to_owned(), ..NodeName::default() },
-                None if node == NodeId::ROOT => NodeName { text: "root".to_owned(), ..NodeName::default() },
-                None => self.describe.node(node),
-            })
-        });
-        Rc::clone(name)
+    pub fn node(&mut self, node: NodeId) -> &NodeName {
+        let id = self.id(node);
+        self.name(id)
     }
 
     /// The name of the class of a node's object, or else its own.
-    pub fn class(&mut self, node: NodeId) -> Rc<NodeName> {
-        let class = self.graph.class(node).unwrap_or(node);
-        self.node(class)
+    pub fn class(&mut self, node: NodeId) -> &NodeName {
+        self.node(self.graph.class(node).unwrap_or(node))
     }
 }
 

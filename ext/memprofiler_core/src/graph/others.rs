@@ -1,6 +1,7 @@
 //! Other references to what a chain holds.
 
-use super::holders::{Found, Group};
+use super::found::Found;
+use super::groups::Group;
 use super::referrers::referrers;
 use super::trails::Trails;
 use super::{Describe, Kind, NodeId};
@@ -16,13 +17,11 @@ pub fn others<'g, D: Describe>(
     trails: &mut Trails<'_, D>,
     groups: impl Iterator<Item = &'g Group>,
 ) -> Map<NodeId, Vec<String>> {
-    let mut referrers = referrers(found.graph, groups.filter_map(|group| group.contested));
+    let mut referrers = referrers(found.graph, groups.filter_map(|group| group.contest.last));
     for (&node, referrers) in &mut referrers {
-        let told = found.search.before(node);
         let place = trails.paths.place(node);
         referrers.retain(|&referrer| {
-            Some(referrer) != told
-                && !found.dominators.dominates(node, referrer)
+            !found.dominators.dominates(node, referrer)
                 && !trails.paths.backwards(referrer).any(|before| before == place)
         });
         referrers
@@ -43,12 +42,12 @@ fn rank(found: Found<'_>, first: NodeId) -> usize {
 }
 
 fn tell<D: Describe>(trails: &mut Trails<'_, D>, node: NodeId, referrers: &[NodeId]) -> Vec<String> {
-    let told = trails.of(node).link;
-    let mut phrases = vec![trails.phrase(&trails.chain(told))];
+    let told = trails.chain(node);
+    let mut phrases = vec![trails.phrase(&told)];
     for &referrer in referrers {
         let trail = trails.of(referrer);
         let link = trails.extend(trail, Some(referrer), node).link;
-        let phrase = trails.phrase(&trails.chain(link));
+        let phrase = trails.phrase(&trails.links.chain(link));
         if !phrases.contains(&phrase) {
             phrases.push(phrase);
         }

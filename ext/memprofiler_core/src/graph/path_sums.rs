@@ -1,8 +1,9 @@
 //! Adds up sampled objects by path.
 
 use super::answer::{Path, PathFrame};
+use super::links::LinkId;
 use super::question::Sample;
-use super::trails::{LinkId, Trails};
+use super::trails::Trails;
 use super::{Describe, NodeId};
 use crate::hash::Map;
 use crate::window_group::WindowGroup;
@@ -33,8 +34,7 @@ struct Key {
 impl PathSums {
     /// Adds a sample of a site with that name.
     pub fn add<D: Describe>(&mut self, sample: &Sample, node: NodeId, site: &str, trails: &mut Trails<'_, D>) {
-        let class = trails.names.class(node);
-        let (site, class) = (self.text(site), self.text(&class.text));
+        let (site, class) = (self.text(site), self.text(&trails.names.class(node).text));
         let link = trails.of(node).link;
         let key = Key { site, stack: self.stack(link, trails), class, window: sample.window };
         let (samples, objects, bytes) = self.sums.entry(key).or_default();
@@ -55,12 +55,12 @@ impl PathSums {
     /// The number of the path whose last link is given.
     fn stack<D: Describe>(&mut self, last: Option<LinkId>, trails: &Trails<'_, D>) -> Option<u32> {
         let new = |&link: &LinkId| !self.of_links.contains_key(&link);
-        let new: Vec<LinkId> = std::iter::successors(last, |&id| trails.link(id).before).take_while(new).collect();
+        let new: Vec<LinkId> = std::iter::successors(last, |&id| trails.links.get(id).before).take_while(new).collect();
         for &id in new.iter().rev() {
-            let link = trails.link(id);
-            let (file, line) = link.place();
-            let name = link.phrase.to_string();
-            let frame = PathFrame { name, file: file.unwrap_or_default(), line: line.unwrap_or(0) };
+            let link = trails.links.get(id);
+            let (file, line) = link.place(&trails.names);
+            let (name, file) = (trails.links.text(id).to_owned(), file.unwrap_or_default().to_owned());
+            let frame = PathFrame { name, file, line: line.unwrap_or(0) };
             let frames = &mut self.frames;
             let frame = *self.frame_numbers.entry(frame).or_insert_with_key(|frame| {
                 frames.push(frame.clone());

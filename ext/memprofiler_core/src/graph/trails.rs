@@ -1,60 +1,29 @@
 //! Paths as chains of links: without what explains nothing.
 
-use super::names::Names;
+use super::links::{LinkId, Links, ShownLink};
+use super::names::{EdgeId, NameId, Names};
 use super::paths::Paths;
-use super::phrase::{Phrase, Words, words, words_of_singleton};
 use super::{Describe, Edge, Graph, Kind, NodeId, NodeName};
 use crate::analysis::gem;
 use crate::hash::Map;
-use std::rc::Rc;
-
-/// The longest sequence of links whose immediate repetition is left out.
-const PERIOD: usize = 3;
-
-/// A link by its index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LinkId(u32);
-
-/// An object that a path shows.
-#[derive(Debug)]
-pub struct ShownLink {
-    /// The one that refers to it, possibly through others that are not shown; None if the path begins here.
-    pub before: Option<LinkId>,
-    /// The object.
-    pub node: NodeId,
-    /// Its name.
-    pub name: Rc<NodeName>,
-    /// How the link before refers to it.
-    pub edge: Option<(Edge, Words)>,
-    /// The reference with both of its ends.
-    pub phrase: Rc<str>,
-}
-
-impl ShownLink {
-    /// The file and line that define the object, or the constant that refers to it.
-    pub fn place(&self) -> (Option<String>, Option<i64>) {
-        match &self.edge {
-            Some((Edge::Constant { file: Some(file), line, .. }, _)) => (Some(file.clone()), *line),
-            _ => (self.name.file.clone(), self.name.line),
-        }
-    }
-}
 
 /// The path to a node.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Trail {
     /// The last object that is shown, at the node or before it.
     pub link: Option<LinkId>,
-    /// How that refers to the node, if the node itself is not shown.
-    edge: Edge,
-    through_singleton: bool,
+    /// How that refers to the node, if the node itself is not shown, and whether through its singleton class.
+    edge: (EdgeId, bool),
     /// The nodes of the path but for the root.
-    steps: usize,
-    /// If the path passes through code: its gem, if that is not the program, and how many steps lead there. Of them only the
-    /// code is shown.
-    pub code: Option<(Option<Rc<str>>, usize)>,
+    steps: u32,
+    /// If the path passes through code, how many steps lead there. Of them only the code is shown.
+    pub to_code: Option<u32>,
     /// How many other nodes are not shown.
-    pub hidden: usize,
+    pub hidden: u32,
+}
+
+impl Trail {
+    const EMPTY: Self = Self { link: None, edge: (EdgeId::UNKNOWN, false), steps: 0, to_code: None, hidden: 0 };
 }
 
 /// All paths, as a tree.
@@ -65,27 +34,15 @@ pub struct Trails<'a, D> {
     pub paths: Paths<'a>,
     /// What is known of names.
     pub names: Names<'a, D>,
-    directory: &'a str,
-    links: Vec<ShownLink>,
+    /// What they show.
+    pub links: Links<'a>,
     trails: Map<NodeId, Trail>,
 }
 
 impl<'a, D: Describe> Trails<'a, D> {
     /// For those paths. Files are told without `directory`.
     pub fn new(graph: &'a Graph, paths: Paths<'a>, names: Names<'a, D>, directory: &'a str) -> Self {
-        Self { graph, paths, names, directory, links: Vec::new(), trails: Map::default() }
-    }
-
-    /// A link.
-    pub fn link(&self, id: LinkId) -> &ShownLink {
-        &self.links[id.0 as usize]
-    }
-
-    /// The links that lead to one, and that one, the first of the path first.
-    pub fn chain(&self, last: Option<LinkId>) -> Vec<LinkId> {
-        let mut chain: Vec<LinkId> = std::iter::successors(last, |&id| self.link(id).before).collect();
-        chain.reverse();
-        chain
+        Self { graph, paths, names, links: Links::new(directory), trails: Map::default() }
     }
 
     /// The edges on the paths to all these nodes: pairs of parents and children.
@@ -108,9 +65,9 @@ impl<'a, D: Describe> Trails<'a, D> {
         let mut new = Vec::new();
         let mut next = Some(self.paths.place(node));
         let mut trail = loop {
-            let Some(node) = next else { break Trail::default() };
-            if let Some(known) = self.trails.get(&node) {
-                break known.clone();
+            let Some(node) = next else { break Trail::EMPTY };
+            if let Some(&known) = self.trails.get(&node) {
+                break known;
             }
             new.push(node);
             next = self.paths.before(node).map(|(_, place)| place);
@@ -118,40 +75,34 @@ impl<'a, D: Describe> Trails<'a, D> {
         while let Some(node) = new.pop() {
             let parent = self.paths.before(node).map(|(parent, _)| parent);
             trail = self.extend(trail, parent, node);
-            self.trails.insert(node, trail.clone());
+            self.trails.insert(node, trail);
         }
         trail
     }
 
     /// The trail that goes on to `node` with a reference of `parent`, whose trail is given.
     pub fn extend(&mut self, mut trail: Trail, parent: Option<NodeId>, node: NodeId) -> Trail {
-        let edge = parent.map_or(Edge::Unknown, |parent| self.names.edge(parent, node));
-        let kind = self.graph.kind(node);
-        trail.steps += usize::from(kind != Kind::Root);
-        let explains = !matches!(edge, Edge::Unknown | Edge::Inside);
-        let to_singleton = edge == Edge::Singleton && kind == Kind::Plain;
-        if explains {
-            trail.edge = edge;
+        let id = parent.map_or(EdgeId::UNKNOWN, |parent| self.names.edge(parent, node));
+        let (edge, kind) = (self.names.label(id), self.graph.kind(node));
+        let to_singleton = *edge == Edge::Singleton && kind == Kind::Plain;
+        if !matches!(edge, Edge::Unknown | Edge::Inside) {
+            trail.edge.0 = id;
         }
+        let step = u32::from(kind != Kind::Root);
+        trail.steps += step;
         if to_singleton || !self.is_shown(node) {
-            trail.through_singleton |= to_singleton;
-            trail.hidden += usize::from(kind != Kind::Root);
+            trail.edge.1 |= to_singleton;
+            trail.hidden += step;
             return trail;
         }
-        let name = self.names.node(node);
+        let name = self.names.id(node);
         if kind == Kind::Code {
-            let gem = name.file.as_deref().map(gem::of).filter(|&gem| gem != "app");
-            let code = Some((gem.map(Rc::from), trail.steps - 1));
-            let link = self.begin(node, Rc::new(name_of_code(&name, gem)));
-            return Trail { link: Some(link), steps: trail.steps, code, ..Trail::default() };
+            let name = self.names.add(&name_of_code(self.names.name(name)));
+            let (link, to_code) = (self.append(Trail::EMPTY, node, name), Some(trail.steps - 1));
+            return Trail { link: Some(link), steps: trail.steps, to_code, ..Trail::EMPTY };
         }
-        let edge = std::mem::take(&mut trail.edge);
-        let through_singleton = std::mem::take(&mut trail.through_singleton);
-        let link = match trail.link {
-            Some(before) => self.append(before, edge, through_singleton, node, name),
-            None => self.begin(node, name),
-        };
-        Trail { link: Some(link), ..trail }
+        let link = self.append(trail, node, name);
+        Trail { link: Some(link), edge: Trail::EMPTY.edge, ..trail }
     }
 
     /// Whether a programmer would know the object.
@@ -164,60 +115,32 @@ impl<'a, D: Describe> Trails<'a, D> {
         }
     }
 
-    fn begin(&mut self, node: NodeId, name: Rc<NodeName>) -> LinkId {
-        let phrase = Rc::from(&*name.text);
-        self.add(ShownLink { before: None, node, name, edge: None, phrase })
+    /// The link after those of the trail.
+    fn append(&mut self, trail: Trail, node: NodeId, name: NameId) -> LinkId {
+        let Trail { link: before, edge, .. } = trail;
+        self.links.append(ShownLink { before, edge, node, kind: self.graph.kind(node), name }, &self.names)
     }
 
-    fn append(&mut self, before: LinkId, edge: Edge, singleton: bool, node: NodeId, name: Rc<NodeName>) -> LinkId {
-        let parent = self.link(before);
-        let (from, kind) = (&*parent.name.text, self.graph.kind(parent.node));
-        let words = match singleton {
-            true => words_of_singleton(from, &edge, self.directory),
-            false => words(from, kind, &edge, self.directory),
-        };
-        let mut phrase = Phrase::new(from, None);
-        phrase.push(&words, &name.text, None);
-        let phrase: Rc<str> = phrase.finish().into();
-        let repeated = self.repeated(before, &phrase);
-        repeated.unwrap_or_else(|| {
-            self.add(ShownLink { before: Some(before), node, name, edge: Some((edge, words)), phrase })
-        })
-    }
-
-    /// The earlier link that a link with that phrase repeats, if the ones since then repeat those before it.
-    fn repeated(&self, before: LinkId, phrase: &str) -> Option<LinkId> {
-        let ids = std::iter::successors(Some(before), |&id| self.link(id).before).take(2 * PERIOD);
-        let ids: Vec<LinkId> = ids.collect();
-        let phrases: Vec<&str> = std::iter::once(phrase).chain(ids.iter().map(|&id| &*self.link(id).phrase)).collect();
-        let repeats = |&period: &usize| {
-            2 * period < phrases.len() + 1 && (0..period).all(|at| phrases[at] == phrases[at + period])
-        };
-        (1..=PERIOD).find(repeats).map(|period| ids[period - 1])
-    }
-
-    fn add(&mut self, link: ShownLink) -> LinkId {
-        self.links.push(link);
-        LinkId(self.links.len() as u32 - 1)
+    /// The links to a node on its path, the first of the path first.
+    pub fn chain(&mut self, node: NodeId) -> Vec<LinkId> {
+        let last = self.of(node).link;
+        self.links.chain(last)
     }
 
     /// The links of a chain on one line.
     pub fn phrase(&self, chain: &[LinkId]) -> String {
-        let Some((&first, rest)) = chain.split_first() else { return String::new() };
-        let name = &self.link(first).name;
-        let mut phrase = Phrase::new(&name.text, name.count);
-        for link in rest.iter().map(|&id| self.link(id)) {
-            let unknown = Words::Relation("");
-            let words = link.edge.as_ref().map_or(&unknown, |(_, words)| words);
-            phrase.push(words, &link.name.text, link.name.count);
-        }
-        phrase.finish()
+        self.links.phrase(chain, &self.names)
     }
 }
 
+/// The gem of code, unless it is the program's own.
+pub fn gem_of_code(name: &NodeName) -> Option<&str> {
+    name.file.as_deref().map(gem::of).filter(|&gem| gem != "app")
+}
+
 /// The code of the program by its name, other code by that of its gem.
-fn name_of_code(name: &NodeName, gem: Option<&str>) -> NodeName {
-    let text = match gem {
+fn name_of_code(name: &NodeName) -> NodeName {
+    let text = match gem_of_code(name) {
         Some(gem) => format!("code of {gem}"),
         None => name.text.trim_start_matches('(').trim_end_matches(')').to_owned(),
     };

@@ -227,9 +227,12 @@ fn a_million_objects_in_a_list_are_no_problem() {
         window: None,
     };
     let samples: Vec<Sample> = (1..=LENGTH / 100).map(sample).collect();
-    let answer = ask(&heap, &samples, 10);
+    let graph = heap.graph();
+    let mut describer = heap.describer(&graph);
+    let answer = answer(&graph, &samples, &sites(), &Question::default(), &mut describer);
     let holder = &answer.sites[0].holders[0];
     assert_eq!((&*holder.phrase, holder.share), ("Node.@next → Node", 1.0));
     assert_eq!(holder.chain[1].retained, 40 * LENGTH as u64);
     assert!(answer.paths.iter().all(|path| path.frames.len() <= 2));
+    assert!(describer.asked.len() < 20, "what repeats is not described");
 }

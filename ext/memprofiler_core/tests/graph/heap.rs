@@ -3,7 +3,7 @@
 use memprofiler_core::graph::{Builder, Describe, Edge, Graph, Kind, NodeId, NodeName};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The first categories of roots, in their order.
 const CATEGORIES: [&str; 4] = ["vm", "machine_context", "finalizers", "global_tbl"];
@@ -117,15 +117,17 @@ impl Heap {
 
     /// Describes the nodes of a graph of it.
     pub fn describer<'a>(&'a self, graph: &'a Graph) -> Describer<'a> {
-        Describer { heap: self, graph, asked: HashMap::new() }
+        Describer { heap: self, graph, asked: HashMap::new(), edges: HashSet::new() }
     }
 }
 
-/// Knows what the heap says, and how often it was asked for the edges of each node.
+/// Knows what the heap says.
 pub struct Describer<'a> {
     heap: &'a Heap,
     graph: &'a Graph,
+    /// How often it was asked for the edges of each node.
     pub asked: HashMap<NodeId, usize>,
+    edges: HashSet<(NodeId, NodeId)>,
 }
 
 impl Describe for Describer<'_> {
@@ -138,6 +140,8 @@ impl Describe for Describer<'_> {
         *self.asked.entry(parent).or_default() += 1;
         let object = &self.heap.objects[self.heap.index_of(self.graph, parent)];
         assert_ne!(object.kind, Kind::Category, "the edges of a category are described");
+        let is_new = |&child: &NodeId| self.edges.insert((parent, child));
+        assert!(children.iter().all(is_new), "no edge is asked for twice");
         let index = |child| self.heap.index_of(self.graph, child);
         let edge = |child| object.edges.iter().find(|&&(to, _)| to == index(child)).map(|(_, edge)| edge.clone());
         children.iter().map(|&child| edge(child).unwrap()).collect()

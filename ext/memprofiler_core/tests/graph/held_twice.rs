@@ -1,6 +1,6 @@
 //! Whether objects that several others hold are told as that.
 
-use crate::program::{Program, VM, constant, ivar, local, phrases};
+use crate::program::{MACHINE_STACK, Program, VM, constant, ivar, local, phrases};
 use memprofiler_core::graph::{Edge, Kind};
 
 #[test]
@@ -48,6 +48,8 @@ fn a_container_held_twice() {
         // Objects that refer to their container hold nothing else.
         program.heap.refer(string, hash, ivar("@owner"));
     }
+    let cache = program.internal(Kind::Cache, "cache", VM, Edge::Unknown);
+    program.heap.refer(cache, hash, Edge::Unknown);
     let holder = program.holder();
     assert_eq!((&*holder.phrase, holder.exclusive), ("Cache.@all → Hash", false));
     assert_eq!(holder.also, ["Thread \"a\" local variable all → Hash"]);
@@ -93,4 +95,52 @@ fn by_many_is_told_for_three() {
     }
     let expected = ["B", "C", "D"].map(|name| format!("{name}.@all → Array → elements → String"));
     assert_eq!(program.holder().also, expected);
+}
+
+#[test]
+fn as_well_as_what_holds_them() {
+    let mut program = Program::new();
+    let class = program.class("Cache");
+    let hash = program.object("Hash", class, ivar("@all"));
+    let (one, other) = (program.class("One"), program.class("Other"));
+    program.heap.refer(one, hash, ivar("@cache"));
+    let list = program.object("Array", other, ivar("@list"));
+    for string in program.strings(20, hash, &Edge::Value(None)) {
+        program.heap.refer(list, string, Edge::Element);
+    }
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.exclusive), ("Cache.@all → Hash", false));
+    assert_eq!(holder.also, ["Other.@list → Array → elements → String"], "what is nearest to the objects");
+}
+
+#[test]
+fn by_what_they_hold_themselves_is_not_told() {
+    let mut program = Program::new();
+    let class = program.class("Cache");
+    let hash = program.object("Hash", class, ivar("@all"));
+    let thread = program.of_kind(Kind::Thread, "Thread", "Thread \"a\"", VM, Edge::Unknown);
+    program.heap.refer(thread, hash, local("all"));
+    program.strings(20, hash, &Edge::Value(None));
+    // A class that only the Hash knows, and an object that is on the machine stack, too.
+    let known = program.of_kind(Kind::Anchor, "Class", "Known", hash, Edge::Value(None));
+    program.heap.refer(known, hash, ivar("@cache"));
+    let entry = program.object("Entry", hash, Edge::Value(None));
+    program.heap.refer(MACHINE_STACK, entry, Edge::Unknown);
+    program.heap.refer(entry, hash, ivar("@owner"));
+    assert_eq!(program.holder().also, ["Thread \"a\" local variable all → Hash"]);
+}
+
+#[test]
+fn by_a_class_is_told_before_a_thread_and_a_stack() {
+    let mut program = Program::new();
+    let cache = program.class("Cache");
+    let thread = program.of_kind(Kind::Thread, "Thread", "Thread \"a\"", VM, Edge::Unknown);
+    let hash = program.object("Hash", cache, ivar("@all"));
+    let last = program.class("Last");
+    for from in [MACHINE_STACK, thread, last] {
+        program.heap.refer(from, hash, ivar("@all"));
+    }
+    program.strings(20, hash, &Edge::Value(None));
+    let also = ["Last.@all → Hash", "Thread \"a\".@all → Hash", "machine stack → Hash"];
+    assert_eq!(program.holder().also, also);
 }

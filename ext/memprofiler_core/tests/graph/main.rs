@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is a failure")]
 
+mod accumulation;
 mod answers;
 mod building;
 mod dominators;

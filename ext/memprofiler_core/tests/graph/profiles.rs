@@ -98,6 +98,18 @@ fn what_was_sampled_in_windows_stays_apart_and_is_rounded_once() {
 }
 
 #[test]
+fn each_sample_is_rounded_by_itself() {
+    let mut program = Program::new();
+    for site in 0..3 {
+        let string = program.object("String", GLOBALS, Edge::Global("$a".to_owned()));
+        program.sample(string, site);
+    }
+    program.samples.iter_mut().for_each(|sample| sample.weight = 1.4);
+    let profile = of(&program.answer());
+    assert_eq!(profile.samples().map(|sample| sample.values[0]).collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+#[test]
 fn it_can_be_written_compared_and_drawn() {
     let profile = of(&program().answer());
     let bytes = pprof::write(&profile, 6, &never()).unwrap();

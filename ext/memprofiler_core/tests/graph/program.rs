@@ -79,7 +79,11 @@ impl Program {
         let sites: Vec<SiteName> = (1..=20)
             .map(|line| SiteName { name: format!("a.rb:{line}"), line: Some(line), ..SiteName::default() })
             .collect();
-        answer(&graph, &self.samples, &sites, question, &mut self.heap.describer(&graph))
+        let mut describer = self.heap.describer(&graph);
+        let answer = answer(&graph, &self.samples, &sites, question, &mut describer);
+        // What holds samples, and a few others: not all that is before them in a list.
+        assert!(describer.asked.len() <= self.samples.len() + 100);
+        answer
     }
 
     /// The holders of the first site.

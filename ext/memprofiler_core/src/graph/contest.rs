@@ -1,0 +1,38 @@
+//! Whether other references than those of a path lead to what it tells.
+
+use super::found::Found;
+use super::paths::Paths;
+use super::{Kind, NodeId};
+
+/// Where other references than those of a path lead.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Contest {
+    /// To the last such node of the path.
+    pub last: Option<NodeId>,
+    /// Whether also to one of the chain, which may end before the path.
+    pub in_chain: bool,
+}
+
+impl Contest {
+    /// Of the path to `object`, whose chain ends at `end`.
+    ///
+    /// All that refers to a node is dominated by the node's dominator. So if that is what refers to it on the path,
+    /// nothing else does, but for what the node itself holds.
+    pub fn of(found: Found<'_>, paths: &mut Paths<'_>, end: NodeId, object: NodeId) -> Self {
+        let end = paths.place(end);
+        let (mut contest, mut in_chain) = (Self::default(), false);
+        let mut next = Some(paths.place(object));
+        while let Some(node) = next {
+            in_chain |= node == end;
+            // What leads to code is not shown, and a thread that runs is always held by the VM.
+            let is_begin = matches!(found.graph.kind(node), Kind::Code | Kind::Thread);
+            let before = paths.before(node).filter(|_| !is_begin);
+            if before.is_some_and(|(parent, _)| found.dominators.dominator(node) != Some(parent)) {
+                contest.last = contest.last.or(Some(node));
+                contest.in_chain |= in_chain;
+            }
+            next = before.map(|(_, place)| place);
+        }
+        contest
+    }
+}

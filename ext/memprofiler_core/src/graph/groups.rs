@@ -1,0 +1,123 @@
+//! The objects of a site by what holds them.
+
+use super::accumulation::accumulation_points;
+use super::contest::Contest;
+use super::found::Found;
+use super::phrase::Words;
+use super::trails::Trails;
+use super::{Describe, Kind, NodeId};
+use crate::hash::Map;
+use std::collections::BTreeMap;
+
+/// How many groups of a site are told, and how many objects are considered as an example of each.
+const MOST: usize = 10;
+const EXAMPLES: usize = 64;
+
+/// A sampled object that was found in the graph.
+#[derive(Debug, Clone, Copy)]
+pub struct Located {
+    /// Its node.
+    pub node: NodeId,
+    /// How many objects it stands for.
+    pub objects: f64,
+    /// The bytes of those.
+    pub bytes: f64,
+}
+
+/// Objects of a site with the same chain.
+#[derive(Debug)]
+pub struct Group {
+    /// How many were sampled.
+    pub samples: u64,
+    /// How many objects they stand for.
+    pub objects: f64,
+    /// The bytes of those.
+    pub bytes: f64,
+    /// How many chains say the same.
+    pub alike: u64,
+    /// Where the one with the most bytes ends.
+    pub end: NodeId,
+    /// An object below that.
+    pub example: NodeId,
+    /// What else refers to that and to the chain.
+    pub contest: Contest,
+}
+
+/// The objects of a site by what holds them, those with the most bytes first.
+///
+/// A chain ends where objects accumulate. It is told along the path of the search, which leads there, but for objects
+/// that other paths reach, too: for these it ends at the object that refers to them. Chains that say the same are put
+/// together, like LeakCanary's leaks by the signature of their path, and a thread's or fiber's name makes no difference.
+pub fn groups<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, objects: &[Located]) -> Vec<Group> {
+    let weights: Vec<(NodeId, f64)> = objects.iter().map(|object| (object.node, object.bytes)).collect();
+    let points = accumulation_points(found.graph, found.dominators, &weights);
+    let mut at_point: Map<NodeId, usize> = Map::default();
+    points.iter().for_each(|&point| *at_point.entry(point).or_default() += 1);
+    let mut by_end: BTreeMap<NodeId, Vec<Located>> = BTreeMap::new();
+    for (&object, &point) in objects.iter().zip(&points) {
+        let is_alone = point == object.node && at_point[&point] == 1;
+        let end =
+            if is_alone || !leads_through(trails, point, object.node) { referrer(trails, object.node) } else { point };
+        by_end.entry(end).or_default().push(object);
+    }
+    let mut by_signature: BTreeMap<String, Vec<(NodeId, Vec<Located>)>> = BTreeMap::new();
+    for (end, objects) in by_end {
+        by_signature.entry(signature(trails, end)).or_default().push((end, objects));
+    }
+    let mut groups: Vec<Group> = by_signature.into_values().filter_map(|ends| group(found, trails, &ends)).collect();
+    // The sort is stable, and equal ones are in the order of their signatures.
+    groups.sort_by(|one, other| other.bytes.total_cmp(&one.bytes));
+    groups.truncate(MOST);
+    groups
+}
+
+/// Whether the path to an object leads through a node, and shows that.
+fn leads_through<D: Describe>(trails: &mut Trails<'_, D>, point: NodeId, object: NodeId) -> bool {
+    let place = trails.paths.place(point);
+    trails.paths.backwards(object).any(|node| node == place)
+        && (trails.of(object).to_code.is_none() || trails.of(point).to_code.is_some())
+}
+
+/// What refers to an object, or the object itself if the reference has a name.
+fn referrer<D: Describe>(trails: &mut Trails<'_, D>, object: NodeId) -> NodeId {
+    let place = trails.paths.place(object);
+    let link = trails.of(object).link.map(|link| trails.links.get(link)).filter(|link| link.node == place);
+    let words = link.and_then(|link| trails.links.reference(link, &trails.names));
+    let is_named = matches!(words, Some(Words::Attached(_) | Words::Instead(_)));
+    let before = trails.paths.before(place).filter(|_| !is_named);
+    before.map_or(object, |(_, before)| before)
+}
+
+/// The chain on several lines, without a thread's or fiber's name.
+fn signature<D: Describe>(trails: &mut Trails<'_, D>, end: NodeId) -> String {
+    let chain = trails.chain(end);
+    let phrases: Vec<&str> = chain.iter().map(|&link| trails.links.text(link)).collect();
+    let phrases = phrases.join("\n");
+    match chain.first().map(|&link| trails.links.get(link)) {
+        Some(first) if first.kind == Kind::Thread => {
+            let name = &trails.names.name(first.name).text;
+            phrases.replace(name, name.split(' ').next().unwrap_or_default())
+        }
+        _ => phrases,
+    }
+}
+
+fn group<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, ends: &[(NodeId, Vec<Located>)]) -> Option<Group> {
+    let bytes = |objects: &[Located]| objects.iter().map(|object| object.bytes).sum::<f64>();
+    // The first of those with the most bytes.
+    let (end, objects) = ends.iter().rev().max_by(|(_, one), (_, other)| bytes(one).total_cmp(&bytes(other)))?;
+    let candidates = objects.iter().take(EXAMPLES).map(|object| object.node);
+    let contests: Vec<(NodeId, Contest)> =
+        candidates.map(|node| (node, Contest::of(found, &mut trails.paths, *end, node))).collect();
+    let (example, contest) = contests.iter().min_by_key(|(_, contest)| contest.last.is_some())?;
+    let all = || ends.iter().flat_map(|(_, objects)| objects);
+    Some(Group {
+        samples: all().count() as u64,
+        objects: all().map(|object| object.objects).sum(),
+        bytes: all().map(|object| object.bytes).sum(),
+        alike: ends.len() as u64,
+        end: *end,
+        example: *example,
+        contest: *contest,
+    })
+}
