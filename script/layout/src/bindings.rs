@@ -1,5 +1,6 @@
 //! What rbspy-ruby-structs knows about each release of Ruby.
 
+use crate::by_hand;
 use crate::entry::{Entry, Figure};
 use std::mem::{offset_of, zeroed};
 
@@ -91,6 +92,16 @@ macro_rules! compiled {
     ($major:tt $minor:tt $ruby:ident) => { compiled!(jit_entry $ruby) };
 }
 
+/// The value of `imemo_fields`, in scope from 4.0 on.
+macro_rules! fields {
+    (3 $minor:tt) => {
+        0x10
+    };
+    ($major:tt $minor:tt) => {
+        imemo_type_imemo_fields as usize
+    };
+}
+
 macro_rules! release {
     ($major:tt $minor:tt $patch:tt $ruby:ident) => {{
         use rbspy_ruby_structs::$ruby::{self as ruby, *};
@@ -103,6 +114,8 @@ macro_rules! release {
             field!(EC_VM_STACK = rb_execution_context_struct.vm_stack, "the VM stack's lowest address"),
             field!(EC_VM_STACK_SIZE = rb_execution_context_struct.vm_stack_size, "in words"),
             field!(EC_CFP = rb_execution_context_struct.cfp, "the innermost control frame"),
+            field!(EC_FIBER = rb_execution_context_struct.fiber_ptr, "its fiber"),
+            field!(EC_LOCAL_STORAGE = rb_execution_context_struct.local_storage, "fiber-local variables, or null"),
             field!(CFP_PC = rb_control_frame_struct.pc, "the next instruction; JITs leave it unset for C functions"),
             field!(CFP_ISEQ = rb_control_frame_struct.iseq, "an iseq unless `VM_FRAME_FLAG_CFRAME` is set"),
             field!(CFP_SELF = rb_control_frame_struct.self_, "the receiver"),
@@ -112,6 +125,8 @@ macro_rules! release {
             field!(ISEQ_BODY_TYPE = rb_iseq_constant_body.type_, "an `ISEQ_TYPE_*`"),
             field!(ISEQ_BODY_ISEQ_SIZE = rb_iseq_constant_body.iseq_size, "in words"),
             field!(ISEQ_BODY_ISEQ_ENCODED = rb_iseq_constant_body.iseq_encoded, "the code, one word after another"),
+            field!(ISEQ_BODY_LOCAL_TABLE = rb_iseq_constant_body.local_table, "the IDs of local variables"),
+            field!(ISEQ_BODY_LOCAL_TABLE_SIZE = rb_iseq_constant_body.local_table_size, "how many there are"),
             compiled!($major $minor $ruby),
             field!(ME_DEFINED_CLASS = rb_method_entry_struct.defined_class, "the class that it was found in, or 0"),
             field!(ME_DEF = rb_method_entry_struct.def, "a `rb_method_definition_struct`"),
@@ -129,12 +144,22 @@ macro_rules! release {
             field!(SVAR_CREF_OR_ME = vm_svar.cref_or_me, "what would be in `ep[-2]` without the svar"),
         ];
         let imemo_types = values!(imemo_type:
+            IMEMO_ENV = imemo_type_imemo_env, "local variables that outlive their frame";
             IMEMO_CREF = imemo_type_imemo_cref, "a lexical scope";
             IMEMO_SVAR = imemo_type_imemo_svar, "special variables such as `$~`";
             IMEMO_IFUNC = imemo_type_imemo_ifunc, "a block in C";
             IMEMO_MENT = imemo_type_imemo_ment, "a method entry";
             IMEMO_ISEQ = imemo_type_imemo_iseq, "an instruction sequence";
+            IMEMO_CALLCACHE = imemo_type_imemo_callcache, "the method that a call found";
+            IMEMO_CONSTCACHE = imemo_type_imemo_constcache, "what a constant was found to be";
         );
+        let fields = Entry {
+            group: "enum imemo_type",
+            name: "IMEMO_FIELDS",
+            c: "imemo_fields",
+            doc: "instance variables of what is no T_OBJECT; more than the mask before 4.0, which has none",
+            figure: Figure::Number(fields!($major $minor)),
+        };
         let method_types = values!(rb_method_type_t:
             METHOD_TYPE_ISEQ = rb_method_type_t_VM_METHOD_TYPE_ISEQ, "Ruby code";
             METHOD_TYPE_CFUNC = rb_method_type_t_VM_METHOD_TYPE_CFUNC, "a C function";
@@ -162,7 +187,14 @@ macro_rules! release {
         );
         Release {
             version: ($major, $minor, $patch),
-            entries: structs.into_iter().chain(imemo_types).chain(method_types).chain(iseq_types).collect(),
+            entries: structs
+                .into_iter()
+                .chain(imemo_types)
+                .chain([fields])
+                .chain(method_types)
+                .chain(iseq_types)
+                .chain(by_hand::entries_of(($major, $minor)))
+                .collect(),
         }
     }};
 }

@@ -1,11 +1,15 @@
-//! What rbspy-ruby-structs lacks, taken from the sources of CRuby. It is the same from 3.1.0 to 4.0.5.
+//! What rbspy-ruby-structs lacks, taken from the sources of CRuby: what is the same from 3.1.0 to 4.0.5, and what
+//! differs between minors.
 //!
-//! Checked by compiling [`assertions`] against the headers of every release in that range.
+//! Checked by compiling [`assertions`] against the sources of every release in that range.
 
 use crate::entry::{Entry, Figure};
 
-/// Everything that the bindings lack. `c` is an expression in C.
+/// What the bindings lack and all minors share. `c` is an expression in C.
 pub fn entries() -> Vec<Entry> {
+    let field =
+        |group, name, c, doc, offset, width| Entry { group, name, c, doc, figure: Figure::Field { offset, width } };
+    let word = |group, name, c, doc, offset| field(group, name, c, doc, offset, size_of::<u64>());
     let frame = |name, bits, doc| Entry {
         group: "enum vm_frame_env_flags (vm_core.h), in `ep[0]`",
         name,
@@ -42,6 +46,20 @@ pub fn entries() -> Vec<Entry> {
             doc: "of a `METHOD_TYPE_BMETHOD`: the Proc that define_method was given",
             figure: Figure::Field { offset: 8, width: size_of::<u64>() },
         },
+        word(
+            "rb_proc_t (vm_core.h)",
+            "PROC_BLOCK_SELF",
+            "offsetof(rb_proc_t, block.as.captured.self)",
+            "the receiver in the block; a `rb_binding_t` also begins with a block",
+            0,
+        ),
+        word(
+            "rb_proc_t (vm_core.h)",
+            "PROC_BLOCK_EP",
+            "offsetof(rb_proc_t, block.as.captured.ep)",
+            "the environment that the block captured",
+            8,
+        ),
         Entry {
             group: "rb_proc_t (vm_core.h)",
             name: "PROC_BLOCK_CODE",
@@ -63,6 +81,36 @@ pub fn entries() -> Vec<Entry> {
             doc: "a block in Ruby",
             figure: Figure::Number(0),
         },
+        word("rb_env_t (vm_core.h)", "ENV_ISEQ", "offsetof(rb_env_t, iseq)", "the code that it belongs to, or null", 8),
+        word("rb_env_t (vm_core.h)", "ENV_EP", "offsetof(rb_env_t, ep)", "the environment on the heap", 16),
+        Entry {
+            group: "VM_ENV_DATA_* (vm_core.h)",
+            name: "VM_ENV_DATA_SIZE",
+            c: "VM_ENV_DATA_SIZE",
+            doc: "The words up to and with `ep[0]`, below which the local variables are, the last one on top",
+            figure: Figure::Number(3),
+        },
+        field(ID_TABLE, "ID_TABLE_CAPA", "offsetof(struct rb_id_table, capa)", "the number of items", 0, 4),
+        word(ID_TABLE, "ID_TABLE_ITEMS", "offsetof(struct rb_id_table, items)", "one after another", 16),
+        Entry {
+            group: ID_TABLE,
+            name: "ID_ITEM_SIZE",
+            c: "sizeof(struct rb_id_item)",
+            doc: "from one item to the next",
+            figure: Figure::Number(16),
+        },
+        field(ID_TABLE, "ID_ITEM_KEY", "offsetof(struct rb_id_item, key)", "the serial number of an ID, or 0", 0, 4),
+        word(ID_TABLE, "ID_ITEM_VAL", "offsetof(struct rb_id_item, val)", "what belongs to the key", 8),
+        Entry {
+            group: "symbol.h",
+            name: "ID_SCOPE_SHIFT",
+            c: "RUBY_ID_SCOPE_SHIFT",
+            doc: "where in an ID its serial number is, unless it is an operator's",
+            figure: Figure::Number(4),
+        },
+        field(CONSTANT, "CONST_LINE", "offsetof(rb_const_entry_t, line)", "where it was set", 4, 4),
+        word(CONSTANT, "CONST_VALUE", "offsetof(rb_const_entry_t, value)", "undefined for an autoload", 8),
+        word(CONSTANT, "CONST_FILE", "offsetof(rb_const_entry_t, file)", "a String or nil", 16),
         frame("VM_FRAME_MAGIC_MASK", 0x7fff_0001, "The kind of frame"),
         frame("VM_FRAME_MAGIC_METHOD", 0x1111_0001, "A method"),
         frame("VM_FRAME_MAGIC_BLOCK", 0x2222_0001, "A block"),
@@ -83,12 +131,66 @@ pub fn entries() -> Vec<Entry> {
     ]
 }
 
-/// A C program that compiles, in the source tree of a Ruby, only if the entries are right for it.
-pub fn assertions() -> String {
+const ID_TABLE: &str = "struct rb_id_table (id_table.c)";
+const CONSTANT: &str = "rb_const_entry_t (constant.h)";
+
+/// What the bindings lack of a minor, in the same order for each.
+pub fn entries_of((major, minor): (u32, u32)) -> Vec<Entry> {
+    let release = (major, minor);
+    let word = |group, name, c, doc, offset| Entry {
+        group,
+        name,
+        c,
+        doc,
+        figure: Figure::Field { offset, width: size_of::<u64>() },
+    };
+    let class = "struct RClass (internal/class.h)";
+    vec![
+        word(
+            class,
+            "CLASS_EXT",
+            if release < (3, 2) { "offsetof(struct RClass, ptr)" } else { "sizeof(struct RClass)" },
+            "the address of its `rb_classext_struct`; from 3.2 on, where that begins in the class itself",
+            if ((3, 2)..(4, 0)).contains(&release) { 32 } else { 24 },
+        ),
+        word(
+            class,
+            "CLASSEXT_CONST_TBL",
+            "offsetof(struct rb_classext_struct, const_tbl)",
+            "its constants, or null: of each ID a `rb_const_entry_t`",
+            match release {
+                (3, 1) => 24,
+                (3, ..) => 8,
+                _ => 32,
+            },
+        ),
+        word(
+            "struct RHash (internal/hash.h)",
+            "HASH_IFNONE",
+            "offsetof(struct RHash, ifnone)",
+            "its default value or block",
+            if release < (3, 3) { 24 } else { 16 },
+        ),
+        Entry {
+            group: "flags of objects (include/ruby/internal/fl_type.h)",
+            name: "FL_SINGLETON",
+            c: "RUBY_FL_SINGLETON",
+            doc: "of a class: it is a singleton class",
+            figure: Figure::Bits(if release < (3, 4) { 1 << 12 } else { 1 << 13 }),
+        },
+    ]
+}
+
+/// A C program that compiles, in the source tree of a Ruby of that minor, only if the entries are right for it.
+pub fn assertions(minor: (u32, u32)) -> String {
     let assertion =
         |entry: &Entry| format!("_Static_assert({} == {}, \"{}\");\n", entry.c, c_literal(entry), entry.name);
-    let assertions: String = entries().iter().map(assertion).collect();
-    format!("#include \"vm_core.h\"\n#include \"internal/imemo.h\"\n{assertions}")
+    let assertions: String = entries().iter().chain(&entries_of(minor)).map(assertion).collect();
+    let headers = ["vm_core.h", "internal/imemo.h", "internal/class.h", "internal/hash.h", "constant.h", "symbol.h"];
+    // It includes no headers of its own.
+    let sources = ["id_table.c"];
+    let includes = headers.iter().chain(&sources).map(|name| format!("#include \"{name}\"\n"));
+    includes.chain([assertions]).collect()
 }
 
 /// The entry's figure without digit separators, which C lacks.

@@ -4,9 +4,9 @@
 //! them for every patch release, translated by bindgen; bindings.rs takes offsets, sizes and enum values from there.
 //! by_hand.rs has the few figures that the crate lacks (macros, flags of frames).
 //!
-//!     cargo run -- generate     write layout.rs
-//!     cargo run -- check        fail unless layout.rs is what `generate` would write
-//!     cargo run -- assertions   print a C program that compiles only if by_hand.rs is right
+//!     cargo run -- generate          write layout.rs
+//!     cargo run -- check             fail unless layout.rs is what `generate` would write
+//!     cargo run -- assertions 4.0    print a C program that compiles only if by_hand.rs is right for that minor
 //!
 //! Both `generate` and `check` fail when two patch releases of one minor disagree. The first build takes about 40 s:
 //! the crate has no option to leave out the older Rubies.
@@ -17,7 +17,7 @@
 //! # A new minor
 //! 1. Update the crate to a version that has it, and add it to `MINORS` in build.rs.
 //! 2. Compile the assertions against its source, in a tree where `make` has run so that id.h and config.h exist:
-//!    `cargo run -- assertions | cc -fsyntax-only -w -xc -I$ruby -I$ruby/include -I$ruby/.ext/include/$arch -`
+//!    `cargo run -- assertions 4.1 | cc -fsyntax-only -w -xc -I$ruby -I$ruby/include -I$ruby/.ext/include/$arch -`
 //! 3. Read what changed in vm_core.h, method.h and `rb_profile_frames` (vm_backtrace.c): an offset can stay the same
 //!    and change its meaning.
 //! 4. `generate`, and run the specs under that Ruby: the walker tests itself against `rb_profile_frames` at start.
@@ -39,11 +39,8 @@ fn main() -> ExitCode {
     let done = match mode.as_str() {
         "generate" => generate(),
         "check" => check(),
-        "assertions" => {
-            print!("{}", by_hand::assertions());
-            Ok(())
-        }
-        _ => Err("usage: cargo run -- generate | check | assertions".to_owned()),
+        "assertions" => assertions(env::args().nth(2).unwrap_or_default().as_str()),
+        _ => Err("usage: cargo run -- generate | check | assertions MINOR".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -76,6 +73,15 @@ fn check() -> Result<(), String> {
         line(&actual),
         line(&expected)
     ))
+}
+
+fn assertions(minor: &str) -> Result<(), String> {
+    let (major, minor) = minor
+        .split_once('.')
+        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
+        .ok_or("for which minor, such as 3.1?")?;
+    print!("{}", by_hand::assertions((major, minor)));
+    Ok(())
 }
 
 /// The root of the repository.
