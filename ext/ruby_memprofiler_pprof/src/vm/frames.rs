@@ -61,8 +61,8 @@ impl ControlFrames {
     /// The frames of `context`; none if it has not begun to run.
     ///
     /// # Safety
-    /// `context` must be the execution context of the running thread, as passed to a hook, and [`LAYOUT`] must be
-    /// known.
+    /// `context` must be the execution context of the running thread, as passed to a hook, or one in which nothing runs;
+    /// [`LAYOUT`] must be known.
     #[inline]
     pub unsafe fn of(context: *const u8) -> Self {
         // SAFETY: according to the layout, these three words are in the context.
@@ -113,6 +113,16 @@ impl ControlFrames {
     pub unsafe fn get(&self, index: usize) -> ControlFrame {
         // SAFETY: the frame is on the VM stack, between the innermost frame and its end.
         unsafe { ControlFrame::at(self.end.sub((index + 1) * FRAME_SIZE)) }
+    }
+
+    /// The receiver in frame number `index`.
+    ///
+    /// # Safety
+    /// As for [`get`](Self::get).
+    #[allow(dead_code, reason = "only specs use it")]
+    pub unsafe fn receiver(&self, index: usize) -> VALUE {
+        // SAFETY: the frame is on the VM stack, and has this word at the layout's offset.
+        unsafe { read(self.end.sub((index + 1) * FRAME_SIZE), layout::CFP_SELF) as VALUE }
     }
 }
 

@@ -87,6 +87,16 @@ unsafe fn ask(object: VALUE) -> Result<usize, Error> {
     protect(|| unsafe { rb_obj_memsize_of(object) })
 }
 
+/// The size of an extension's object in bytes, according to the extension, which may allocate, switch threads or raise.
+///
+/// # Safety
+/// The GVL must be held, and `object` be alive; the caller must be inside [`protect`].
+#[allow(dead_code, reason = "only specs use it")]
+pub unsafe fn of_data(object: VALUE) -> usize {
+    // SAFETY: the object is alive, and a jump ends in `protect`.
+    unsafe { rb_obj_memsize_of(object) }
+}
+
 /// The size of the smallest heap slot in bytes: sizeof(RVALUE). Before variable-width slots it is the only size.
 pub const SMALLEST_SLOT: usize = 40;
 

@@ -6,6 +6,8 @@ pub mod clock;
 pub mod errno;
 pub mod frames;
 pub mod gc;
+#[allow(dead_code, unused_imports, reason = "only specs use it")]
+pub mod heap;
 pub mod hooks;
 pub mod iseq;
 pub mod keeper;

@@ -151,7 +151,7 @@ unsafe fn qualified(entry: VALUE, method: &str, pretty: bool) -> Result<String, 
 
 /// Whether a class has this name permanently. A class that is not a constant yet has a name like `#<Class:0x…>`, or a
 /// temporary name, which must not look like a constant.
-fn is_constant_path(name: &str) -> bool {
+pub(super) fn is_constant_path(name: &str) -> bool {
     name.split("::").all(|part| {
         part.starts_with(|first: char| first.is_uppercase() || (!first.is_ascii() && !first.is_lowercase()))
     })
