@@ -1,6 +1,7 @@
 //! `MemprofilerPprof::Faults`, for specs.
 
 use super::allocator::LIMIT;
+use super::heap;
 use super::injection::{self, Fault};
 use super::trap;
 use magnus::scan_args::scan_args;
@@ -14,7 +15,10 @@ pub fn init(module: RModule) -> Result<(), Error> {
     faults.define_singleton_method("clear", function!(injection::clear, 0))?;
     faults.define_singleton_method("allocation_limit=", function!(set_allocation_limit, 1))?;
     faults.define_singleton_method("arm_traps", function!(arm_traps, 0))?;
-    faults.define_singleton_method("trap_counts", function!(trap::counts, 0))
+    faults.define_singleton_method("trap_counts", function!(trap::counts, 0))?;
+    faults.define_singleton_method("heap_figures", function!(heap::figures, 1))?;
+    faults.define_singleton_method("heap_described", function!(heap::described, 0))?;
+    faults.define_singleton_method("heap_paths", function!(heap::paths, 1))
 }
 
 fn inject(ruby: &Ruby, arguments: &[Value]) -> Result<(), Error> {

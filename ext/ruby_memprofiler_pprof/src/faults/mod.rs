@@ -6,7 +6,11 @@ mod allocator;
 #[cfg(feature = "faults")]
 pub mod api;
 #[cfg(feature = "faults")]
+mod heap;
+#[cfg(feature = "faults")]
 mod injection;
+#[cfg(feature = "faults")]
+mod malloc_trap;
 #[cfg(feature = "faults")]
 mod trap;
 
