@@ -10,6 +10,7 @@ pub mod analysis;
 pub mod exemplars;
 pub mod graph;
 pub mod hash;
+pub mod headroom;
 pub mod id_index;
 pub mod interner;
 pub mod interrupt;
