@@ -26,6 +26,7 @@ pub mod ractor;
 pub mod safepoint;
 pub mod seen_frame;
 pub mod selftest;
+pub mod signals;
 pub mod span;
 mod symbols;
 pub mod thread_events;

@@ -4,7 +4,7 @@
 //! A process has at most one, which exists from the first window to the process's end.
 
 use crate::vm::safepoint::{self, Job};
-use crate::vm::{activity, clock};
+use crate::vm::{activity, clock, signals};
 use memprofiler_core::reservoir::Timing;
 use memprofiler_core::windows::{Moment, Schedule};
 use std::io;
@@ -82,7 +82,7 @@ impl Timer {
         self.requesting.store(false, Ordering::SeqCst);
         let builder = thread::Builder::new().name("memprofiler-win".into()).stack_size(STACK_SIZE);
         // The program's signals are for Ruby's threads.
-        let thread = with_signals_blocked(|| builder.spawn(move || self.run(job)))?;
+        let thread = signals::with_all_blocked(|| builder.spawn(move || self.run(job)))?;
         activity::watch_for(thread.thread().clone());
         self.thread.store(Box::into_raw(Box::new(thread.thread().clone())), Ordering::SeqCst);
         self.process.store(std::process::id(), Ordering::SeqCst);
@@ -187,18 +187,5 @@ impl Timer {
             safepoint::request(job);
         }
         self.requesting.store(false, Ordering::SeqCst);
-    }
-}
-
-/// Runs `body` with all signals blocked, which a thread created in it inherits.
-fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
-    // SAFETY: both sets are valid for the calls that fill and read them, and the thread's own mask is restored below.
-    unsafe {
-        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut before);
-        let result = body();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
-        result
     }
 }
