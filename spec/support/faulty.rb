@@ -6,6 +6,8 @@ require "rbconfig"
 # SPEC_FAULTS names its folder. See ext/ruby_memprofiler_pprof/src/faults/api.rs.
 module Faulty
   FOLDER = ENV["SPEC_FAULTS"].to_s
+  # The beginning of a program that has the methods of BesideChild.
+  BESIDE_CHILD = "require #{File.expand_path("subprocess/beside_child", __dir__).inspect}\n".freeze
 
   module_function
 

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, reason = "magnus::init makes an undocumented function")]
 
+mod allocator;
 mod collector;
 mod faults;
 mod ruby_api;

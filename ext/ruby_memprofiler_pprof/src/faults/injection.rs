@@ -3,6 +3,7 @@
 use crate::collector;
 use magnus::value::{Opaque, ReprValue};
 use magnus::{Ruby, block::Proc};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -23,6 +24,10 @@ pub enum Fault {
     Interrupts,
     /// A pause of 0.3 seconds.
     Sleep,
+    /// A SIGKILL.
+    Kill,
+    /// Sleep without end.
+    Hang,
     /// Ruby code.
     Call(Opaque<Proc>),
 }
@@ -47,6 +52,19 @@ pub fn clear() {
 /// Whether something is to be treated as missing.
 pub fn denied(what: &str) -> bool {
     faults().iter().any(|(place, fault)| place == what && matches!(fault, Fault::Denial))
+}
+
+/// Allocations of at least this many bytes fail.
+static ALLOCATION_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Lets allocations of at least `bytes` fail, or none.
+pub fn set_allocation_limit(bytes: Option<usize>) {
+    ALLOCATION_LIMIT.store(bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
+}
+
+/// Whether an allocation of so many bytes fails.
+pub fn lacks_memory(bytes: usize) -> bool {
+    bytes >= ALLOCATION_LIMIT.load(Ordering::Relaxed)
 }
 
 /// The time of the system's clock; before 1970 while "clock" is denied.
@@ -79,6 +97,11 @@ fn commit(fault: Fault, place: &str) {
         // SAFETY: as for an allocation.
         Fault::Interrupts => unsafe { rb_sys::rb_thread_check_ints() },
         Fault::Sleep => std::thread::sleep(Duration::from_millis(300)),
+        // SAFETY: a signal to the process itself, which it does not survive.
+        Fault::Kill => drop(unsafe { libc::kill(libc::getpid(), libc::SIGKILL) }),
+        Fault::Hang => loop {
+            std::thread::sleep(Duration::from_secs(3600));
+        },
         Fault::Call(block) => {
             let Ok(ruby) = Ruby::get() else { return };
             let outcome = ruby.get_inner(block).call::<_, magnus::Value>(());

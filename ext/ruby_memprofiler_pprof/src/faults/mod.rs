@@ -2,9 +2,11 @@
 //! no released library has; without it, these functions do nothing.
 
 #[cfg(feature = "faults")]
-mod allocator;
-#[cfg(feature = "faults")]
 pub mod api;
+#[cfg(feature = "faults")]
+mod child;
+#[cfg(feature = "faults")]
+mod child_work;
 #[cfg(feature = "faults")]
 mod heap;
 #[cfg(feature = "faults")]
@@ -15,12 +17,12 @@ mod malloc_trap;
 mod trap;
 
 #[cfg(feature = "faults")]
-pub use injection::{denied, point, time};
+pub use injection::{denied, lacks_memory, point, time};
 #[cfg(feature = "faults")]
 pub use trap::{InHook, blocks, panicked};
 
 #[cfg(not(feature = "faults"))]
-pub use none::{InHook, blocks, denied, panicked, point, time};
+pub use none::{InHook, blocks, denied, lacks_memory, panicked, point, time};
 
 #[cfg(not(feature = "faults"))]
 mod none {
@@ -31,6 +33,12 @@ mod none {
     /// Whether something is to be treated as missing.
     #[inline(always)]
     pub fn denied(_what: &str) -> bool {
+        false
+    }
+
+    /// Whether an allocation of so many bytes fails.
+    #[inline(always)]
+    pub fn lacks_memory(_bytes: usize) -> bool {
         false
     }
 

@@ -1,6 +1,8 @@
 //! The only module that knows CRuby's internals.
 
 pub mod activity;
+#[cfg_attr(not(feature = "faults"), expect(dead_code, reason = "only specs use it so far"))]
+pub mod child;
 pub mod class_names;
 pub mod clock;
 pub mod errno;

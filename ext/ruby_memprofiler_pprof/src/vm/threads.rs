@@ -17,7 +17,15 @@ use std::time::{Duration, Instant};
 /// Runs `work` without the GVL, or with it if the VM declines because an interrupt is pending. The interrupt is left
 /// for later: this function does not raise. It panics if `work` does.
 pub fn without_gvl<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    try_without_gvl(work, None).unwrap_or_else(|work| work())
+    try_without_gvl(work, Unblock::Nothing).unwrap_or_else(|work| work())
+}
+
+/// Runs `wait` without the GVL, which waits in a system call. An interrupt of the thread ends that call with EINTR, upon
+/// which `wait` has to return. None, without a call of `wait`, if an interrupt is pending already. Does not raise;
+/// panics if `wait` does.
+#[cfg(target_os = "linux")]
+pub fn waiting<T: Send>(wait: impl FnOnce() -> T + Send) -> Option<T> {
+    try_without_gvl(wait, Unblock::Signal).ok()
 }
 
 /// Runs `work` without the GVL, and handles interrupts of the thread: a signal, Timeout, `Thread#kill`. Fails with the
@@ -28,7 +36,7 @@ pub fn interruptible<T: Send, E: Send>(
     let mut patience = Duration::ZERO;
     loop {
         let (start, interrupt) = (Instant::now(), Interrupt::after(patience));
-        match try_without_gvl(|| work(&interrupt), Some(&interrupt)) {
+        match try_without_gvl(|| work(&interrupt), Unblock::Strike(&interrupt)) {
             Ok(result) if result.is_ok() || !interrupt.was_noticed() => return Ok(result),
             // Longer each time, so that work finishes even under repeated signals that raise nothing.
             Ok(_) => patience = 2 * start.elapsed(),
@@ -38,9 +46,24 @@ pub fn interruptible<T: Send, E: Send>(
     }
 }
 
-/// Runs `work` without the GVL; an interrupt of the thread strikes `interrupt`. Returns `work` if the VM declines
-/// because an interrupt is pending. Does not raise; panics if `work` does.
-fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, interrupt: Option<&Interrupt>) -> Result<T, F> {
+/// A function that ends a wait.
+type UnblockFunction = unsafe extern "C" fn(*mut c_void);
+
+/// What an interrupt of the thread does to work without the GVL.
+#[derive(Clone, Copy)]
+enum Unblock<'a> {
+    /// It waits for the work to end.
+    Nothing,
+    /// It asks the work to give up.
+    Strike(&'a Interrupt),
+    /// The VM sends a signal to the thread, again and again until the work has ended.
+    #[cfg(target_os = "linux")]
+    Signal,
+}
+
+/// Runs `work` without the GVL. Returns `work` if the VM declines because an interrupt is pending. Does not raise;
+/// panics if `work` does.
+fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, unblock: Unblock<'_>) -> Result<T, F> {
     struct Call<F, T> {
         work: Option<F>,
         result: Option<std::thread::Result<T>>,
@@ -56,18 +79,24 @@ fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, interrupt: Option<
         // SAFETY: the pointer passed below. The VM may call this on any thread, but only before the call below returns.
         unsafe { &*interrupt.cast::<Interrupt>() }.strike();
     }
-    fn start<F: FnOnce() -> T, T>(call: &mut Call<F, T>, interrupt: Option<&Interrupt>) {
+    fn start<F: FnOnce() -> T, T>(call: &mut Call<F, T>, unblock: Unblock<'_>) {
         let call = std::ptr::from_mut(call).cast();
-        let unblock: rb_sys::rb_unblock_function_t = interrupt.map(|_| strike as unsafe extern "C" fn(*mut c_void));
-        let interrupt = interrupt.map_or(null_mut(), |interrupt| std::ptr::from_ref(interrupt).cast_mut().cast());
+        let (function, data): (Option<UnblockFunction>, _) = match unblock {
+            Unblock::Nothing => (None, null_mut()),
+            Unblock::Strike(interrupt) => (Some(strike), std::ptr::from_ref(interrupt).cast_mut().cast()),
+            // SAFETY: RUBY_UBF_IO, which the VM replaces by a function of its own. Like all values but 0, it is one that
+            // a pointer to a function may have.
+            #[cfg(target_os = "linux")]
+            Unblock::Signal => (Some(unsafe { std::mem::transmute::<isize, UnblockFunction>(-1) }), null_mut()),
+        };
         // SAFETY: `run` does not touch Ruby. Without an unblocking function an interrupt waits for it to end, and the
         // variant "2" of the function does not raise afterwards.
         unsafe {
-            rb_sys::rb_thread_call_without_gvl2(Some(run::<F, T>), call, unblock, interrupt);
+            rb_sys::rb_thread_call_without_gvl2(Some(run::<F, T>), call, function, data);
         }
     }
     let mut call = Call { work: Some(work), result: None };
-    start(&mut call, interrupt);
+    start(&mut call, unblock);
     let Call { work, result } = call;
     match (result, work) {
         (Some(result), _) => Ok(result.unwrap_or_else(|panic| resume_unwind(panic))),

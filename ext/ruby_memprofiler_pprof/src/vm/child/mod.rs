@@ -1,0 +1,98 @@
+//! A copy of this process, in which the heap stands still while it is read, and which the program does not notice.
+//!
+//! IMPLEMENTATION.md, "A copy of the process", says what the copy must do and must not.
+
+#[cfg(target_os = "linux")]
+mod attempt;
+#[cfg(target_os = "linux")]
+mod inside;
+#[cfg(target_os = "linux")]
+mod isolation;
+#[cfg(target_os = "linux")]
+mod loss;
+#[cfg(target_os = "linux")]
+mod pipe;
+#[cfg(target_os = "linux")]
+mod process;
+#[cfg(target_os = "linux")]
+mod reading;
+#[cfg(target_os = "linux")]
+mod refusal;
+#[cfg(target_os = "linux")]
+mod under_way;
+
+use magnus::{Error, Ruby};
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// What a copy may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How long all of it may take, with a second attempt.
+    pub wall: Duration,
+    /// The bytes that the copy may take beyond what it shares with this process.
+    pub memory: u64,
+}
+
+/// What a copy has answered.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What the work has written.
+    pub bytes: Vec<u8>,
+    /// How long this process stood still while it was copied, at both attempts if there were two.
+    pub pause: Duration,
+    /// 1 or 2.
+    pub attempts: u32,
+    /// How long all of it took.
+    pub elapsed: Duration,
+    /// The most bytes that the copy took beyond what it shares, without what the kernel copied as either process wrote.
+    pub memory: u64,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// An exception was raised in this thread while it waited.
+    Raised(Error),
+    /// No copy was made; why, and what would help.
+    Refused(String),
+    /// The copy did not answer; why not.
+    Lost(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Raised(error)
+    }
+}
+
+/// Runs `work` in a copy of this process, and returns what it wrote. This process stands still only while it is copied;
+/// then the thread waits without the GVL, and can be interrupted. If the copy dies or hangs there is a second one.
+///
+/// What `work` changes is lost with the copy. It runs with the GVL held and without the other threads. It must not call
+/// malloc or free, or wait for any lock that another thread may hold; Rust's allocations are all right. So it must not
+/// start threads, look up symbols, or let Ruby allocate or run code.
+#[cfg(target_os = "linux")]
+pub fn run(
+    ruby: &Ruby,
+    limits: Limits,
+    work: impl FnMut(&mut dyn Write) -> io::Result<()>,
+) -> Result<Outcome, Failure> {
+    attempt::up_to_two(ruby, limits, work)
+}
+
+/// There is no such thing on this system.
+#[cfg(not(target_os = "linux"))]
+pub fn run(
+    _ruby: &Ruby,
+    _limits: Limits,
+    _work: impl FnMut(&mut dyn Write) -> io::Result<()>,
+) -> Result<Outcome, Failure> {
+    Err(Failure::Refused("only Linux can copy a process unnoticed: use in_process: true".to_owned()))
+}
+
+/// For a forked child of the program: the copy, if there is one, is its parent's.
+pub fn after_fork() {
+    #[cfg(target_os = "linux")]
+    pipe::after_fork();
+}
