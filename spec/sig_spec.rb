@@ -9,6 +9,7 @@ require "ruby_memprofiler_pprof/rails/options"
 require "ruby_memprofiler_pprof/rake_task"
 require "ruby_memprofiler_pprof/report"
 require "ruby_memprofiler_pprof/resque"
+require "ruby_memprofiler_pprof/retainers"
 require "ruby_memprofiler_pprof/rspec"
 require "ruby_memprofiler_pprof/sidekiq"
 
@@ -37,12 +38,18 @@ module RealMethods
     "MemprofilerPprof::Pyroscope" => %i[after_fork finish],
     "MemprofilerPprof::Reader" => %i[initialize],
     "MemprofilerPprof::Resque" => %i[name_of],
+    "MemprofilerPprof::Retainers" => %i[initialize of],
+    "MemprofilerPprof::Retainers::Holder" => %i[of],
+    "MemprofilerPprof::Retainers::Link" => %i[of],
+    "MemprofilerPprof::Retainers::Site" => %i[of],
+    "MemprofilerPprof::Retainers::Unreachable" => %i[of],
     "MemprofilerPprof::RSpec" => %i[install],
     "MemprofilerPprof::RSpec::AtMost" => %i[explain met? warm_up_calls],
     "MemprofilerPprof::Testing" => %i[save],
     "MemprofilerPprof::Report" => %i[type],
     "MemprofilerPprof::Report::Totals" => %i[notes],
-    "MemprofilerPprof::Report::Leaks" => %i[notes section],
+    "MemprofilerPprof::Report::Leaks" => %i[notes rising section],
+    "MemprofilerPprof::Report::Retainers" => %i[section],
     "MemprofilerPprof::Report::Growth" => %i[initialize trend testable? grows? late? proven? settled? slowing?],
     "MemprofilerPprof::Report::Style" => %i[paint]
   }.freeze
@@ -95,22 +102,22 @@ RSpec.describe "The signatures", :own_process do
   # These have no signatures: see `@api private` in the code.
   rack = %w[Access Answers Cluster Cluster::Refusal Drain Drain::Sink FlamegraphPage Gate IndexPage LeaksPage PageQuery
             Query Query::Invalid ReportPage RequestSummary RequestSummary::Outcome RequestSummary::Path
-            RequestSummary::Table Response StackText SummaryPage SummaryText]
+            RequestSummary::Table Response RetainersPage RetainersQuery StackText SummaryPage SummaryText]
          .map { |name| "Rack::#{name}" }
   pyroscope = %w[Client Client::Answer Deferred Series].map { |name| "Pyroscope::#{name}" }
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
                Testing::LeakCheck Testing::Limit Testing::Measurement Testing::Report Testing::Sample
                Testing::Selection]
-  report = %w[Births Counts DisplayWidth Document Json LeaksText Markdown Note PathShortener Section SiteText Statistics
-              Table Table::Column Table::Row Text Trend Units View]
+  report = %w[Births Counts DisplayWidth Document Json LeaksText Markdown Note PathShortener RetainersText Section
+              SiteHolders SiteText Statistics Table Table::Column Table::Row Text Trend Units View]
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request SocketClient
                  SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
                  Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries OpenTelemetry::Contexts
-                 OwnLabels PeriodicThread Profile::Source RactorGuard Resque::Job RunningFlushers Service
-                 SignalActions SocketServer Tags] +
+                 OwnLabels PeriodicThread Profile::Source RactorGuard Resque::Job Retainers::Recording
+                 Retainers::Reference RetainersFile RunningFlushers Service SignalActions SocketServer Tags] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process examines it.

@@ -33,6 +33,13 @@ module MemprofilerPprof
         check(name, value, "an Integer from #{from}") { value >= from }
       end
 
+      # @return [String] the value
+      # @raise [ArgumentError, TypeError]
+      def text(name, value)
+        check(name, value, "nil or a String", TypeError) { value.is_a?(String) }
+        check(name, value, "nil or a String that is not empty") { !value.empty? }
+      end
+
       # @return [Numeric] the value
       # @raise [ArgumentError, TypeError]
       def number(name, value)

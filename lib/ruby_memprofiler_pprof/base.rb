@@ -36,6 +36,8 @@ module MemprofilerPprof
   #   class ProfileError < Error; end
   #   # A start off the main Ractor, or beside another one where this Ruby would crash.
   #   class RactorError < Error; end
+  #   # Who holds the objects cannot be found out, here or at the moment. The message says why, and what would help.
+  #   class RetainersError < Error; end
   #   # A bug of this gem that it has detected itself. The collector stays off.
   #   class InternalError < Error; end
 end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
 require "ruby_memprofiler_pprof/reader"
 
 module MemprofilerPprof
@@ -91,6 +92,9 @@ module MemprofilerPprof
   # @!method after_fork
   #   Starts a new interval in a forked child, with the live set that it has inherited.
   #   @api private
+  # @!method retainers_data(site, class_name, limit, in_process, timeout)
+  #   @return [Array(String, String)] what {#retainers} consists of: JSON, and gzipped pprof
+  #   @api private
   # @!method before_ractor
   #   Stops where this Ruby would crash otherwise.
   #   @api private
@@ -169,6 +173,29 @@ module MemprofilerPprof
       ensure
         reader.close
       end
+    end
+
+    # Finds out who holds the sampled objects that are alive: which constants, variables, threads and so on. The heap
+    # is read in a copy of this process, which the program does not notice but for a pause of a few milliseconds while
+    # it is made; other threads run meanwhile.
+    #
+    # @param site [String, nil] only what this line has allocated, "FILE:LINE", or this file; a path can begin at any of
+    #   its directories
+    # @param class_name [String, nil] only objects of this very class
+    # @param limit [Integer] the most sites, those with the most bytes
+    # @param in_process [Boolean] whether to do it in this process, with the GVL held, where there can be no copy
+    # @param timeout [Numeric] seconds after which to give up
+    # @return [Retainers]
+    # @raise [RetainersError] if it cannot be found out, here or at the moment; the message says what would help
+    # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
+    def retainers(site: nil, class_name: nil, limit: 10, in_process: false, timeout: 60)
+      { site: site, class_name: class_name }.each { |name, value| Argument.text(name, value) unless value.nil? }
+      Argument.integer(:limit, limit, from: 1)
+      Argument.one_of(:in_process, in_process, [true, false])
+      Argument.seconds(:timeout, timeout)
+      # Loaded only here, since few programs need it.
+      require "ruby_memprofiler_pprof/retainers"
+      Retainers.new(*retainers_data(site, class_name, limit, in_process, timeout))
     end
 
     # Samples while the block runs. Sampling stops even if the block raises.

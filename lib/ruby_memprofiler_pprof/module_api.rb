@@ -95,6 +95,23 @@ module MemprofilerPprof
       profile
     end
 
+    # Finds out who holds the sampled objects that are alive.
+    #
+    # @example
+    #   puts MemprofilerPprof.retainers(site: "app/models/cart.rb:11")
+    # @param out [String, #to_path, nil] a file to write the paths to, replacing an existing one. A missing directory is
+    #   made before
+    # @param options [Hash{Symbol => Object}] as for {Collector#retainers}
+    # @return [Retainers]
+    # @raise [RetainersError] as {Collector#retainers}
+    # @raise [SystemCallError] as {flush}
+    def retainers(out: nil, **options)
+      AtomicFile.make_directory_of(out) if out
+      retainers = collector.retainers(**options)
+      retainers.write(out) if out
+      retainers
+    end
+
     # @return [Boolean] whether allocations are sampled
     def running?
       profiler.running?

@@ -32,6 +32,13 @@ module MemprofilerPprof
       @collector.__send__(:flush_for, @number, **options)
     end
 
+    # @param options [Hash{Symbol => Object}] as for {Collector#retainers}
+    # @return [Retainers] who holds what is alive, whatever the reader's interval
+    # @raise [RetainersError] as {Collector#retainers}
+    def retainers(**options)
+      @collector.retainers(**options)
+    end
+
     # Closes it, so that the collector keeps nothing for it any more. Harmless if it is closed.
     # @return [void]
     def close

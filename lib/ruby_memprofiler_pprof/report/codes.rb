@@ -22,6 +22,14 @@ module MemprofilerPprof
       SITE = "SITE"
       CALL = "CALL"
 
+      # About who holds what a site has.
+      HOLDER = "HOLDER"
+      # About an answer to who holds what as a whole.
+      HEAP = "HEAP"
+      PAUSED = "PAUSED"
+      UNREACHABLE = "UNREACHABLE"
+      UNNAMED = "UNNAMED"
+
       # About a profile as a whole.
       EXPLAINED = "EXPLAINED"
       SEEN = "SEEN"
@@ -35,6 +43,8 @@ module MemprofilerPprof
       DIFFERENT_PROCESSES = "DIFFERENT_PROCESSES"
       DIFFERENT_TAGS = "DIFFERENT_TAGS"
       SAME_PROCESS = "SAME_PROCESS"
+      HOLDERS = "HOLDERS"
+      NO_ANSWER = "NO_ANSWER"
     end
   end
 end

@@ -94,7 +94,8 @@ module MemprofilerPprof
         table.rows.map do |row|
           *figures, (label, _short) = row.cells
           indent = label[/\A */]
-          "#{indent}- **#{row.code}** #{code(label.lstrip)}: #{figures(table.columns[0...-1].zip(figures), row.code)}\n"
+          figures = figures(table.columns[0...-1].zip(figures), row.code)
+          "#{indent}- **#{row.code}** #{code(label.lstrip)}#{": #{figures}" unless figures.empty?}\n"
         end
       end
 

@@ -14,7 +14,12 @@ module MemprofilerPprof
       # @return [Array(String, String)] such as "app/a.rb:7  Foo#bar", and the same in short. Control characters, which
       #   could be commands to a terminal, are replaced
       def label(site, paths)
-        names(site, paths).map { |name| name.gsub(/[[:cntrl:]]/, "?") }
+        names(site, paths).map { |name| printable(name) }
+      end
+
+      # @return [String] the text without control characters
+      def printable(text)
+        text.gsub(/[[:cntrl:]]/, "?")
       end
 
       def names(site, paths)
@@ -47,6 +52,12 @@ module MemprofilerPprof
       # @return [Hash{Symbol => Object}]
       def site(site)
         { name: site.name, file: site.file, line: site.line, function: site.function }
+      end
+
+      # @param holder [MemprofilerPprof::Retainers::Holder]
+      # @return [Hash{Symbol => Object}]
+      def holder(holder)
+        { code: Codes::HOLDER, **holder.to_h, chain: holder.chain.map(&:to_h), example: holder.example.map(&:to_h) }
       end
     end
   end

@@ -13,7 +13,9 @@ module MemprofilerPprof
       Column = Struct.new(:title, :align, :drop_rank)
       # @!attribute code
       #   @return [String, nil] one of {Codes}: what the row states
-      Row = Struct.new(:cells, :color, :code)
+      # @!attribute wide
+      #   @return [Boolean, nil] whether its only text may be as wide as the table
+      Row = Struct.new(:cells, :color, :code, :wide)
       # The width that the last column should have at least.
       ROOM = 44
       GAP = "  "
@@ -38,12 +40,20 @@ module MemprofilerPprof
         self
       end
 
+      # @param texts [Array<String>] about the row before, and shorter
+      # @param code [String] one of {Codes}
+      # @return [self]
+      def add_wide(texts, code:)
+        @rows << Row.new([*[""] * (@columns.size - 1), texts], nil, code, true)
+        self
+      end
+
       # @param style [Style]
       # @return [Array<String>] lines
       def lines(style)
         shown = fitting(style.width)
         [line(@columns.map(&:title), shown, style, :bold),
-         *@rows.map { |row| line(row.cells, shown, style, row.color) }]
+         *@rows.map { |row| row.wide ? wide(row, style) : line(row.cells, shown, style, row.color) }]
       end
 
       private
@@ -73,7 +83,11 @@ module MemprofilerPprof
       end
 
       def texts(index)
-        @rows.map { |row| Array(row.cells[index]).last }
+        @rows.reject(&:wide).map { |row| Array(row.cells[index]).last }
+      end
+
+      def wide(row, style)
+        Table.cut(*row.cells.last, width: style.width)
       end
 
       def line(cells, shown, style, color)

@@ -40,6 +40,12 @@ module MemprofilerPprof
         value < 0.001 ? "<0.1%" : percent(value)
       end
 
+      # @param seconds [Numeric]
+      # @return [String] such as "4.2 ms" or "1.31 s"
+      def duration(seconds)
+        seconds < 1 ? "#{digits(seconds * 1000)} ms" : "#{digits(seconds)} s"
+      end
+
       def bytes(value)
         power = 0
         while value.round >= 1024 && power < BYTES.size - 1

@@ -43,17 +43,20 @@ module Pprof
       end
     end
 
-    # @param stack [Array<String>]
+    # @param stack [Array<String, Array>] an Array is a frame's name, file and line
     # @param values [Array<Integer>] one per type
     # @param class_name [String, nil] the label "class"
     # @param age [Integer, nil] the label "gc_age"
     # @param windows [Array<Integer>, nil] if it was sampled in windows, the shares of the 16 groups, 0..15
+    # @param labels [Hash{Symbol => String}] further ones
     # @return [self]
-    def sample(stack, values, class_name = nil, age: nil, windows: nil)
+    def sample(stack, values, class_name = nil, age: nil, windows: nil, labels: {})
       sample = "".b
       field(sample, 1, packed(stack.reverse.map { |frame| location(frame) }))
       field(sample, 2, packed(values))
-      field(sample, 3, message([1, string("class")], [2, string(class_name)])) if class_name
+      { class: class_name, **labels }.compact.each do |key, value|
+        field(sample, 3, message([1, string(key.to_s)], [2, string(value)]))
+      end
       field(sample, 3, message([1, string("gc_age")], [3, age])) if age
       window_labels(windows).each { |key, parts| field(sample, 3, message([1, string(key)], [3, parts])) } if windows
       field(@body, 2, sample)
@@ -93,7 +96,7 @@ module Pprof
     end
 
     def new_location(frame)
-      name, file, line = frame.match(/\A(.*?)(?: (\S+):(\d+))?\z/m).captures
+      name, file, line = frame.is_a?(Array) ? frame : frame.match(/\A(.*?)(?: (\S+):(\d+))?\z/m).captures
       [name, file.to_s].each { |text| string(text) }
       function = @functions[[name, file.to_s]] ||= @functions.size + 1
       @locations[[function, line.to_i]] ||= @locations.size + 1

@@ -16,6 +16,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     module.define_error("NotStartedError", error)?;
     module.define_error("ProfileError", error)?;
     module.define_error("RactorError", error)?;
+    module.define_error("RetainersError", error)?;
     module.define_error("InternalError", error)?;
     for lazy in [&ERROR, &NOT_STARTED, &INTERNAL, &PROFILE, &RACTOR] {
         Lazy::force(lazy, ruby);

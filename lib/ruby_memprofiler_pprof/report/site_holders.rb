@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # A site and its holders in lines.
+    #
+    # @api private
+    class SiteHolders
+      # @param site [MemprofilerPprof::Retainers::Site]
+      # @param paths [PathShortener]
+      # @param style [Style]
+      def initialize(site, paths, style)
+        @site = site
+        @paths = paths
+        @style = style
+      end
+
+      # @return [Array<String>]
+      def lines
+        shown = RetainersText.holders(@site)
+        [@style.paint(headline, :bold), *classes, *shown.flat_map { |holder| holder(holder) }, *rest(shown)]
+      end
+
+      private
+
+      def headline
+        bytes, objects = [[@site.bytes, "bytes"], [@site.objects, "count"]].map do |estimate, unit|
+          Units.format(estimate.value, unit)
+        end
+        interval = SiteText.interval(@site.bytes, "bytes")
+        interval = " (#{interval})" unless interval.empty?
+        note = ", #{SiteText::LOW_CONFIDENCE}," if @site.bytes.low_confidence?
+        label, short = SiteText.label(@site, @paths)
+        cut(["#{bytes}#{interval} in #{objects} objects#{note} allocated at #{label}",
+             "#{bytes} in #{objects} objects#{note} allocated at #{short}"])
+      end
+
+      def classes
+        return if @site.classes.empty? || !@site.bytes.value.positive?
+
+        shares = @site.classes.map { |name, bytes| "#{name} #{Units.percent(bytes.fdiv(@site.bytes.value))}" }
+        cut(SiteText.printable("  of class #{shares.join(", ")}"))
+      end
+
+      def holder(holder)
+        width = holder.chain.map { |link| DisplayWidth.of(texts(link).first) }.max
+        ["  #{Units.percent(holder.share)} held by#{" (among others)" if holder.exclusive == false}",
+         *holder.chain.map { |link| row(texts(link), width, retains(link)) },
+         *("      (#{SiteText.printable(holder.folded)} left out)" if holder.folded), *example(holder)]
+      end
+
+      def row(texts, width, retained)
+        return cut(texts) unless retained
+
+        room = [width, @style.width - retained.size - 2].min
+        "#{DisplayWidth.ljust(Table.cut(*texts, width: room), room)}  #{retained}"
+      end
+
+      def retains(link)
+        "retains #{Units.format(link.retained, "bytes")}" if link.retained
+      end
+
+      # @return [Array(String, String)] what refers to the object and what that is, with its place; and without
+      def texts(link)
+        elements = " (#{Units.format(link.elements, "count")})" if link.elements
+        place = "  #{@paths.shorten(link.file)}#{":#{link.line}" if link.line}" if link.file
+        text = "      #{"#{link.reference} → " if link.reference}#{link.text}#{elements}"
+        ["#{text}#{place}", text].map { |each| SiteText.printable(each) }
+      end
+
+      def example(holder)
+        return if holder.example.empty?
+
+        ["    one of them", *holder.example.map { |link| cut(texts(link)) }]
+      end
+
+      def rest(shown)
+        unreachable = @site.unreachable_bytes.to_f
+        others = @site.holders.drop(shown.size)
+        garbage = "  #{Units.percent(unreachable.fdiv(@site.bytes.value))} unreachable" if unreachable.positive?
+        more = "  #{Units.percent(others.sum(&:share))} held by #{others.size} others" if others.any?
+        [*more, *garbage]
+      end
+
+      def cut(text)
+        Table.cut(*text, width: @style.width)
+      end
+    end
+  end
+end
