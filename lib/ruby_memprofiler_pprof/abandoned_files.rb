@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/atomic_file"
+require "ruby_memprofiler_pprof/retainers_file"
 
 module MemprofilerPprof
   # Removes the profiles of processes that have ended: those older than some days, and the oldest of more than {MOST}.
@@ -9,7 +10,7 @@ module MemprofilerPprof
   # none. Nobody asks whether a process id exists: it may be one of another container, or used again.
   #
   # Removed is only what has a name that the pattern makes, is a regular file of this user, and can be read as a profile
-  # of this gem. Several processes may do so at once.
+  # of this gem; and with it what such a file beside it records ({RetainersFile}). Several processes may do so at once.
   # @api private
   class AbandonedFiles
     # Seconds after which a file that was not renewed belongs to no living process.
@@ -39,7 +40,7 @@ module MemprofilerPprof
       abandoned = aged(@pattern.files, now).sort_by(&:last)
       removable = abandoned.each_with_index.select { |(_, age), index| index >= MOST || age > @seconds }
       # By chance, so that several processes rarely meet, and those that turn out to be no profiles block no others.
-      removable.sample(AT_ONCE).each { |(path, _), _| unlink(path) if profile?(path) }
+      removable.sample(AT_ONCE).each { |(path, _), _| unlink_all(path, now) if profile?(path) }
     end
 
     private
@@ -61,6 +62,12 @@ module MemprofilerPprof
         # Another process has removed it.
         nil
       end
+    end
+
+    # A profile, and what was recorded beside it.
+    def unlink_all(path, now)
+      aged([RetainersFile.beside(path)], now).each { |beside, _| unlink(beside) if profile?(beside) }
+      unlink(path)
     end
 
     def profile?(path)

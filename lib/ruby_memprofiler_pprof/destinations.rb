@@ -21,7 +21,7 @@ module MemprofilerPprof
       options = { **config.flusher_options, **callback(config) }
       return @flusher_class.new(collector, logger: @logger, **options) if files?(config, files_by_default)
 
-      options = options.except(:pattern, :keep_files, :keep_days)
+      options = options.except(:pattern, :keep_files, :keep_days, :retainers_every)
       return BlockFlusher.new(collector, logger: @logger, **options) if options[:on_flush]
 
       warn_of_vain_settings(config)

@@ -5,6 +5,7 @@ require "ruby_memprofiler_pprof/atomic_file"
 require "ruby_memprofiler_pprof/block_flusher"
 require "ruby_memprofiler_pprof/file_pattern"
 require "ruby_memprofiler_pprof/file_series"
+require "ruby_memprofiler_pprof/retainers_file"
 
 module MemprofilerPprof
   # Flushes a collector at an interval and writes each profile to a file of its own.
@@ -13,6 +14,9 @@ module MemprofilerPprof
   # number is put before the extension where the name is taken. Missing directories are made. If writing fails (a full
   # disk, a read-only directory), the log says what was lost, and the next flush tries again. A forked child writes its
   # own files and counts them from 0.
+  #
+  # With `retainers_every`, some profiles have a file beside them that records who holds the heap, and is removed with
+  # them.
   #
   # Old files are removed: of its own files it keeps the first and the newest, and in between ever fewer ({FileSeries});
   # those of processes that have ended stay for some days ({AbandonedFiles}).
@@ -25,7 +29,9 @@ module MemprofilerPprof
     DEFAULT_PATTERN = "tmp/profiles/mem-%{pid}-%{isotime}.pprof"
     # Seconds from one look at the old files to the next.
     TIDY_INTERVAL = 3600
-    private_constant :TIDY_INTERVAL
+    # Seconds in which it must be found out who holds the heap. A process that exits waits for it.
+    RETAINERS_TIMEOUT = 10
+    private_constant :TIDY_INTERVAL, :RETAINERS_TIMEOUT
 
     # @param collector [Collector, Reader] as for {BlockFlusher#initialize}
     # @param pattern [String, Pathname] the names of the files, see {FilePattern}
@@ -35,15 +41,18 @@ module MemprofilerPprof
     #   {BlockFlusher#initialize}
     # @param keep_files [Integer] how many of its own files it keeps; 0 keeps all
     # @param keep_days [Numeric] how many days files of ended processes stay; 0 keeps them for ever
+    # @param retainers_every [Integer] with each so many files, a file beside it records who holds the heap
+    #   ({Collector#retainers}); 0 records nothing
     # @param priority [Integer, nil] as for {BlockFlusher#initialize}
     # @param flush_options [Hash{Symbol => Object}] as for {BlockFlusher#initialize}
     # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
     def initialize(collector, pattern: DEFAULT_PATTERN, interval: 30, logger: nil, on_flush: nil, keep_files: 100,
-                   keep_days: 7, priority: nil, **flush_options)
+                   keep_days: 7, retainers_every: 0, priority: nil, **flush_options)
       super(collector, interval: interval, logger: logger, on_flush: on_flush, priority: priority, **flush_options)
       self.pattern = pattern
       @keep_files = Argument.integer(:keep_files, keep_files)
       @keep_days = Argument.number(:keep_days, keep_days)
+      @retainers_every = Argument.integer(:retainers_every, retainers_every)
       begin_series
     end
 
@@ -78,11 +87,22 @@ module MemprofilerPprof
       path = @pattern.expand(index: @written)
       path = AtomicFile.create(path, profile.pprof_data)
       @written += 1
-      @series.add(path, Process.clock_gettime(Process::CLOCK_MONOTONIC))
+      @series.add(path, Process.clock_gettime(Process::CLOCK_MONOTONIC), *retainers_beside(path))
       written(path, profile)
     rescue SystemCallError, IOError => e
       failed(e, "cannot write #{path}: #{e.message}; the allocations since the last flush are lost " \
                 "(#{profile.allocation_samples_count} samples), live objects will be in the next profile")
+    end
+
+    # @return [String, nil] the file, if it was its turn
+    def retainers_beside(path)
+      return unless @retainers_every.positive? && (@written % @retainers_every).zero?
+
+      retainers = @collector.retainers(timeout: RETAINERS_TIMEOUT)
+      AtomicFile.create(RetainersFile.beside(path), retainers.pprof_data)
+    rescue *SURVIVABLE => e
+      log(:warn, "who holds the heap was not recorded: #{e.message} (#{e.class})")
+      nil
     end
 
     # What is done when a file has been written. Subclasses extend this.

@@ -5,14 +5,17 @@ module MemprofilerPprof
   # newest half stay, and the others become ever sparser, so that the series spans the life of the process.
   # @api private
   class FileSeries
-    # @!attribute path
-    #   @return [String]
     # @!attribute time
     #   @return [Numeric] in seconds, by any clock that does not go backwards
+    # @!attribute files
+    #   @return [Array<Written>] the profile, and what was written beside it
+    Entry = Struct.new(:time, :files)
+    # @!attribute path
+    #   @return [String]
     # @!attribute identity
     #   @return [Array] device, inode and time of modification, by which a file that somebody else put there is noticed
-    Entry = Struct.new(:path, :time, :identity)
-    private_constant :Entry
+    Written = Struct.new(:path, :identity)
+    private_constant :Entry, :Written
 
     # Which file to remove: of those older than the newest half, the one that leaves the smallest gap for its age. What
     # is left has gaps that grow in proportion to the age.
@@ -31,20 +34,21 @@ module MemprofilerPprof
       @entries = []
     end
 
-    # @return [Array<String>] the files that are kept, oldest first
+    # @return [Array<String>] the profiles that are kept, oldest first
     def paths
-      @entries.map(&:path)
+      @entries.map { |entry| entry.files.first.path }
     end
 
-    # Takes a file that was just written, and removes another if there are too many now.
+    # Takes a profile that was just written, and removes another if there are too many now.
     # @param path [String]
     # @param time [Numeric] in seconds
+    # @param beside [Array<String>] other files, which are kept as long as the profile
     # @return [void]
-    def add(path, time)
-      @entries << Entry.new(path, time, identity(path))
+    def add(path, time, *beside)
+      @entries << Entry.new(time, [path, *beside].map { |each| Written.new(each, identity(each)) })
       return if @keep.zero? || @entries.size <= @keep
 
-      remove(@entries.delete_at(self.class.superfluous(@entries.map(&:time))))
+      @entries.delete_at(self.class.superfluous(@entries.map(&:time))).files.each { |file| remove(file) }
     end
 
     # Sets the time of modification of all files to now, by which other processes see that this one still lives. Their
@@ -52,23 +56,25 @@ module MemprofilerPprof
     # @param now [Time]
     # @return [void]
     def touch(now)
-      @entries.reverse.each_with_index { |entry, age| renew(entry, now - (age * 0.001)) }
+      @entries.reverse.each_with_index do |entry, age|
+        entry.files.each { |file| renew(file, now - (age * 0.001)) }
+      end
     end
 
     private
 
-    def renew(entry, time)
-      return unless entry.identity && entry.identity == identity(entry.path)
+    def renew(file, time)
+      return unless file.identity && file.identity == identity(file.path)
 
-      File.utime(time, time, entry.path)
-      entry.identity = identity(entry.path)
+      File.utime(time, time, file.path)
+      file.identity = identity(file.path)
     rescue SystemCallError
       # It was removed meanwhile, or may not be touched.
       nil
     end
 
-    def remove(entry)
-      File.unlink(entry.path) if entry.identity && entry.identity == identity(entry.path)
+    def remove(file)
+      File.unlink(file.path) if file.identity && file.identity == identity(file.path)
     rescue SystemCallError
       # It was removed meanwhile, or may not be.
       nil

@@ -28,6 +28,20 @@ RSpec.describe MemprofilerPprof::AbandonedFiles do
     expect(remove).to eq([young])
   end
 
+  it "removes with a profile what was recorded beside it" do
+    recorded = RecordedRetainers.pprof(comments: { kind: "retainers", greatest_weight: 1 })
+    make("mem-1-20260101T000000Z.pprof", 25)
+    make("mem-1-20260101T000000Z.retainers.pprof", 25, recorded)
+    kept = [make("mem-2-20260102T000000Z.pprof", 23), make("mem-2-20260102T000000Z.retainers.pprof", 23, recorded)]
+    expect(remove).to match_array(kept)
+  end
+
+  it "leaves what is only called like that" do
+    make("mem-1-20260101T000000Z.pprof", 25)
+    other = make("mem-1-20260101T000000Z.retainers.pprof", 25, "text")
+    expect(remove).to eq([other])
+  end
+
   it "removes nothing if files are kept forever" do
     old = make("mem-1-20260101T000000Z.pprof", 10_000)
     expect(remove(days: 0)).to eq([old])

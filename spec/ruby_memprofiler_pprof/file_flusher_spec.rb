@@ -148,7 +148,64 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
     end
   end
 
-  { keep_files: [-1, 1.5, nil], keep_days: [-1, "7", Float::NAN] }.each do |name, values|
+  describe "who holds the heap" do
+    # A collector that answers or raises.
+    def recording(*answers)
+      asked = []
+      collector.define_singleton_method(:retainers) do |**options|
+        asked << options
+        answer = answers.size > 1 ? answers.shift : answers.first
+        answer.is_a?(Exception) ? raise(answer) : answer
+      end
+      asked
+    end
+
+    let(:answer) { RecordedRetainers.retainers }
+
+    def flush(flusher, times)
+      times.times { flusher.start!.stop! }
+    end
+
+    it "is not asked unless that is set" do
+      asked = recording(answer)
+      flush(new_flusher(interval: 1000), 3)
+      expect(asked).to eq([])
+    end
+
+    it "is recorded with each so many files, beside them" do
+      asked = recording(answer)
+      flush(new_flusher(pattern: "x/%{index}.pb.gz", interval: 1000, retainers_every: 2), 5)
+      expect(Dir.children("x").sort)
+        .to eq(%w[0.pb.gz 1.pb.gz 1.retainers.pprof 2.pb.gz 3.pb.gz 3.retainers.pprof 4.pb.gz])
+      expect([File.binread("x/1.retainers.pprof"), File.stat("x/1.retainers.pprof").mode & 0o777])
+        .to eq([answer.pprof_data, 0o600])
+      expect(asked).to eq([{ timeout: 10 }] * 2)
+    end
+
+    it "is kept and removed with its profile" do
+      recording(answer)
+      flush(new_flusher(pattern: "%{index}.pprof", interval: 1000, retainers_every: 1, keep_files: 2), 4)
+      expect(files.sort).to eq(%w[0.pprof 0.retainers.pprof 3.pprof 3.retainers.pprof])
+    end
+
+    it "is not among the profiles of the process" do
+      recording(answer)
+      flusher = new_flusher(pattern: "a.pprof", interval: 1000, retainers_every: 1)
+      flush(flusher, 1)
+      expect(flusher.profiles.map { |path| File.basename(path) }).to eq(["a.pprof"])
+    end
+
+    it "is missing if it cannot be found out, as the log says, and the profile is written" do
+      recording(MemprofilerPprof::RetainersError.new("memory is short"), answer)
+      flush(new_flusher(pattern: "%{index}.pprof", interval: 1000, retainers_every: 1), 2)
+      expect(logger[:warn])
+        .to match([/who holds the heap was not recorded: memory is short \(MemprofilerPprof::RetainersError\)/])
+      expect([files.sort, logger[:error]]).to eq([%w[0.pprof 1.pprof 1.retainers.pprof], []])
+    end
+  end
+
+  { retainers_every: [-1, 1.5, nil], keep_files: [-1, 1.5, nil],
+    keep_days: [-1, "7", Float::NAN] }.each do |name, values|
     values.each do |value|
       it "refuses #{name}: #{value.inspect}" do
         expect { new_flusher(name => value) }.to raise_error(/#{name} must be/)

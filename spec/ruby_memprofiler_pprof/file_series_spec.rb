@@ -60,6 +60,17 @@ RSpec.describe MemprofilerPprof::FileSeries do
       expect(Dir.children(".").size).to eq(9)
     end
 
+    it "removes what was written beside it, too" do
+      series = described_class.new(2)
+      3.times do |index|
+        File.write("#{index}+", "more")
+        File.write(index.to_s, "profile")
+        series.add(File.expand_path(index.to_s), index, File.expand_path("#{index}+"))
+      end
+      expect(Dir.children(".").sort).to eq(%w[0 0+ 2 2+])
+      expect(series.paths.map { |path| File.basename(path) }).to eq(%w[0 2])
+    end
+
     it "leaves a file with which somebody has replaced one" do
       series = described_class.new(1)
       write(series, "a", 1)
@@ -84,6 +95,15 @@ RSpec.describe MemprofilerPprof::FileSeries do
       %w[b a].each_with_index { |name, time| write(series, name, time) }
       series.touch(Time.at(2_000_000_000))
       expect(%w[b a].map { |name| File.mtime(name).to_f.round(3) }).to eq([1_999_999_999.999, 2_000_000_000])
+    end
+
+    it "touches what was written beside them" do
+      File.write("b", "more")
+      File.write("a", "profile")
+      series = described_class.new(2)
+      series.add(File.expand_path("a"), 0, File.expand_path("b"))
+      series.touch(Time.at(2_000_000_000))
+      expect(%w[a b].map { |name| File.mtime(name).to_i }).to eq([2_000_000_000] * 2)
     end
 
     it "still recognizes them as its own" do

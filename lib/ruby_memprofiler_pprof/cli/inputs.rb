@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/cli/progress"
+require "ruby_memprofiler_pprof/retainers_file"
 
 module MemprofilerPprof
   class CLI
@@ -21,8 +22,15 @@ module MemprofilerPprof
         files = arguments.empty? ? default : arguments.flat_map { |argument| expand(argument) }
         raise Failure, "stdin (-) can be read only once" if [*files, *@base].count(DASH) > 1
 
+        files = without_retainers(files)
         # In the locale C Ruby does not know that names may be UTF-8, and could not put them beside others.
         files.map { |file| file.dup.force_encoding(Encoding::UTF_8) }
+      end
+
+      # What was recorded beside profiles cannot be added to them. It is taken if there is nothing else.
+      def without_retainers(files)
+        profiles = files.reject { |file| RetainersFile.name?(file) }
+        profiles.empty? ? files : profiles
       end
 
       # The files of a directory or pattern, sorted by name.
@@ -36,7 +44,7 @@ module MemprofilerPprof
       end
 
       def default
-        found = expand(DIRECTORY)
+        found = without_retainers(expand(DIRECTORY))
         if found.empty? || found == [DIRECTORY]
           raise Failure, "no file named, and no profiles in #{DIRECTORY}, see #{@invocation} --help"
         end

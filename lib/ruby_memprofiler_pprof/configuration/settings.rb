@@ -89,6 +89,8 @@ module MemprofilerPprof
       ["INTERVAL", :interval, seconds, "30", "seconds from one profile to the next"],
       ["KEEP_FILES", :keep_files, Types.integer(0..1_000_000), "100", "profiles to keep of a process; 0 keeps all"],
       ["KEEP_DAYS", :keep_days, days, "7", "days to keep profiles of ended processes; 0 keeps them"],
+      ["RETAINERS_EVERY", :retainers_every, Types.integer(0..1_000_000), "0",
+       "with each Nth profile, record who holds the heap; 0 never"],
       ["PRIORITY", :priority, Types.integer(-3..3), "0", "Thread#priority of the thread that writes profiles"],
       [nil, :on_flush, Types.callable, NONE, "called with each profile"]
     ].map { |row| Setting.new(*row).freeze }.freeze
