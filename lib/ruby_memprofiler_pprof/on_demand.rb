@@ -7,11 +7,15 @@ module MemprofilerPprof
   class OnDemand
     # The profiles, and which value a viewer shows first.
     PROFILES = { "heap" => :retained_size, "allocs" => :allocations_size, "delta_heap" => :retained_size }.freeze
-    # What can be asked for: a profile, two profiles for a comparison (see {split}), or the text of `leaks`.
-    NAMES = [*PROFILES.keys, "diff", "leaks"].freeze
+    # What can be asked for: a profile, two profiles for a comparison (see {split}), the text of `leaks`, or who holds
+    # what is alive.
+    NAMES = [*PROFILES.keys, "diff", "leaks", "retainers"].freeze
+    # The forms of `retainers`; `both` is JSON and pprof (see {split}).
+    FORMATS = %i[text json pprof both].freeze
     # The greatest values of parameters.
     MOST_SECONDS = 60
     MOST_SITES = 1000
+    MOST_TIMEOUT = 600
     # Over how many seconds to compare if nothing else is asked for.
     DIFF_SECONDS = 10
     # The parameters of a {Request} as text: what is allowed, and the value; nil if it is not.
@@ -21,8 +25,15 @@ module MemprofilerPprof
       "names" => ["ruby or go", { "ruby" => :ruby, "go" => :go }],
       "by" => ["one of #{Profile::Aggregation::GROUPINGS.join(", ")}",
                Profile::Aggregation::GROUPINGS.to_h { |by| [by.name, by] }],
-      "limit" => ["a whole number from 1 to #{MOST_SITES}", ->(text) { OnDemand.number(text, MOST_SITES) }]
+      "limit" => ["a whole number from 1 to #{MOST_SITES}", ->(text) { OnDemand.number(text, MOST_SITES) }],
+      "site" => ["FILE:LINE or FILE", ->(text) { text unless text.empty? }],
+      "class" => ["the name of a class", ->(text) { text unless text.empty? }],
+      "timeout" => ["a whole number from 1 to #{MOST_TIMEOUT}", ->(text) { OnDemand.number(text, MOST_TIMEOUT) }],
+      "in_process" => ["0 or 1", { "0" => false, "1" => true }],
+      "format" => ["one of #{FORMATS.join(", ")}", FORMATS.to_h { |format| [format.name, format] }]
     }.freeze
+    # The default of `timeout`.
+    RETAINERS_TIMEOUT = 60
     # Calls the block.
     AT_ONCE = ->(&flush) { flush.call }
     private_constant :AT_ONCE
@@ -37,11 +48,11 @@ module MemprofilerPprof
 
       # @return [String] the answer to `diff`: the length of the first profile in four bytes, and both profiles
       def join(old, new)
-        [old.bytesize].pack("N") << old << new
+        [old.bytesize].pack("N") << old.b << new.b
       end
 
-      # @param body [String] the answer to `diff`
-      # @return [Array(String, String)] both profiles
+      # @param body [String] what {join} returned
+      # @return [Array(String, String)] both parts
       def split(body)
         length = body.unpack1("N")
         [body.byteslice(4, length), body.byteslice((4 + length)..)]
@@ -52,6 +63,7 @@ module MemprofilerPprof
     def initialize(profiler)
       @profiler = profiler
       @mutex = Mutex.new
+      @searching = Mutex.new
     end
 
     # @param request [Request]
@@ -60,9 +72,10 @@ module MemprofilerPprof
     # @param turn [#call] calls its block when the collector may be flushed
     # @param flush_options [Hash{Symbol => Object}] as for {Collector#flush}
     # @return [String]
-    # @raise [Error] as {Collector#flush} and {Collector#open_reader}
+    # @raise [Error] as {Collector#flush}, {Collector#open_reader} and {Collector#retainers}
     def answer(request, collector, wait: method(:sleep), turn: AT_ONCE, **flush_options)
       return turn.call { leaks(request, collector) } if request.name == "leaks"
+      return retainers(request, collector) if request.name == "retainers"
 
       options = { **flush_options, gc: request.gc ? true : false, **{ sample_type_names: request.names }.compact }
       return pair(request, collector, wait, turn, options) if request.name == "diff"
@@ -118,6 +131,27 @@ module MemprofilerPprof
       require "ruby_memprofiler_pprof/on_demand/leak_report"
       series = written(collector) || recent(collector)
       LeakReport.new(series.profiles, series.interval, **{ by: request.by, limit: request.limit }.compact).to_s
+    end
+
+    # Not in turn: it hardly occupies this process, but may take long.
+    def retainers(request, collector)
+      raise RetainersError, "Somebody else is asking who holds the heap; try again later." unless @searching.try_lock
+
+      begin
+        retainers = collector.retainers(**request.question)
+      ensure
+        @searching.unlock
+      end
+      render(retainers, request.format)
+    end
+
+    def render(retainers, format)
+      case format
+      when :json then retainers.to_json
+      when :pprof then retainers.pprof_data
+      when :both then OnDemand.join(retainers.to_json, retainers.pprof_data)
+      else retainers.to_s
+      end
     end
 
     # @return [FileFlusher, nil] which writes this collector's profiles to files

@@ -47,6 +47,50 @@ RSpec.describe MemprofilerPprof::OnDemand do
     expect { answer("/heap?gc=1") }.to(change { GC.stat(:major_gc_count) })
   end
 
+  describe "retainers" do
+    before { start }
+
+    it "are what the collector says, in any form" do
+      asked = RecordedRetainers.answer_of(profiler.collector)
+      json = RecordedRetainers.json(pid: Process.pid)
+      expect(answer("/retainers?site=a.rb:7&class=Foo&limit=3&timeout=9&in_process=1"))
+        .to start_with("Process #{Process.pid}, ").and include("@cards → Hash (6,724)")
+      answers = %w[json pprof].map { |format| answer("/retainers?format=#{format}") }
+      expect(answers).to eq([json, RecordedRetainers.pprof])
+      expect(described_class.split(answer("/retainers?format=both"))).to eq([json.b, RecordedRetainers.pprof])
+      expect(asked).to eq([["a.rb:7", "Foo", 3, true, 9], *[[nil, nil, 10, false, 60]] * 3])
+    end
+
+    it "are looked for once at a time, and again after a refusal" do
+      asked = Queue.new
+      gate = Queue.new
+      RecordedRetainers.answer_of(profiler.collector) { (asked << true) && gate.pop && raise(IOError) }
+      first = Thread.new { answer("/retainers") }
+      first.report_on_exception = false
+      asked.pop
+      expect { answer("/retainers") }
+        .to raise_error(MemprofilerPprof::RetainersError, /\ASomebody else is asking who holds the heap; try again la/)
+      gate << true
+      expect { first.value }.to raise_error(IOError)
+      gate << true
+      expect { answer("/retainers") }.to raise_error(IOError)
+    end
+
+    it "keep nobody from taking a profile" do
+      gate = Queue.new
+      asked = Queue.new
+      answer = [RecordedRetainers.json, RecordedRetainers.pprof]
+      RecordedRetainers.answer_of(profiler.collector) { (asked << true) && gate.pop && answer }
+      turns = Mutex.new
+      turn = ->(&flush) { turns.synchronize(&flush) }
+      waiting = Thread.new { answer("/retainers", turn: turn) }
+      asked.pop
+      expect(things(answer("/heap", turn: turn), :retained_objects)).to eq(0)
+      gate << true
+      expect(waiting.value).to start_with("Process 4711")
+    end
+  end
+
   describe "leaks" do
     it "rests on the files that the process has written" do
       start(pattern: "%{index}.pprof", interval: 1000)

@@ -125,6 +125,19 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
         .to eq(%w[allocations_size retained_size inuse_space])
     end
 
+    it "are who holds what, in the form that is asked for" do
+      RecordedRetainers.answer_of(profiler.collector)
+      types = %w[text json pprof].to_h { |form| [form, get("/retainers?format=#{form}")[/^Content-Type: (.*)\r/, 1]] }
+      expect(types).to eq("text" => "text/plain; charset=utf-8", "json" => "application/json",
+                          "pprof" => "application/octet-stream")
+      expect(get("/retainers").force_encoding("UTF-8")).to match(/^Process #{Process.pid}, .*@cards → Hash/m)
+    end
+
+    it "are why it is not known who holds what" do
+      RecordedRetainers.answer_of(profiler.collector) { raise MemprofilerPprof::RetainersError, "Memory is short." }
+      expect(get("/retainers")).to match(/\AHTTP.1.0 503 .*^Memory is short\. \(MemprofilerPprof::RetainersError\)$/m)
+    end
+
     it "are the leaks, as text" do
       expect(get("/leaks?by=class&limit=3"))
         .to match(%r{^Content-Type: text/plain.*^Process #{Process.pid}: 1 profile so far}m)

@@ -15,9 +15,20 @@ module MemprofilerPprof
     # @!attribute by
     #   @return [Symbol, nil] what `leaks` groups by
     # @!attribute limit
-    #   @return [Integer, nil] how many sites `leaks` shows at most
+    #   @return [Integer, nil] how many sites `leaks` and `retainers` show at most
+    # @!attribute site
+    #   @return [String, nil] of `retainers`, as are the others: see {Collector#retainers}
+    # @!attribute class_name
+    #   @return [String, nil]
+    # @!attribute timeout
+    #   @return [Integer, nil]
+    # @!attribute in_process
+    #   @return [Boolean]
+    # @!attribute format
+    #   @return [Symbol, nil] one of {FORMATS}; nil is text
     # @api private
-    Request = Struct.new(:name, :seconds, :gc, :names, :by, :limit, keyword_init: true) do
+    Request = Struct.new(:name, :seconds, :gc, :names, :by, :limit, :site, :class_name, :timeout, :in_process, :format,
+                         keyword_init: true) do
       # @param target [String] such as "/heap?seconds=1"
       # @return [Request, nil] nil if there is no such thing
       # @raise [ArgumentError] naming the parameter, its value and what is allowed
@@ -32,18 +43,46 @@ module MemprofilerPprof
         allowed, values = OnDemand::PARAMETERS.fetch(name) do
           raise ArgumentError, "The parameters are #{OnDemand::PARAMETERS.keys.join(", ")}, got #{name.inspect}."
         end
-        value = values[text]
+        value = values[decode(text)]
         raise ArgumentError, "#{name} must be #{allowed}, got #{text.inspect}." if value.nil?
 
-        [name.to_sym, value]
+        [name == "class" ? :class_name : name.to_sym, value]
       end
-      private_class_method :parameter
+
+      # As URI.decode_www_form_component, which is in a default gem.
+      def self.decode(text)
+        text.b.tr("+", " ").gsub(/%(\h\h)/) { Regexp.last_match(1).hex.chr }.force_encoding(Encoding::UTF_8).scrub
+      end
+      private_class_method :parameter, :decode
 
       # @return [String] what {parse} understands
       def target
         given = to_h.except(:name).select { |_, value| value }
-        query = given.map { |name, value| "#{name}=#{value == true ? 1 : value}" }
+        query = given.map { |name, value| "#{name.to_s.delete_suffix("_name")}=#{value == true ? 1 : encode(value)}" }
         ["/#{name}", *(query.join("&") if query.any?)].join("?")
+      end
+
+      # @return [Hash{Symbol => Object}] the keywords of {Collector#retainers} that are given
+      def question
+        { site: site, class_name: class_name, limit: limit, timeout: timeout, in_process: in_process }.compact
+      end
+
+      # @return [Symbol] what the answer is: `:text`, `:json`, or `:bytes`
+      def kind
+        return name == "leaks" ? :text : :bytes unless name == "retainers"
+
+        { nil => :text, text: :text, json: :json }.fetch(format, :bytes)
+      end
+
+      # @return [Integer] how many seconds the answer is expected to take
+      def duration
+        name == "retainers" ? timeout || RETAINERS_TIMEOUT : seconds.to_i
+      end
+
+      private
+
+      def encode(value)
+        value.to_s.b.gsub(%r{[^\w.:/-]}n) { |byte| Kernel.format("%%%02X", byte.ord) }
       end
     end
   end

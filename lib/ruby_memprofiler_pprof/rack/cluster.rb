@@ -34,7 +34,7 @@ module MemprofilerPprof
         [Process.pid, *@sockets.keys].uniq.sort
       end
 
-      # Asks one process or all of them, at the same time.
+      # Asks one process or all of them: at the same time, or who holds what one after the other.
       # @param pid [Integer, Symbol] or :all
       # @param request [OnDemand::Request]
       # @yieldreturn [String] this process's answer
@@ -57,6 +57,8 @@ module MemprofilerPprof
 
       # @return [Hash{Integer => String, Refusal}]
       def outcomes(pids, request, own)
+        return one_by_one(pids, request, own) if request.name == "retainers"
+
         threads = (pids - [Process.pid]).to_h { |pid| [pid, start(@sockets.fetch(pid), request)] }
         outcomes = pids.include?(Process.pid) ? { Process.pid => own.call } : {}
         outcomes.merge(threads.transform_values(&:value)).sort.to_h
@@ -64,12 +66,21 @@ module MemprofilerPprof
         threads&.each_value(&:kill)
       end
 
+      # At most one process at a time has a copy that needs memory.
+      def one_by_one(pids, request, own)
+        pids.to_h do |pid|
+          [pid, pid == Process.pid ? own.call : fetch(@sockets.fetch(pid), request)]
+        rescue Error => e
+          [pid, Refusal.new(503, "#{e.message} (#{e.class})")]
+        end
+      end
+
       def start(socket, request)
         BackgroundThread.start("ruby_memprofiler_pprof cluster") { fetch(socket, request) }
       end
 
       def fetch(socket, request)
-        status, body = SocketClient.new(socket).get(request.target, request.seconds.to_i + TIMEOUT)
+        status, body = SocketClient.new(socket).get(request.target, request.duration + TIMEOUT)
         status == 200 ? body : Refusal.new(status, body.force_encoding(Encoding::UTF_8).scrub[/[^[:cntrl:]]*/])
       rescue SocketClient::NoAnswer => e
         Refusal.new(504, "#{e.message}.")

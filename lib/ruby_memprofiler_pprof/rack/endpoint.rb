@@ -19,7 +19,8 @@ module MemprofilerPprof
     # allocated bytes as the default value. `delta_heap` has the allocations since the last `delta_heap`. With
     # `?seconds=N` all three have the allocations of N seconds, during which only this request's thread waits.
     #
-    # `report`, `diff`, `flamegraph` and `leaks` are pages that show what the commands of these names do.
+    # `report`, `diff`, `flamegraph` and `leaks` are pages that show what the commands of these names do. `retainers` is
+    # one that shows what the command `why` does: who holds what is alive.
     #
     # `?gc=1` collects garbage first, `?debug=1` answers with text. Errors are text, which `go tool pprof` shows.
     #
@@ -89,8 +90,9 @@ module MemprofilerPprof
         when "cmdline" then Response.text([$PROGRAM_NAME, *ARGV].join("\0"))
         when *OnDemand::PROFILES.keys then profile(name, Query.new(env["QUERY_STRING"], @max_seconds), head)
         when *PAGES then page(name, env, head)
+        when "retainers" then retainers(env, head)
         else
-          names = [*PAGES, *OnDemand::PROFILES.keys].join(", ")
+          names = [*PAGES, "retainers", *OnDemand::PROFILES.keys].join(", ")
           Response.error(404, "There is no #{name.inspect} here, only #{names} and cmdline.")
         end
       end
@@ -119,6 +121,16 @@ module MemprofilerPprof
         end
       end
 
+      def retainers(env, head)
+        # Loaded only here, as the pages are.
+        %w[page query].each { |part| require "ruby_memprofiler_pprof/rack/retainers_#{part}" }
+        query = RetainersQuery.new(env["QUERY_STRING"], @max_seconds)
+        with_collector(query, head, Response.html("")) do |collector|
+          answers = answers(query.pid, query.request, collector)
+          answers.mark(RetainersPage.new(answers, query, env["SCRIPT_NAME"]).response)
+        end
+      end
+
       def show(name, answers, query, path)
         case name
         when "flamegraph" then FlamegraphPage.new(answers.profile, query, answers.subject)
@@ -141,7 +153,11 @@ module MemprofilerPprof
       def ask(name, query, collector, **options)
         request = OnDemand::Request.new(name: name, seconds: query.seconds, gc: query.gc, names: @sample_type_names,
                                         **options)
-        cluster(collector).ask(query.pid, request) { @on_demand.answer(request, collector, wait: method(:sleep)) }
+        answers(query.pid, request, collector)
+      end
+
+      def answers(pid, request, collector)
+        cluster(collector).ask(pid, request) { @on_demand.answer(request, collector, wait: method(:sleep)) }
       end
 
       # The other processes answer for their own profilers, not for other collectors that they may have.

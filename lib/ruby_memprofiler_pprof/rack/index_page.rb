@@ -22,6 +22,7 @@ module MemprofilerPprof
               ["diff", "?seconds=10", "what has changed after 10 seconds"],
               ["flamegraph", "", "what is alive, as a flame graph"],
               ["leaks", "", "which lines keep growing"],
+              ["retainers", "", "who holds what is alive; pauses the program for some milliseconds"],
               ["heap", "", "what is alive"],
               ["heap", "?gc=1", "what is alive after a garbage collection"],
               ["allocs", "?seconds=10", "what is allocated in the next 10 seconds"],
@@ -29,7 +30,7 @@ module MemprofilerPprof
               ["heap", "?debug=1", "what is alive, as text"],
               ["cmdline", "", "the command that runs"]].freeze
       # Those that each process has in the list of all.
-      PROCESS_ROWS = %w[report flamegraph leaks heap].freeze
+      PROCESS_ROWS = %w[report flamegraph leaks retainers heap].freeze
       private_constant :ROWS, :PROCESS_ROWS
 
       # @param env [Hash] of the request
@@ -53,9 +54,9 @@ module MemprofilerPprof
           <p>#{state}</p>
           <table>#{ROWS.map { |row| row_of(*row) }.join}</table>
           #{processes}
-          <p>All but <code>cmdline</code> take <code>gc=1</code> (collect garbage first), <code>seconds=N</code> (count the
-          allocations of N seconds, at most #{@max_seconds}), <code>debug=1</code> (text) and <code>pid=N</code> or
-          <code>pid=all</code> (of another process, or of all).</p>
+          <p>All but <code>cmdline</code> take <code>pid=N</code> or <code>pid=all</code> (of another process, or of all) and
+          <code>debug=1</code> (text); all but <code>retainers</code> also <code>gc=1</code> (collect garbage first) and
+          <code>seconds=N</code> (count the allocations of N seconds, at most #{@max_seconds}).</p>
           <p><code>go tool pprof -http=: #{@url}/heap</code></p>
           </body></html>
         HTML

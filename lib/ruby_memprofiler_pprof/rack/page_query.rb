@@ -41,11 +41,6 @@ module MemprofilerPprof
         choice("value", profile.sample_types.map { |type| type.name.to_sym })
       end
 
-      # @return [String] this query with other values; nil takes one away
-      def with(**changes)
-        URI.encode_www_form(@parameters.merge(changes.transform_keys(&:to_s)).compact)
-      end
-
       private
 
       def choice(name, allowed)

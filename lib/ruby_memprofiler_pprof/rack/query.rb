@@ -38,6 +38,11 @@ module MemprofilerPprof
       # @return [Integer, Symbol] the id of the process that is to answer, by default this one's; or :all
       attr_reader :pid
 
+      # @return [String] this query with other values; nil takes one away
+      def with(**changes)
+        URI.encode_www_form(@parameters.merge(changes.transform_keys(&:to_s)).compact)
+      end
+
       private
 
       def flag(name)

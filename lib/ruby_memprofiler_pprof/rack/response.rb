@@ -36,6 +36,10 @@ module MemprofilerPprof
           build(200, TEXT, body)
         end
 
+        def json(body)
+          build(200, "application/json", body)
+        end
+
         # @param policy [String] the page's Content-Security-Policy; no other page may frame it in any case
         def html(body, policy: POLICY)
           build(200, "text/html; charset=utf-8", body,

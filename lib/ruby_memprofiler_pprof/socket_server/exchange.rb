@@ -12,9 +12,10 @@ module MemprofilerPprof
       # How many bytes a request may have.
       LONGEST_REQUEST = 8192
       TEXT = "text/plain; charset=utf-8"
+      TYPES = { text: TEXT, json: "application/json", bytes: "application/octet-stream" }.freeze
       REASONS = { 200 => "OK", 400 => "Bad Request", 404 => "Not Found", 405 => "Method Not Allowed",
                   503 => "Service Unavailable" }.freeze
-      private_constant :CLIENT_TIMEOUT, :LONGEST_REQUEST, :TEXT, :REASONS
+      private_constant :CLIENT_TIMEOUT, :LONGEST_REQUEST, :TEXT, :TYPES, :REASONS
 
       # Ends an exchange with an error response.
       class Refusal < StandardError
@@ -41,7 +42,7 @@ module MemprofilerPprof
       # @return [void]
       def call
         request = parse(receive)
-        deliver(200, request.name == "leaks" ? TEXT : "application/octet-stream", yield(request, method(:wait)))
+        deliver(200, TYPES.fetch(request.kind), yield(request, method(:wait)))
       rescue Refusal => e
         refuse(e.status, e.message)
       rescue Error => e

@@ -53,6 +53,30 @@ RSpec.describe MemprofilerPprof::Rack::Cluster do
     expect(ask(:all, &own).texts).to eq(%w[theirs theirs own])
   end
 
+  it "asks one after the other who holds what" do
+    events = Queue.new
+    process(1) do
+      events << 1
+      # Time in which the others would be asked.
+      sleep 0.2
+      (events << "answered") && "theirs"
+    end
+    process(2) { (events << 2) && "theirs" }
+    request = MemprofilerPprof::OnDemand::Request.new(name: "retainers", format: :text, site: "a b.rb")
+    expect(cluster.ask(:all, request) { (events << :own) && "own" }.texts).to eq(%w[theirs theirs own])
+    expect(Array.new(4) { events.pop }).to eq([1, "answered", 2, :own])
+  end
+
+  it "goes without a process that refuses to say who holds what, be it its own" do
+    process(1) { "theirs" }
+    process(2, status: 503) { "Memory is short.\n" }
+    request = MemprofilerPprof::OnDemand::Request.new(name: "retainers")
+    answers = cluster.ask(:all, request) { raise MemprofilerPprof::RetainersError, "there are other Ractors" }
+    expect(answers.texts).to eq(["theirs"])
+    expect(answers.subject).to start_with("Process 1; ")
+      .and include("; without 2: Memory is short", "; without #{Process.pid}: there are other Ractors (Memprofiler")
+  end
+
   it "goes without those that do not answer, and says which and why" do
     stub_const("#{described_class}::TIMEOUT", 0.05)
     process(1, status: 503) { "It sleeps.\n" }

@@ -310,6 +310,68 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     end
   end
 
+  describe "retainers" do
+    let(:json) { RecordedRetainers.json(pid: Process.pid) }
+
+    it "is a page with what the command prints, and links to other forms" do
+      RecordedRetainers.answer_of(collector)
+      _, headers, body = get("/retainers?token=%22%3E&site=a.rb:7")
+      expect(headers["content-type"]).to eq("text/html; charset=utf-8")
+      expect(body.force_encoding("UTF-8"))
+        .to include("<h1>Process #{Process.pid}: who holds what is alive</h1>", "@cards → Hash (6,724)",
+                    '<a href="?site=a.rb%3A7&amp;token=%22%3E&amp;format=json">JSON</a>', '<a href="/debug/pprof/">')
+    end
+
+    it "is text, JSON or a profile on request" do
+      asked = RecordedRetainers.answer_of(collector)
+      text = get("/retainers?format=text&site=app/a.rb:7&class=Foo%3A%3AB%C3%A4r&limit=3&timeout=9&in_process=1")
+      expect([text[1]["content-type"], text[2]]).to match(["text/plain; charset=utf-8", /\AProcess #{Process.pid}, /])
+      expect(asked).to eq([["app/a.rb:7", "Foo::Bär", 3, true, 9]])
+      expect(get("/retainers?debug=1")[2]).to eq(get("/retainers?format=text")[2])
+      expect(get("/retainers?format=json")).to match([200, include("content-type" => "application/json"), json])
+      expect(get("/retainers?format=pprof"))
+        .to match([200, include("content-disposition" => 'attachment; filename="retainers.pprof"'),
+                   RecordedRetainers.pprof])
+      both = MemprofilerPprof::OnDemand.split(get("/retainers?format=both")[2])
+      expect(both).to eq([json.b, RecordedRetainers.pprof])
+    end
+
+    it "escapes what it shows" do
+      answer = [RecordedRetainers.json(sites: [hostile]), RecordedRetainers.pprof]
+      RecordedRetainers.answer_of(collector) { answer }
+      expect(get("/retainers")[2]).to include("&lt;img src=x&gt;").and(satisfy { |html| !html.include?("<img") })
+    end
+
+    def hostile
+      RecordedRetainers.answer[:sites].first.merge(classes: [{ name: "<img src=x>", bytes: 1.0 }])
+    end
+
+    it "is a refusal as text, in the form that go tool pprof understands" do
+      RecordedRetainers.answer_of(collector) { raise MemprofilerPprof::RetainersError, "Memory is short." }
+      expect(get("/retainers"))
+        .to match([503, include("content-type" => "text/plain; charset=utf-8", "x-go-pprof" => "1"),
+                   "Process #{Process.pid}: Memory is short. (MemprofilerPprof::RetainersError)\n"])
+    end
+
+    it "is for one at a time" do
+      asked = Queue.new
+      gate = Queue.new
+      answer = [RecordedRetainers.json, RecordedRetainers.pprof]
+      RecordedRetainers.answer_of(collector) { (asked << true) && gate.pop && answer }
+      first = Thread.new { get("/retainers") }
+      asked.pop
+      expect(get("/retainers")).to match([503, Hash, /Somebody else is asking who holds the heap; try again later\./])
+      gate << true
+      expect(first.value.first).to eq(200)
+    end
+
+    it "does not ask for the sake of a HEAD request" do
+      asked = RecordedRetainers.answer_of(collector)
+      expect(get("/retainers", REQUEST_METHOD: "HEAD").first).to eq(200)
+      expect(asked).to eq([])
+    end
+  end
+
   describe "pid" do
     it "can be this process's" do
       kept = allocate(3)
@@ -351,6 +413,10 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       "report?sort=x" => 'sort must be one of flat, cumulative, got "x".',
       "report?limit=1001" => 'limit must be a whole number from 1 to 1000, got "1001".',
       "diff?seconds=61" => 'seconds must be a whole number from 1 to 60 (max_seconds), got "61".',
+      "retainers?timeout=601" => 'timeout must be a whole number from 1 to 600, got "601".',
+      "retainers?format=html" => 'format must be one of text, json, pprof, both, got "html".',
+      "retainers?in_process=2" => 'in_process must be 0 or 1, got "2".',
+      "retainers?limit=0" => 'limit must be a whole number from 1 to 1000, got "0".',
       "report?value=x" =>
         'value must be one of allocations, allocations_size, retained_objects, retained_size, got "x".',
       "flamegraph?by=gem" => 'by must be one of method, line, file, got "gem".' }.each do |request, message|
@@ -371,7 +437,8 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
 
     it "is returned for unauthorized requests" do
       endpoint = endpoint_of(authorize: ->(env) { env["HTTP_TOKEN"] == "x" })
-      %w[/ /heap /heap?pid=all /allocs /delta_heap /report /diff /flamegraph /leaks /cmdline /nothing].each do |path|
+      %w[/ /heap /heap?pid=all /allocs /delta_heap /report /diff /flamegraph /leaks /retainers /cmdline
+         /nothing].each do |path|
         expect_error(get(path, app: endpoint), 403, /Not permitted/)
       end
       expect(get("/heap", app: endpoint, HTTP_TOKEN: "x").first).to eq(200)
@@ -382,7 +449,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       first, gate = waiting(endpoint) { get("/heap?seconds=9", app: endpoint) }
       response = get("/heap", app: endpoint)
       expect_error(response, 429, /max_concurrent/)
-      %w[/report /diff /flamegraph /leaks].each { |path| expect(get(path, app: endpoint).first).to eq(429) }
+      %w[/report /diff /flamegraph /leaks /retainers].each { |path| expect(get(path, app: endpoint).first).to eq(429) }
       expect(response[1]).to include("retry-after" => "1")
       gate << true
       expect(first.value.first).to eq(200)

@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/rack/index_page"
+require "ruby_memprofiler_pprof/rack/response"
+
+module MemprofilerPprof
+  module Rack
+    # What {Endpoint} answers to `retainers`: what the command `why` prints, of each process by itself; or the same as
+    # data.
+    # @api private
+    class RetainersPage
+      # @param answers [Answers] in the form that the query asks for
+      # @param query [RetainersQuery]
+      # @param path [String] of the endpoint
+      def initialize(answers, query, path)
+        @answers = answers
+        @query = query
+        @path = path
+      end
+
+      # @return [Array] for Rack
+      def response
+        case @query.format
+        when :html then Response.html(html)
+        when :text then Response.text(text)
+        when :json then Response.json(json(@answers.texts))
+        when :pprof then Response.profile("retainers", @answers.bytes)
+        else Response.profile("retainers", both)
+        end
+      end
+
+      private
+
+      def text
+        "#{texts.join("\n\n\n")}\n"
+      end
+
+      # Those of other processes come as bytes.
+      def texts
+        @answers.texts.map { |text| text.dup.force_encoding(Encoding::UTF_8) }
+      end
+
+      # An Array if there are several.
+      def json(texts)
+        texts.size == 1 ? texts.first : "[#{texts.map(&:b).join(",")}]"
+      end
+
+      def both
+        pairs = @answers.texts.map { |body| OnDemand.split(body) }
+        return @answers.texts.first if pairs.size == 1
+
+        profile = Profile.merge(pairs.lazy.map { |_, bytes| Profile.load(bytes) })
+        OnDemand.join(json(pairs.map(&:first)), profile.to_pprof)
+      end
+
+      def html
+        title = Response.escape("#{@answers.subject}: who holds what is alive")
+        <<~HTML
+          <!DOCTYPE html>
+          <html lang="en"><head><meta charset="utf-8"><title>#{title}</title><style>#{IndexPage::STYLE}</style></head>
+          <body><h1>#{title}</h1>
+          <pre>#{Response.escape(text)}</pre>
+          <p>Ask with <code>site=FILE:LINE</code>, <code>class=NAME</code> and <code>limit=N</code>, or for
+          <a href="?#{Response.escape(@query.with(format: "json"))}">JSON</a> or
+          <a href="?#{Response.escape(@query.with(format: "pprof"))}">a profile</a> of the references.</p>
+          <p><a href="#{Response.escape(@path)}/">all profiles</a></p>
+          </body></html>
+        HTML
+      end
+    end
+  end
+end
