@@ -28,7 +28,7 @@ module MemprofilerPprof
 
       # Files and options may come in any order.
       def parse(arguments)
-        @limit = LIMIT
+        @limit = self.class::LIMIT
         @tags = {}
         parser.permute!(arguments)
       end
@@ -38,7 +38,7 @@ module MemprofilerPprof
         require "ruby_memprofiler_pprof/report"
         groupings = Profile::Aggregation::GROUPINGS
         parser.on("--by GROUP", groupings, "#{list(groupings)} (default: #{self.class::BY})") { |by| @by = by }
-        parser.on("--limit N", Integer, "show at most N sites (default: #{LIMIT}; 0 for all)") do |limit|
+        parser.on("--limit N", Integer, "show at most N sites (default: #{self.class::LIMIT}; 0 for all)") do |limit|
           @limit = limit.positive? ? limit : nil
         end
         define_filters(parser)

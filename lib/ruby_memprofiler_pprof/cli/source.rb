@@ -44,7 +44,31 @@ module MemprofilerPprof
       # @return [String] what should be a profile, as it came
       # @raise [Unavailable]
       def read(seconds)
-        status, body = get("/heap#{"?seconds=#{seconds}" if seconds}", seconds.to_i + ANSWER_TIMEOUT)
+        ask(OnDemand::Request.new(name: "heap", seconds: seconds))
+      end
+
+      # @param question [Hash{Symbol => Object}] keywords of {Collector#retainers}
+      # @return [Array<Retainers>] one for each process for which the address stands; the profile of each is that of all
+      # @raise [Unavailable]
+      def retainers(**question)
+        require "json"
+        require "ruby_memprofiler_pprof/retainers"
+        json, profile = parts(ask(OnDemand::Request.new(name: "retainers", format: :both, **question)))
+        parse(profile)
+        answers = [JSON.parse(json, symbolize_names: true)].flatten(1)
+        raise Unavailable, "no answer came" unless answers.all? { |answer| answer.is_a?(Hash) && answer[:sites] }
+
+        answers.map { |answer| Retainers.new(answer, profile) }
+      rescue JSON::ParserError
+        raise Unavailable, "no answer came"
+      end
+
+      private
+
+      # @param request [OnDemand::Request]
+      # @return [String] the body of the answer
+      def ask(request)
+        status, body = get(request.target, request.duration + ANSWER_TIMEOUT)
         status == 200 ? body : raise(Unavailable, reason(status, body.to_s.dup))
       rescue SocketClient::NoAnswer => e
         raise Unavailable, e.message
@@ -55,7 +79,10 @@ module MemprofilerPprof
         raise Unavailable, "#{e.message} (#{e.class})"
       end
 
-      private
+      def parts(body)
+        json, profile = OnDemand.split(body) if body.bytesize > 4
+        [json.to_s.dup.force_encoding(Encoding::UTF_8), profile.to_s]
+      end
 
       # The body's first line, without control characters: it may be from any other server.
       def reason(status, body)

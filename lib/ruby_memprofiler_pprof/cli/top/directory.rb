@@ -41,14 +41,15 @@ module MemprofilerPprof
           paths.to_h { |path| [path, collect(path, deadline)] }
         end
 
-        private
-
+        # @return [Array<String>] those on which a process listens
         def sockets
           paths = @pattern ? Dir.glob(@pattern) : Dir.children(@address).map { |name| File.join(@address, name) }
           paths.select { |path| File.socket?(path) && !SocketServer::Listener.abandoned?(path) }
         rescue SystemCallError
           []
         end
+
+        private
 
         def get(path, seconds)
           UnixSocket.new(path).fetch(seconds)
