@@ -3,6 +3,7 @@
 require "ruby_memprofiler_pprof/cli/by_tag"
 require "ruby_memprofiler_pprof/cli/formatted"
 require "ruby_memprofiler_pprof/cli/profile_command"
+require "ruby_memprofiler_pprof/cli/source_options"
 
 module MemprofilerPprof
   class CLI
@@ -10,6 +11,7 @@ module MemprofilerPprof
     class Leaks < ProfileCommand
       include ByTag
       include Formatted
+      include SourceOptions
 
       SUMMARY = "find what keeps growing in a series of profiles"
       USAGE = "[OPTION]... [FILE]..."
@@ -17,11 +19,16 @@ module MemprofilerPprof
         Shows which lines keep growing in a series of a process's profiles (a leak), which grow ever more slowly or have
         settled (a cache), and how sure that is. Needs 8 profiles, in any order; 20 or more are better. A FILE can also be
         a directory; without any it is tmp/profiles. Each process is looked at by itself.
+
+        With --why, each line that grows is followed by what holds most of its objects: according to the running process if
+        its socket or the URL of its Rack endpoint is among the arguments, else as recorded by the setting
+        `retainers_every`.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} tmp/profiles
         %{me} tmp/profiles/mem-4711-*.pprof
         %{me} --by-tag release tmp/profiles
+        %{me} --why tmp/profiles tmp/memprofiler.sock
         %{me} --exit-code --format json soak/
         %{me} --format markdown --max-bytes 4000 tmp/profiles
 
@@ -37,12 +44,28 @@ module MemprofilerPprof
         define_format(parser)
         define_by_tag(parser)
         parser.on("--exit-code", "exit with 1 if something grows") { @exit_code = true }
+        parser.on("--why", "say what holds the objects of lines that grow") { @why = true }
+        define_header(parser)
+      end
+
+      # @param arguments [Array<String>] files and, with --why, addresses of processes
+      def files(arguments)
+        return super unless @why
+        raise Failure, "--why needs --by line" unless (@by || :line) == :line
+
+        # Loaded only here, since it is rarely needed.
+        require "ruby_memprofiler_pprof/cli/leak_holders"
+        addresses, files = arguments.partition { |argument| RetainersSources.live?(argument) }
+        @holders = LeakHolders.new(addresses, @headers || {}) { |file| load(file) }
+        super(files)
       end
 
       def show(files)
         raise Failure, "no profiles found, see #{@invocation} --help" if files.empty?
 
-        series, single = snapshots(files).group_by(&:process).values.partition { |snapshots| snapshots.size > 1 }
+        snapshots = snapshots(files)
+        @names = snapshots.zip(files).to_h
+        series, single = snapshots.group_by(&:process).values.partition { |some| some.size > 1 }
         raise Failure, "at least two profiles of one process are needed, 8 to find a leak" if series.empty?
 
         reports = reports(series)
@@ -69,6 +92,8 @@ module MemprofilerPprof
       end
 
       def snapshot(file, profile)
+        raise ProfileError, "is a profile of references, see why --help" if RetainersFile.holds?(profile)
+
         # Without libraries already, with --app: filter does that.
         MemprofilerPprof::Report::Snapshot.new(profile, by: @by || :line, libraries: true)
       rescue ProfileError => e
@@ -78,7 +103,20 @@ module MemprofilerPprof
       def sections(reports, series)
         tags = series.map { |snapshots| snapshots.last.totals.tags }
         groups = @by_tag ? by_tag(reports, tags) : { nil => reports }
-        groups.flat_map { |value, some| ranked(some).map { |report| report.section(**group(value)) } }
+        snapshots = reports.zip(series).to_h
+        groups.flat_map do |value, some|
+          ranked(some).map { |report| report.section(**holders(report, snapshots[report]), **group(value)) }
+        end
+      end
+
+      # @return [Hash{Symbol => Object}] what {MemprofilerPprof::Report::Leaks#section} takes
+      def holders(report, snapshots)
+        return {} unless @holders
+
+        newest_first = snapshots.sort_by { |snapshot| -snapshot.time }
+        pid = newest_first.first.totals["pid"]
+        holders, notes = @holders.of(report, pid, newest_first.map { |snapshot| @names[snapshot] })
+        { holders: holders, why: notes }
       end
 
       # Those with the most serious findings first.

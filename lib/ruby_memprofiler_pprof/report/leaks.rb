@@ -60,6 +60,12 @@ module MemprofilerPprof
         @findings.select { |finding| finding.verdict == :growing }
       end
 
+      # @return [Array<Finding>] all that grow, be it that they will stop, or that it may be chance
+      # @api private
+      def rising
+        shown.select { |finding| %i[growing slowing perhaps].include?(finding.verdict) }
+      end
+
       # @return [Array<String>] why no site can be called growing in this series
       def warnings
         @notes.map(&:text)
@@ -72,11 +78,16 @@ module MemprofilerPprof
       end
 
       # @param data [Hash{Symbol => Object}] what JSON says besides
+      # @param holders [Hash{String => MemprofilerPprof::Retainers::Holder}, nil] the main holders, by the name of the
+      #   site; nil if nobody asks
+      # @param why [Array<Note>] about the holders
       # @param about [Hash{Symbol => Object}] other members of the section
       # @return [Section]
       # @api private
-      def section(data: {}, **about)
-        LeaksText.new(self, @snapshots, @by, shown).section(data: { **data, **to_h }, **about)
+      def section(data: {}, holders: nil, why: [], **about)
+        data = { **data, **to_h }
+        data[:findings].each { |finding| finding[:holder] = holder(holders[finding[:name]]) } if holders
+        LeaksText.new(self, @snapshots, @by, shown, holders || {}).section(why, data: data, **about)
       end
 
       # @return [Hash{Symbol => Object}]
@@ -100,6 +111,10 @@ module MemprofilerPprof
         { code: finding.code, **SiteText.site(growth.site), probability: finding.probability,
           growth_bytes_per_second: %i[value low high].zip(growth.rate).to_h,
           retained_bytes: SiteText.estimate(growth.retained), objects: growth.objects, bytes: growth.bytes }
+      end
+
+      def holder(holder)
+        SiteText.holder(holder) if holder
       end
 
       def check

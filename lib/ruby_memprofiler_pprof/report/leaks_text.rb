@@ -9,17 +9,19 @@ module MemprofilerPprof
       COLORS = { growing: :red, slowing: :yellow, perhaps: :yellow, settled: :green }.freeze
       HOUR = 3600
 
-      def initialize(leaks, snapshots, by, shown)
+      def initialize(leaks, snapshots, by, shown, holders)
         @leaks = leaks
         @snapshots = snapshots
         @by = by
         @shown = shown
+        @holders = holders
       end
 
+      # @param more [Array<Note>]
       # @param about [Hash{Symbol => Object}] other members of the section
       # @return [Section]
-      def section(**about)
-        notes = @snapshots.last.totals.notes + @leaks.notes
+      def section(more, **about)
+        notes = @snapshots.last.totals.notes + @leaks.notes + more
         Section.new(title: title, notes: notes, table: (table if @shown.any?), closing: rest, **about)
       end
 
@@ -39,8 +41,19 @@ module MemprofilerPprof
                            ["95% INTERVAL", :right, nil], ["RETAINED", :right, 10], ["95% INTERVAL", :right, 10],
                            ["", :left, nil], [@by.upcase.to_s, :left, nil]])
         paths = SiteText.paths(@shown.map { |finding| finding.growth.site })
-        @shown.each { |finding| table.add(cells(finding, paths), COLORS[finding.verdict], code: finding.code) }
+        @shown.each do |finding|
+          table.add(cells(finding, paths), COLORS[finding.verdict], code: finding.code)
+          add_holder(table, @holders[finding.growth.site.name])
+        end
         table
+      end
+
+      def add_holder(table, holder)
+        return unless holder
+
+        text = "  #{Units.percent(holder.share)} held by #{SiteText.printable(holder.phrase)}"
+        retained = ", which retains #{Units.format(holder.retained, "bytes")}" if holder.retained
+        table.add_wide(["#{text}#{retained}", text], code: Codes::HOLDER)
       end
 
       def cells(finding, paths)
