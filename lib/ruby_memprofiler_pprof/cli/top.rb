@@ -19,7 +19,8 @@ module MemprofilerPprof
 
         Keys: q or Ctrl-C quits; p or space pauses; Left and Right choose the column to sort by; Tab groups by line,
         method, file, gem; a counts what libraries allocate for the program's own lines; / filters rows by regular
-        expression, Esc removes the filter; Up, Down, PageUp, PageDown and Home scroll.
+        expression, Esc removes the filter; Up, Down, PageUp, PageDown and Home scroll; w asks who holds the objects of a
+        row, which pauses the program for a few milliseconds.
       TEXT
       EXAMPLES = <<~TEXT
         memprofiler run --socket tmp/memprofiler.sock -- puma
@@ -65,21 +66,25 @@ module MemprofilerPprof
       def watch(source, address)
         return once(address, source.fetch(seconds)) unless terminal
 
-        live(View, address) { source.fetch(seconds) }
+        ask = ->(question, _) { source.retainers(**question) }
+        live(View, address, ask) { source.fetch(seconds) }
       end
 
       def watch_all(directory, address)
         return once_all(address, directory.fetch(seconds)) unless terminal
 
-        live(Overview, address) { |view| directory.fetch(seconds, view.chosen) }
+        ask = ->(question, view) { UnixSocket.new(view.chosen).retainers(**question) }
+        live(Overview, address, ask) { |view| directory.fetch(seconds, view.chosen) }
       end
 
       # @param type [Class] of the view
+      # @param ask [#call] asks who holds what a question is about; takes the question and the view
       # @yieldparam view [View, Overview]
       # @yieldreturn [Object] what the view is to show next
-      def live(type, address)
+      def live(type, address, ask)
         view = type.new("#{address}  every #{seconds} s", by: by, sort: sort, app: app?, &method(:narrow))
-        Live.new(Screen.new(terminal, $stdout), view, color: style.color) { yield view }.run
+        options = { color: style.color, ask: ->(question) { ask.call(question, view) } }
+        Live.new(Screen.new(terminal, $stdout), view, **options) { yield view }.run
       end
 
       # The terminal to read keys from, whatever stdin is; nil if the output does not go to one, or is to be printed.

@@ -267,6 +267,45 @@ RSpec.describe "memprofiler top" do
       wait_for(/1-\d+ of (?!1 )\d+ by class/)
     end
 
+    # A server that has one profile, and then none. Returns a queue of the questions who holds what, which it answers
+    # when there is something in the other queue.
+    def serve_holders
+      server = UNIXServer.new("a.sock")
+      questions = Queue.new
+      gate = Queue.new
+      profiles = Queue.new << profile.to_s
+      servers << Thread.new { loop { serve_in_thread(server.accept, profiles, questions, gate) } }
+      [questions, gate]
+    end
+
+    def serve_in_thread(client, profiles, questions, gate)
+      servers << Thread.new do
+        request = client.readpartial(99)
+        asks = request.include?("/retainers")
+        questions << request if asks
+        body = asks ? gate.pop : profiles.pop
+        client.write("HTTP/1.0 200 OK\r\nContent-Length: #{body.bytesize}\r\n\r\n".b << body)
+        client.close
+      end
+    end
+
+    it "asks who holds the objects of a row" do
+      questions, gate = serve_holders
+      open_top("--by", "line")
+      terminal.press("w")
+      wait_for(/^> .*a\.rb:2 /)
+      terminal.press("Down")
+      wait_for(/^> .*a\.rb:1 /)
+      terminal.press("Enter")
+      wait_for(%r{^Asking who holds /a\.rb:1 })
+      expect(questions.pop).to start_with("GET /retainers?site=/a.rb:1&format=both ")
+      gate << MemprofilerPprof::OnDemand.join(RecordedRetainers.json, RecordedRetainers.pprof)
+      # Not all terminals have arrows.
+      wait_for(/@cards .* Hash \(6,724\) +retains 38\.9 MiB/)
+      terminal.press("Escape")
+      wait_for(/ALLOC/)
+    end
+
     it "scrolls" do
       kinds = Array.new(60) { |i| "K#{i}" }
       serve(kinds.reduce(profile) { |all, kind| all.sample(["make /a.rb:3"], [1, 40, 1, 40], kind) })

@@ -18,15 +18,18 @@ module MemprofilerPprof
         # @param screen [Screen]
         # @param view [View]
         # @param color [Boolean]
+        # @param ask [#call, nil] waits for who holds what a question is about, see {Collector#retainers}
         # @param fetch [Proc] waits for the next profile
-        def initialize(screen, view, color:, &fetch)
+        def initialize(screen, view, color:, ask: nil, &fetch)
           @screen = screen
           @view = view
           @color = color
+          @ask = ask
           @fetch = fetch
           @signals = []
           @wanted = Queue.new
           @answers = Queue.new
+          @told = Queue.new
           @waiting, @wake = IO.pipe
         end
 
@@ -42,7 +45,7 @@ module MemprofilerPprof
           ensure
             @screen.close
             # Closing the queue ends the thread, too, where Ruby loses the kill because it reached a finalizer.
-            @fetcher.kill
+            [@fetcher, *@asker].each(&:kill)
             @wanted.close
             previous.each { |name, handler| Signal.trap(name, handler || "DEFAULT") }
           end
@@ -95,6 +98,7 @@ module MemprofilerPprof
           @waiting.read_nonblock(256, exception: false)
           react(@signals.shift) until @signals.empty?
           take(@answers.pop) until @answers.empty?
+          @view.answer(*@told.pop) until @told.empty?
           keys = @screen.keys
           # The terminal was closed.
           return @left = true if keys.nil?
@@ -115,6 +119,21 @@ module MemprofilerPprof
           return @left = true if key == "q" && !@view.typing?
 
           @view.press(key)
+          question = @view.question
+          ask(question) if question
+        end
+
+        # In the background: an answer may take long.
+        def ask(question)
+          @asker&.kill
+          @asker = Thread.new do
+            answer = @ask.call(question)
+          rescue StandardError => e
+            answer = e
+          ensure
+            @told << [question, answer] if answer
+            wake
+          end
         end
 
         def react(name)

@@ -40,6 +40,16 @@ module MemprofilerPprof
           @view ? @view.typing? : false
         end
 
+        # @return [Hash{Symbol => String}, nil] see {Holders#question}
+        def question
+          @view&.question
+        end
+
+        # @return [void] see {Holders#answer}
+        def answer(...)
+          @view&.answer(...)
+        end
+
         # @param answers [Hash{String => Profile, Source::Unavailable}] see {Directory#fetch}
         def profile=(answers)
           @problem = nil

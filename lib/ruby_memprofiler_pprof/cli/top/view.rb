@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/cli/top/holders"
 require "ruby_memprofiler_pprof/cli/top/prompt"
 
 module MemprofilerPprof
@@ -11,8 +12,8 @@ module MemprofilerPprof
         GROUPINGS = %i[class line method file gem].freeze
         KEYS = { "p" => :pause, " " => :pause, "a" => :toggle_app, :left => :previous_order, "<" => :previous_order,
                  :right => :next_order, ">" => :next_order, :tab => :next_grouping, "/" => :ask, :escape => :show_all,
-                 up: :up, down: :down, page_up: :page_up, page_down: :page_down, home: :home }.freeze
-        HELP = "q quit  p pause  Left/Right sort  Tab class, line, ...  a app  / filter  Up/Down scroll"
+                 "w" => :choose, up: :up, down: :down, page_up: :page_up, page_down: :page_down, home: :home }.freeze
+        HELP = "q quit  p pause  Left/Right sort  Tab class, line, ...  a app  / filter  w holders  Up/Down scroll"
         private_constant :GROUPINGS, :KEYS
 
         # @param text [String] why there is no newer profile
@@ -35,6 +36,7 @@ module MemprofilerPprof
           @page = 1
           @paused = false
           @prompt = Prompt.new
+          @holders = Holders.new
         end
 
         # @return [Boolean]
@@ -45,6 +47,16 @@ module MemprofilerPprof
         # @return [Boolean] whether characters are part of a filter
         def typing?
           @prompt.open?
+        end
+
+        # @return [Hash{Symbol => String}, nil] see {Holders#question}
+        def question
+          @holders.question
+        end
+
+        # @return [void] see {Holders#answer}
+        def answer(...)
+          @holders.answer(...)
         end
 
         # @param profile [Profile]
@@ -60,6 +72,7 @@ module MemprofilerPprof
         def press(key)
           @activity = nil
           return @prompt.press(key) if typing?
+          return @holders.press(key, @by, activity.rows) if @holders.state
 
           action = KEYS[key]
           __send__(action) if action
@@ -72,7 +85,7 @@ module MemprofilerPprof
           return [title, "", @problem || "Waiting for the first profile ..."].first(height) unless @profile
 
           body = body(style, height - 1)
-          [*body, *[""] * (height - 1 - body.size), @prompt.line || @help].first(height)
+          [*body, *[""] * (height - 1 - body.size), @prompt.line || @holders.help || @help].first(height)
         end
 
         private
@@ -89,6 +102,7 @@ module MemprofilerPprof
         def page_up = @first -= @page
         def page_down = @first += @page
         def home = @first = 0
+        def choose = @profile && @holders.open(@first)
 
         def order(step)
           @sort = neighbour(MemprofilerPprof::Report::Activity::ORDERS, @sort, step)
@@ -99,15 +113,27 @@ module MemprofilerPprof
         end
 
         def body(style, height)
+          return [title, "", *@holders.lines(style, height - 2)].first([height, 0].max) if @holders.shown?
+
           head = [title, *activity.summary(style), *@totals.lines.first, ""]
           # Two more lines: the one about the table, and the table's titles.
           scroll(height - head.size - 2)
-          table = activity.lines(style, @first...(@first + @page))
+          table = table(style)
           [*head, about(table.size - 1), *table].first([height, 0].max)
         end
 
+        def table(style)
+          rows = @first...(@first + @page)
+          return activity.lines(style, rows) unless @holders.choosing?
+
+          narrower = MemprofilerPprof::Report::Style.new(style.width - 2, style.color)
+          @holders.mark(activity.lines(narrower, rows), @first)
+        end
+
+        # To where the chosen row is visible, if one is being chosen.
         def scroll(page)
           @page = [page, 1].max
+          @first = @first.clamp(@holders.row - @page + 1, @holders.row) if @holders.choosing?
           @first = @first.clamp(0, [activity.rows.size - @page, 0].max)
         end
 

@@ -62,6 +62,38 @@ RSpec.describe "What `memprofiler top` shows", :threads do
     end
   end
 
+  # A view that has a question at the first key; prints what it is told, and quits.
+  let(:asking) { <<~'RUBY' }
+    %w[cli cli/top cli/source cli/top/live report].each { |name| require "ruby_memprofiler_pprof/#{name}" }
+    input, pressed = IO.pipe
+    pressed.write(".")
+    keys = [[], ["w"]]
+    told = nil
+    screen = Struct.new(:input, :size, :open, :close, :draw).new(input, [24, 80])
+    screen.define_singleton_method(:draw) { |_| nil }
+    screen.define_singleton_method(:keys) { told ? ["q"] : (keys.shift || []) }
+    view = Struct.new(:profile) do
+      def lines(*) = []
+      def paused? = false
+      def typing? = false
+      def press(_) = @asked = { site: "a.rb:1" }
+      def question = @asked.tap { @asked = nil }
+    end.new
+    view.define_singleton_method(:answer) { |question, answer| p [question, answer] if (told = true) }
+    ask = ->(question) { ARGV.first == "fail" ? raise(MemprofilerPprof::CLI::Source::Unavailable, "no") : question.size }
+    fetched = Queue.new
+    MemprofilerPprof::CLI::Top::Live.new(screen, view, color: false, ask: ask) { fetched.pop }.run
+    print Thread.list.size
+  RUBY
+
+  { "answer" => "[{:site=>\"a.rb:1\"}, 1]\n",
+    "fail" => "[{:site=>\"a.rb:1\"}, #<MemprofilerPprof::CLI::Source::Unavailable: no>]\n" }.each do |how, printed|
+    it "asks in the background, while no profile comes: #{how}" do
+      outcome = run_ruby(asking, args: [how])
+      expect(outcome.stdout.gsub(/site: "/, ':site=>"')).to start_with(printed), outcome.to_s
+    end
+  end
+
   it "leaves no thread behind, even if Ruby forgets to kill it" do
     expect(run_ruby(code).to_a).to match(["ended", "", be_success])
   end

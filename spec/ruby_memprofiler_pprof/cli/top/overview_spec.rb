@@ -36,6 +36,20 @@ RSpec.describe MemprofilerPprof::CLI::Top::Overview do
     expect([pids, overview.lines(style, 24)[2]]).to match([["1", "> 2"], / \*ALLOC/])
   end
 
+  it "asks the chosen process who holds what" do
+    show(a: process(1, 30), b: process(2, 20))
+    press("w")
+    expect(overview.question).to be_nil
+    press(:down, :enter, "w", :enter)
+    question = overview.question
+    expect([overview.chosen, question]).to eq(["b", { class_name: "Kind2" }])
+    overview.answer(question, [RecordedRetainers.retainers])
+    expect(overview.lines(style, 24)[2]).to start_with("Process 4711, ")
+    press(:backspace)
+    overview.answer(question, [RecordedRetainers.retainers])
+    expect(pids).to eq(["1", "> 2"])
+  end
+
   it "keeps a process selected wherever it moves" do
     show(a: process(1, 30), b: process(2, 20), c: process(3, 10))
     press(:down, :down, :down)
