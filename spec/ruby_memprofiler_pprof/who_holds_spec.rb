@@ -1,0 +1,206 @@
+# frozen_string_literal: true
+
+require "net/http"
+require "tmpdir"
+
+# Who holds what is alive, as users ask: with real programs, from their heaps to the words. Which kinds of holders there
+# are, and what a child process may do wrong, is in the specs of the extension.
+RSpec.describe "Who holds what is alive", needs_retainers: true do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  after { programs.each { |pid| finish(pid) } }
+
+  let(:exe) { File.join(SubprocessHelpers::EXE, "memprofiler") }
+  let(:programs) { [] }
+  # A constant that grows, whose line is the third, beside garbage.
+  let(:leaky) { <<~RUBY }
+    class Foo
+      CACHE = {}
+      def self.add(key) = CACHE[key] = Array.new(10) { "x" * 100 }
+    end
+    3000.times { |index| Foo.add(index) && Object.new }
+    $stdout.syswrite(".")
+  RUBY
+
+  def finish(pid)
+    Process.kill(:KILL, -pid)
+    Process.wait(pid)
+  rescue Errno::ESRCH, Errno::ECHILD
+    nil
+  end
+
+  # Starts a program under the profiler, and waits until it has written a byte.
+  def start(*command, options: %w[--rate 1 --interval 1000], **keywords)
+    reader, writer = IO.pipe
+    programs << spawn({ "RUBYOPT" => nil }, RbConfig.ruby, exe, "run", *options, "--", *command,
+                      out: writer, pgroup: true, **keywords)
+    writer.close
+    reader.read(1)
+    programs.last
+  end
+
+  def start_leaky(*options)
+    File.write("leaky.rb", "#{leaky}sleep\n")
+    start(RbConfig.ruby, "leaky.rb", options: %w[--rate 1 --interval 1000 --socket a.sock] + options)
+  end
+
+  def cli(*arguments, **keywords)
+    run_command(RbConfig.ruby, exe, *arguments, **keywords)
+  end
+
+  describe "in the program itself" do
+    it "is the constant, with the exact size of what it retains" do
+      stub_const("Held", Class.new)
+      stub_const("Held::LIST", [])
+      collector = new_collector(sample_rate: 1.0).start
+      1000.times { Held::LIST << Object.new }
+      site = collector.retainers(site: "who_holds_spec.rb", class_name: "Object").sites.first
+      holder = site.holders.first
+      expect([site.objects.value, holder.share.round(2)]).to eq([1000, 1.0])
+      expect(holder.phrase).to match(/\AHeld::LIST.* → Array\z/)
+      expect(holder.chain.last).to have_attributes(reference: "::LIST", text: "Array", elements: 1000)
+      expect(holder.retained).to be_between(48_000, 200_000)
+    end
+
+    it "is the same in the process, which says how long it held the GVL" do
+      stub_const("Held::LIST", [])
+      collector = new_collector(sample_rate: 1.0).start
+      100.times { Held::LIST << Object.new }
+      apart, inside = [false, true].map { |here| collector.retainers(site: "who_holds_spec.rb", in_process: here) }
+      expect([apart, inside].map { |each| each.sites.first.holders.first.phrase }).to all(start_with("Held::LIST"))
+      expect([apart.pause, apart.held, inside.pause, inside.held])
+        .to match([be_positive, nil, nil, be_positive])
+    end
+
+    it "is said to be one of references by its profile" do
+      new_collector(sample_rate: 1.0).start.retainers.write("a.pprof")
+      profile = MemprofilerPprof::Profile.load("a.pprof")
+      expect(profile.comments).to include("kind=retainers", "pid=#{Process.pid}", /\Agreatest_weight=/)
+      expect(profile.sample_types.map(&:name)).to eq(%w[retained_objects retained_size])
+      expect(MemprofilerPprof::Retainers.load("a.pprof").pid).to eq(Process.pid)
+    end
+  end
+
+  describe "through the socket of a program" do
+    it "is the constant that grows" do
+      pid = start_leaky
+      outcome = cli("why", "--site", "leaky.rb:3", "a.sock")
+      expect(outcome).to have_attributes(stderr: "", success?: true)
+      expect(outcome.stdout).to match(/\Aa\.sock: Process #{pid}, \d{4}-/)
+        .and match(/^Paused the program for \S+ ms; the answer took/)
+        .and match(/ allocated at .*leaky\.rb:3  Foo\.add$/)
+        .and match(/^  (100|9\d)% held by\n      Foo  .*\n      ::CACHE → Hash \(3,000\)  .*retains \S+ MiB$/)
+    end
+
+    it "is a profile that other tools read" do
+      start_leaky
+      expect(cli("why", "-o", "b.pprof", "a.sock").stderr).to eq("memprofiler why: wrote b.pprof\n")
+      expect(cli("why", "--site", "leaky.rb:3", "b.pprof").stdout).to match(/^ +Foo::CACHE.* → Hash/)
+      expect(cli("report", "--by", "method", "--sort", "cumulative", "b.pprof").stdout).to match(/Foo::CACHE.* → Hash/)
+      expect(cli("flamegraph", "b.pprof").stdout).to eq("b.html\n")
+    end
+
+    it "is a profile that go tool pprof reads", :go do
+      start_leaky
+      cli("why", "-o", "b.pprof", "a.sock")
+      result = Pprof::GoPprof.run(File.binread("b.pprof"), "-top", "-cum", "-tagfocus=class=String")
+      expect(result.stdout).to match(/Type: retained_size.*Foo::CACHE.* → Hash$/m), result.to_s
+    end
+
+    it "is what top shows" do
+      skip "tmux is not installed" unless Tmux.available?
+      start_leaky
+      Tmux.open do |terminal|
+        wait_until { terminal.text.match?(/^\$/) }
+        terminal.run(RbConfig.ruby, exe, "top", "--by", "line", "--sort", "bytes", "--focus", "Foo.add", "a.sock")
+        wait_until { terminal.text.match?(/leaky\.rb:3/) }
+        terminal.press("w", "Enter")
+        wait_until(what: "the holder") { terminal.text.match?(/::CACHE .* Hash \(3,000\)/) }
+      end
+    end
+  end
+
+  describe "of a program that has ended" do
+    it "is what was recorded beside its profiles" do
+      File.write("leaky.rb", <<~RUBY)
+        #{leaky.sub(/^3000.*\n/, "")}
+        20.times { |turn| 200.times { |index| Foo.add([turn, index]) } && MemprofilerPprof.profiler.dump && sleep(0.2) }
+      RUBY
+      options = %w[--rate 1 --gc --interval 1000 --retainers-every 5]
+      outcome = cli("run", *options, "--", RbConfig.ruby, "leaky.rb", timeout: 120)
+      expect(outcome).to be_success, outcome.to_s
+      recorded = Dir["tmp/profiles/*.retainers.pprof"]
+      expect(recorded.size).to be_between(1, 4)
+      expect(cli("leaks", "--why").stdout).to match(/^growing .*leaky\.rb:3.*\n  \d+% held by .*Foo::CACHE.* → Hash/)
+      expect(cli("why").stdout).to match(/^ +Foo::CACHE.* → Hash/)
+    end
+  end
+
+  describe "under Puma", :slow do
+    before do
+      skip "Puma is not installed" unless UsableGems.include?("puma") && UsableGems.include?("rack")
+
+      File.write("config.ru", <<~'RUBY')
+        require "ruby_memprofiler_pprof/rack"
+        KEPT = {}
+        map("/debug/pprof") { run MemprofilerPprof::Rack::Endpoint.new(authorize: ->(_) { true }) }
+        run(lambda do |env|
+          KEPT[KEPT.size] = "x" * 100
+          [200, { "content-type" => "text/plain" }, ["#{Process.pid} ok"]]
+        end)
+      RUBY
+      Dir.mkdir("s")
+    end
+
+    def serve(*options)
+      environment = { "RUBYLIB" => SubprocessHelpers::LIB, "RUBYOPT" => nil }
+      programs << spawn(environment, RbConfig.ruby, *load_path_options, exe, "run", "--rate", "1", "--interval", "1000",
+                        "--socket", "s/%{pid}.sock", "--", RbConfig.ruby, "-S", "puma", "-b", "tcp://127.0.0.1:0",
+                        *options, "config.ru", out: "puma.log", err: %i[child out], pgroup: true)
+      port = wait_until(what: "Puma's start") { File.read("puma.log")[%r{http://127\.0\.0\.1:(\d+)}, 1] }
+      @url = "http://127.0.0.1:#{port}"
+      wait_until { get("/").last.include?("ok") }
+    end
+
+    def get(path)
+      response = Net::HTTP.get_response(URI("#{@url}#{path}"))
+      [response.code, response.body]
+    rescue SystemCallError, IOError => e
+      [e.class.name, e.message]
+    end
+
+    # Sends requests while the block runs.
+    # @return [Array<String>] the statuses
+    def load
+      statuses = Queue.new
+      done = false
+      threads = Array.new(4) do
+        Thread.new { statuses << get("/").first until done }
+      end
+      yield
+      done = true
+      threads.each(&:join)
+      Array.new(statuses.size) { statuses.pop }
+    end
+
+    { "a single process" => [[], 1], "a cluster" => [%w[-w 2], 3] }.each do |name, (options, processes)|
+      it "is said by #{name}, and no request fails" do
+        serve(*options)
+        wait_until { Dir["s/*.sock"].size >= processes }
+        answers = nil
+        statuses = load { answers = Array.new(3) { cli("why", "--site", "config.ru", "s") } }
+        expect(statuses.tally.keys).to eq(["200"])
+        expect(answers.map(&:stderr)).to eq([""] * 3)
+        expect(answers.last.stdout).to match(/^ +::KEPT → Hash \([\d,]+\)/).or match(/KEPT → Hash/)
+        expect(answers.last.stdout.scan(%r{^s/\d+\.sock: Process}).size).to eq(processes)
+      end
+    end
+
+    it "is said by each process of a cluster, whichever answers" do
+      serve("-w", "2")
+      wait_until { Dir["s/*.sock"].size == 3 }
+      status, body = load { nil } && get("/debug/pprof/retainers?pid=all&format=text&site=config.ru")
+      expect([status, body.force_encoding("UTF-8").scan(/^Process \d+/).uniq.size]).to eq(["200", 3])
+    end
+  end
+end
