@@ -52,7 +52,7 @@ RSpec.describe "docs/reports-and-leaks.md" do
     it "has the members of what #{command} prints as JSON" do
       document = json(command, *arguments)
       section = document["sections"].first
-      optional = %w[parent] + (command == "diff" ? %w[tag] : [])
+      optional = %w[parent holder] + (command == "diff" ? %w[tag] : [])
       expect(document.keys).to match_array(members("the document", command))
       expect(section.keys).to match_array(members("sections", command) - optional)
       expect(section["findings"].first.keys).to match_array(members("findings", command) - optional)

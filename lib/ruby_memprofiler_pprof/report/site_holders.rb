@@ -31,8 +31,13 @@ module MemprofilerPprof
         interval = " (#{interval})" unless interval.empty?
         note = ", #{SiteText::LOW_CONFIDENCE}," if @site.bytes.low_confidence?
         label, short = SiteText.label(@site, @paths)
-        cut(["#{bytes}#{interval} in #{objects} objects#{note} allocated at #{label}",
-             "#{bytes} in #{objects} objects#{note} allocated at #{short}"])
+        rest = " in #{objects} objects#{note} allocated at "
+        whole = "#{bytes}#{interval}#{rest}#{label}"
+        fits?(whole) ? whole : cut(["#{bytes}#{interval}#{rest}#{short}", "#{bytes}#{rest}#{short}"])
+      end
+
+      def fits?(text)
+        DisplayWidth.of(text) <= @style.width
       end
 
       def classes
