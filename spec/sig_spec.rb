@@ -40,7 +40,7 @@ module RealMethods
     "MemprofilerPprof::Resque" => %i[name_of],
     "MemprofilerPprof::Retainers" => %i[initialize of],
     "MemprofilerPprof::Retainers::Holder" => %i[of],
-    "MemprofilerPprof::Retainers::Link" => %i[of],
+    "MemprofilerPprof::Retainers::Link" => %i[list of],
     "MemprofilerPprof::Retainers::Site" => %i[of],
     "MemprofilerPprof::Retainers::Unreachable" => %i[of],
     "MemprofilerPprof::RSpec" => %i[install],

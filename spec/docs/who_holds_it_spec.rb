@@ -28,7 +28,7 @@ RSpec.describe "docs/who-holds-it.md" do
       #{code}
     RUBY
     expect([outcome.stderr, outcome.stdout.lines.first])
-      .to eq(["", "#{RecordedRetainers::SITE}: 100 % ProductCardCache.@cards → Hash\n"])
+      .to eq(["", "#{RecordedRetainers::SITE}: 100 % ProductCardCache.@cards → Hash (6,724)\n"])
     expect(File.binread("holders.pprof")).to eq(RecordedRetainers.pprof)
   end
 
@@ -45,9 +45,10 @@ RSpec.describe "docs/who-holds-it.md" do
     edges = { instance_variable: "@cards", class_variable: "@@all", global: "$recent", constant: { name: "LOG" },
               value: "name", member: "name", thread_local: "cache", thread_variable: "cache", local: "rows",
               method: "total" }.map { |kind, name| { kind => name } }
-    edges += %w[key default element receiver superclass singleton class finalizer inside] << { value: nil }
+    edges += %w[key default element receiver superclass singleton class finalizer] << { value: nil }
     shown = Manual.rows(page, "What it says").flat_map { |cells| cells.first.scan(/`([^`]*)`/).flatten }
-    expect(shown).to include(*edges.map { |edge| words.text(edge) })
+    expect(shown).to include(*edges.map { |edge| words.text(edge) }, words.text({ local: "rows" }, :thread),
+                             words.text("receiver", :thread))
   end
 
   it "shows what the command prints" do

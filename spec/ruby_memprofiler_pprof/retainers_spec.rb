@@ -108,8 +108,8 @@ RSpec.describe "MemprofilerPprof::Retainers" do
 
     it "has holders, with the chain to where the objects accumulate" do
       holder, = site.holders
-      expect(holder).to have_attributes(share: 1.0, phrase: "ProductCardCache.@cards → Hash", exclusive: true,
-                                        folded: nil, retained: 40_760_000)
+      expect(holder).to have_attributes(share: 1.0, phrase: "ProductCardCache.@cards → Hash (6,724)", exclusive: true,
+                                        folded: nil, retained: 40_760_000, also: [], alike: 1)
       expect(holder.chain.map(&:to_a))
         .to match([["ProductCardCache", nil, "ProductCardCache", nil, 40_770_000, :anchor, String, 5],
                    ["Hash", "@cards", "ProductCardCache.@cards → Hash", 6724, 40_760_000, :plain, nil, nil]])
@@ -120,20 +120,30 @@ RSpec.describe "MemprofilerPprof::Retainers" do
   {
     { instance_variable: "@a" } => "@a", { class_variable: "@@a" } => "@@a", { global: "$a" } => "$a",
     { constant: { name: "A", file: "a.rb", line: 1 } } => "::A", { member: "a" } => ".a",
-    { local: "a" } => "local variable a",
-    { thread_local: "a" } => "local a", { thread_variable: "a" } => "thread variable a", { method: "a" } => "method a",
-    { value: "a" } => "{a:}", { value: nil } => "{value}", "key" => "{key}", "element" => "[element]",
-    "default" => "{default}", "receiver" => "self", "superclass" => "superclass", "singleton" => "singleton class",
-    "class" => "class", "finalizer" => "finalizer", "inside" => "(inside)", "unknown" => nil, nil => nil,
-    { of_the_future: "a" } => nil
+    { local: "a" } => "captures a",
+    { thread_local: "a" } => "local a", { thread_variable: "a" } => "variable a", { method: "a" } => "#a",
+    { value: "a" } => "[:a]", { value: nil } => "{value}", "key" => "{key}", "element" => "[element]",
+    "default" => "{default}", "receiver" => "captures self", "superclass" => "superclass",
+    "singleton" => "singleton class", "class" => "class", "finalizer" => "finalizer", "inside" => nil,
+    "unknown" => nil, nil => nil, { of_the_future: "a" } => nil
   }.each do |edge, text|
     it "calls the reference #{edge.inspect} #{text.inspect}" do
-      link = { text: "A", edge: edge, phrase: "A", retained: 1, kind: "plain" }
-      answer = RecordedRetainers.answer
-      answer[:sites].first[:holders].first[:chain] = [link]
-      read = type.new(JSON.generate(answer), "").sites.first.holders.first.chain
-      expect(read.map(&:reference)).to eq([text])
+      expect(references(edge)).to eq([nil, text, nil])
     end
+  end
+
+  # Those of a chain of two objects, and of an example.
+  def references(edge, kind = "plain")
+    link = { text: "A", edge: nil, phrase: "A", retained: 1, kind: kind }
+    answer = RecordedRetainers.answer
+    answer[:sites].first[:holders].first.update(chain: [link, { **link, edge: edge }], example: [link])
+    holder = type.new(JSON.generate(answer), "").sites.first.holders.first
+    [*holder.chain, *holder.example].map(&:reference)
+  end
+
+  it "calls what a thread's methods refer to local variables" do
+    expect(references({ local: "a" }, "thread")).to eq([nil, "local variable a", nil])
+    expect(references("receiver", "thread")).to eq([nil, "self", nil])
   end
 
   describe "in other forms" do
@@ -145,7 +155,7 @@ RSpec.describe "MemprofilerPprof::Retainers" do
     it "is a profile of the paths" do
       profile = retainers.profile
       expect(profile.samples.first.stack.map(&:name))
-        .to eq(["Hash{value} → ActionView::OutputBuffer", "ProductCardCache.@cards → Hash", "ProductCardCache"])
+        .to eq(["Hash → values → ActionView::OutputBuffer", "ProductCardCache.@cards → Hash", "ProductCardCache"])
       expect(profile.total.value).to eq(36_606_000)
     end
 

@@ -57,7 +57,7 @@ RSpec.describe "Who holds what is alive", needs_retainers: true do
       site = collector.retainers(site: "who_holds_spec.rb", class_name: "Object").sites.first
       holder = site.holders.first
       expect([site.objects.value, holder.share.round(2)]).to eq([1000, 1.0])
-      expect(holder.phrase).to match(/\AHeld::LIST.* → Array\z/)
+      expect(holder.phrase).to match(/\AHeld::LIST.* → Array/)
       expect(holder.chain.last).to have_attributes(reference: "::LIST", text: "Array", elements: 1000)
       expect(holder.retained).to be_between(48_000, 200_000)
     end

@@ -49,9 +49,20 @@ module MemprofilerPprof
 
       def holder(holder)
         width = holder.chain.map { |link| DisplayWidth.of(texts(link).first) }.max
-        ["  #{Units.percent(holder.share)} held by#{" (among others)" if holder.exclusive == false}",
-         *holder.chain.map { |link| row(texts(link), width, retains(link)) },
-         *("      (#{SiteText.printable(holder.folded)} left out)" if holder.folded), *example(holder)]
+        [heading(holder), *holder.chain.map { |link| row(texts(link), width, retains(link)) },
+         *("      (#{SiteText.printable(holder.folded)} left out)" if holder.folded), *also(holder), *example(holder)]
+      end
+
+      def heading(holder)
+        alike = " #{Units.format(holder.alike, "count")} alike, such as" if holder.alike.to_i > 1
+        others = " (among others)" if holder.exclusive == false && holder.also.empty?
+        "  #{Units.percent(holder.share)} held by#{others}#{alike}"
+      end
+
+      def also(holder)
+        return if holder.also.empty?
+
+        ["    also by", *holder.also.map { |phrase| cut("      #{SiteText.printable(phrase)}") }]
       end
 
       def row(texts, width, retained)

@@ -66,20 +66,25 @@ module MemprofilerPprof
     #   @return [Float] the bytes of those
     # @!attribute exclusive
     #   @return [Boolean, nil] whether they live only through the end of the chain; nil if that is not known
+    # @!attribute also
+    #   @return [Array<String>] other references by which the objects are reached, some of them, on one line each
+    # @!attribute alike
+    #   @return [Integer, nil] how many chains say the same, such as those from several threads; this is one of them
     # @!attribute phrase
-    #   @return [String] the chain on one line, such as "ProductCardCache.@cards → Hash"
+    #   @return [String] the chain on one line, such as "ProductCardCache.@cards → Hash (6,724)"
     # @!attribute chain
     #   @return [Array<Link>] from where a programmer would begin to where the objects accumulate
     # @!attribute folded
     #   @return [String, nil] what the chain leaves out, such as "3 steps of activesupport"
     # @!attribute example
     #   @return [Array<Link>] from below the end of the chain to one of the sampled objects
-    Holder = Struct.new(:share, :samples, :objects, :bytes, :exclusive, :phrase,
+    Holder = Struct.new(:share, :samples, :objects, :bytes, :exclusive, :also, :alike, :phrase,
                         :chain, :folded, :example) do # rubocop:disable Lint/StructNewOverride
       # @api private
       def self.of(hash)
-        links = hash.slice(:chain, :example).transform_values { |list| list.map { |link| Link.of(link) }.freeze }
-        new(*hash.merge(links).values_at(*members)).freeze
+        chain, example = hash.values_at(:chain, :example)
+        links = { chain: Link.list(chain), example: Link.list(example, chain.last) }
+        new(*hash.merge(links, also: hash[:also] || []).values_at(*members)).freeze
       end
 
       # @return [Integer, nil] the bytes that would be freed with the object at the end of the chain
@@ -108,9 +113,17 @@ module MemprofilerPprof
     # @!attribute line
     #   @return [Integer, nil]
     Link = Struct.new(:text, :reference, :phrase, :elements, :retained, :kind, :file, :line) do
+      # @param hashes [Array<Hash{Symbol => Object}>]
+      # @param before [Hash{Symbol => Object}, nil] the object that refers to the first one
+      # @return [Array<Link>]
       # @api private
-      def self.of(hash)
-        own = { reference: Reference.text(hash[:edge]), elements: hash[:count], kind: hash[:kind]&.to_sym }
+      def self.list(hashes, before = nil)
+        hashes.zip([before, *hashes]).map { |hash, referrer| of(hash, referrer&.[](:kind)&.to_sym) }.freeze
+      end
+
+      # @api private
+      def self.of(hash, referrer)
+        own = { reference: Reference.text(hash[:edge], referrer), elements: hash[:count], kind: hash[:kind]&.to_sym }
         new(*hash.merge(own).values_at(*members)).freeze
       end
     end

@@ -61,7 +61,7 @@ RSpec.describe "memprofiler why", :threads do
       serve
       section = JSON.parse(why("--json", "a.sock").stdout)["sections"].first
       expect(section).to include("pid" => Process.pid, "input" => "a.sock")
-      expect(section["findings"].first["holders"].first["phrase"]).to eq("ProductCardCache.@cards → Hash")
+      expect(section["findings"].first["holders"].first["phrase"]).to eq("ProductCardCache.@cards → Hash (6,724)")
       expect(why("--format", "markdown", "--max-bytes", "600", "a.sock").stdout)
         .to start_with("# memprofiler why\n").and have_attributes(bytesize: be <= 600)
     end
@@ -187,7 +187,7 @@ RSpec.describe "memprofiler why", :threads do
       record("a.pprof")
       outcome = why("--site", "audit.rb:7", "a.pprof")
       expect(outcome.stdout.scan(/allocated at (\S+)/)).to eq([["/srv/shop/app/models/audit.rb:7"]])
-      expect(outcome.stdout).to include("  67% held by\n", "      Array[element] → String\n")
+      expect(outcome.stdout).to include("  67% held by\n", "      Array → elements → String\n")
     end
 
     it "reads it from stdin" do

@@ -43,12 +43,14 @@ RSpec.describe MemprofilerPprof::Report::Retainers do
             ::LOG → Array (900)  models/audit.rb:2  retains 85.9 KiB
           one of them
             [element] → String
-        25% held by (among others)
+        25% held by 4 alike, such as
             Thread "puma 003"        retains 29.3 KiB
             local cache → Hash (40)  retains 19.5 KiB
             (3 steps of activesupport left out)
+          also by
+            Reports.@latest → Hash
           one of them
-            {name:} → String
+            [:name] → String
         25% unreachable
     TEXT
   end
@@ -94,10 +96,16 @@ RSpec.describe MemprofilerPprof::Report::Retainers do
       .to eq(["50% held by", "20% held by", "10% held by", "20% held by 2 others"])
   end
 
+  it "says that there are other holders, even if it does not know them" do
+    expect(with(holder: { exclusive: false })).to include("  100% held by (among others)\n")
+  end
+
   it "prints no control characters of names" do
     link = RecordedRetainers.answer[:sites].first[:holders].first[:chain].first
-    text = with(holder: { chain: [{ **link, text: "\e[2JFoo" }], folded: "\ebar" }, site: { function: "\e[H" })
-    expect(text).to include("?[2JFoo", "(?bar left out)", "?[H").and(satisfy { |all| !all.include?("\e") })
+    hostile = { chain: [{ **link, text: "\e[2JFoo" }], folded: "\ebar", also: ["\ebaz"] }
+    text = with(holder: hostile, site: { function: "\e[H" })
+    expect(text).to include("?[2JFoo", "(?bar left out)", "      ?baz\n", "?[H")
+    expect(text).not_to include("\e")
   end
 
   it "fits into a narrow terminal" do
@@ -117,7 +125,7 @@ RSpec.describe MemprofilerPprof::Report::Retainers do
             ProductCardCache  /srv/shop/app/services/product_card_cache.rb:5
             ProductCardCache.@cards → Hash
           one of them
-            Hash{value} → ActionView::OutputBuffer
+            Hash → values → ActionView::OutputBuffer
     TEXT
   end
 
@@ -128,10 +136,10 @@ RSpec.describe MemprofilerPprof::Report::Retainers do
       - **UNREACHABLE**: Unreachable: about 300 objects with 11.7 KiB, garbage or held by a finalizer.
       - **UNNAMED**: Left out: 2 samples so new that their lines are not known yet.
       - **SITE** `services/product_card_cache.rb:11  ProductCardCache.fetch`: 34.9 MiB (29.0 MiB..40.7 MiB), objects 13,400 (11,143..15,658)
-        - **HOLDER** `ProductCardCache.@cards → Hash`: share 100%, retains 38.9 MiB
+        - **HOLDER** `ProductCardCache.@cards → Hash (6,724)`: share 100%, retains 38.9 MiB
       - **SITE** `models/audit.rb:7  Audit.add`: 46.9 KiB (20.5 KiB..73.3 KiB), objects 1,200 (524..1,876)
-        - **HOLDER** `Audit::LOG (constant, /srv/shop/app/models/audit.rb:2) → Array`: share 50%, retains 85.9 KiB
-        - **HOLDER** `Thread "puma 003" local cache → Hash`: share 25%, retains 19.5 KiB
+        - **HOLDER** `Audit::LOG (constant, app/models/audit.rb:2) → Array (900)`: share 50%, retains 85.9 KiB
+        - **HOLDER** `Thread "puma 003" local cache → Hash (40)`: share 25%, retains 19.5 KiB
     TEXT
   end
 
@@ -143,7 +151,8 @@ RSpec.describe MemprofilerPprof::Report::Retainers do
     finding = section["findings"].first
     expect(finding).to include("code" => "SITE", "name" => RecordedRetainers::SITE,
                                "bytes" => include("value" => 36_570_000, "low_confidence" => false))
-    expect(finding["holders"].first).to include("code" => "HOLDER", "phrase" => "ProductCardCache.@cards → Hash")
+    expect(finding["holders"].first)
+      .to include("code" => "HOLDER", "phrase" => "ProductCardCache.@cards → Hash (6,724)", "alike" => 1)
     expect(finding["holders"].first["chain"].last).to include("reference" => "@cards", "retained" => 40_760_000)
   end
 end
