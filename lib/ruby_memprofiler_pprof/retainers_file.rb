@@ -14,10 +14,11 @@ module MemprofilerPprof
 
     module_function
 
-    # @param path [String] of a profile
+    # @param path [String] of a profile; it may have any bytes, as all names of files
     # @return [String]
     def beside(path)
-      "#{path.delete_suffix(File.basename(path)[AtomicFile::EXTENSION].to_s)}#{EXTENSION}"
+      extension = File.basename(path.b)[AtomicFile::EXTENSION].to_s
+      (path.b.delete_suffix(extension) << EXTENSION).force_encoding(path.encoding)
     end
 
     # @param profile [Profile]
@@ -29,7 +30,7 @@ module MemprofilerPprof
     # @param path [String]
     # @return [Boolean] whether it has such a name
     def name?(path)
-      NAME.match?(path)
+      NAME.match?(path.b)
     end
   end
 end

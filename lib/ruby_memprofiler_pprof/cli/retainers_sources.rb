@@ -28,7 +28,7 @@ module MemprofilerPprof
       # @param address [String]
       # @return [Boolean] whether a process can be asked there, rather than a file be read
       def self.live?(address)
-        address.match?(Source::URL) || File.socket?(address)
+        address.b.match?(Source::URL) || File.socket?(address)
       end
 
       # @param address [String] a socket, a directory or pattern of sockets or files, a URL, or a file
