@@ -144,6 +144,12 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect(Dir.children(".")).to eq([])
     end
 
+    it "needs no files for what only files have" do
+      one = profiler(KEEP_FILES: "2", KEEP_DAYS: "3", RETAINERS_EVERY: "4")
+      one.start(on_flush: ->(_) {})
+      expect([one.flusher.class, files]).to eq([MemprofilerPprof::BlockFlusher, []])
+    end
+
     it "sends to Pyroscope by the environment alone, and calls on_flush as well" do
       FakeHttpServer.run(200) do |server|
         calls = Queue.new

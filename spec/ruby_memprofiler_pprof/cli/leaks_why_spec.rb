@@ -22,8 +22,8 @@ RSpec.describe "memprofiler leaks --why", :threads do
     end
   end
 
-  def leaks(*arguments)
-    run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "leaks", *arguments)
+  def leaks(*arguments, **keywords)
+    run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "leaks", *arguments, **keywords)
   end
 
   # The rows of the table.
@@ -44,6 +44,13 @@ RSpec.describe "memprofiler leaks --why", :threads do
                                     "  100% held by ProductCardCache.@cards → Hash"])
     expect(outcome.stdout).to include("Holders are those recorded in ./mem-7-12.retainers.pprof, 2026-11-22 21:52:13 " \
                                       "UTC. None is known of /srv/shop/a.rb:2.\n")
+  end
+
+  it "leaves no column out for the sake of a holder" do
+    record(19)
+    with, without = [["--why", "."], ["."]].map { |arguments| rows(leaks(*arguments, env: { "COLUMNS" => "114" })) }
+    expect(with.grep_v(/held by/)).to eq(without)
+    expect(without.last).to match(/KiB\.\..*KiB\.\./)
   end
 
   it "says so if nothing was recorded" do

@@ -67,11 +67,10 @@ RSpec.describe "What `memprofiler top` shows", :threads do
     %w[cli cli/top cli/source cli/top/live report].each { |name| require "ruby_memprofiler_pprof/#{name}" }
     input, pressed = IO.pipe
     pressed.write(".")
-    keys = [[], ["w"]]
     told = nil
     screen = Struct.new(:input, :size, :open, :close, :draw).new(input, [24, 80])
     screen.define_singleton_method(:draw) { |_| nil }
-    screen.define_singleton_method(:keys) { told ? ["q"] : (keys.shift || []) }
+    screen.define_singleton_method(:keys) { told ? ["q"] : [*("w" if input.read_nonblock(1, exception: false) == ".")] }
     view = Struct.new(:profile) do
       def lines(*) = []
       def paused? = false
