@@ -29,10 +29,5 @@ RSpec.configure do |config|
   config.before(:each, :protobuf) do
     skip "the gem google-protobuf is not installed" unless Pprof::ProtobufDecoder.available?
   end
-  # What the extension says of who holds what; other examples are about what is made of that.
-  config.before(:each, :needs_retainers) do
-    known = MemprofilerPprof::Collector.private_method_defined?(:retainers_data)
-    skip "the extension has no retainers_data" unless known
-  end
   config.after { stop_collectors }
 end

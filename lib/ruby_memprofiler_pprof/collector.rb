@@ -193,8 +193,8 @@ module MemprofilerPprof
       Argument.integer(:limit, limit, from: 1)
       Argument.one_of(:in_process, in_process, [true, false])
       Argument.seconds(:timeout, timeout)
-      # Loaded only here, since few programs need it.
-      require "ruby_memprofiler_pprof/retainers"
+      # Loaded only here, since few programs need it; it is none of the program's objects.
+      MemprofilerPprof.without_profiling { require "ruby_memprofiler_pprof/retainers" }
       Retainers.new(*retainers_data(site, class_name, limit, in_process, timeout))
     end
 

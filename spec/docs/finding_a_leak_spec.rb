@@ -6,8 +6,6 @@ require "socket"
 RSpec.describe "docs/finding-a-leak.md", :docs, :own_process do
   before(:all) do
     skip "script/test --lane docs runs it" unless ENV["SPEC_DOCS"]
-    known = MemprofilerPprof::Collector.private_method_defined?(:retainers_data)
-    skip "the extension has no retainers_data" unless known
 
     port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
     walkthrough = Walkthrough.new("finding-a-leak.md", port: port)

@@ -37,8 +37,8 @@ module MemprofilerPprof
 
       # @return [Hash{Symbol => Object}] in the form of a process's answer
       def to_h
-        comments = profile.comments.to_h { |comment| comment.split("=", 2) }
-        { pid: comments["pid"]&.to_i, time_nanoseconds: profile.time&.then { |time| (time.to_r * 1_000_000_000).to_i },
+        pid = profile.comments.grep(/\Apid=(\d+)\z/) { $1.to_i }.first
+        { pid: pid, time_nanoseconds: profile.time&.then { |time| (time.to_r * 1_000_000_000).to_i },
           sites: largest.map { |name, paths| site(name, paths) } }
       end
 

@@ -7,7 +7,7 @@ mod estimate;
 mod filter;
 mod flamegraph;
 mod folded;
-pub(crate) mod gem;
+pub mod gem;
 mod grouping;
 mod json;
 mod speedscope;

@@ -15,6 +15,7 @@ mod only;
 pub mod options;
 mod pins;
 mod resolve;
+mod retainers;
 pub mod sample_types;
 pub mod sampling;
 mod sites;
@@ -29,6 +30,7 @@ pub mod windows;
 pub use flush::{FlushFailure, FlushOptions, Flushed};
 pub use hooked::hooked;
 pub use only::Only;
+pub use retainers::{Place, Question, RetainersFailure};
 pub use state::State;
 
 use cell::HookCell;

@@ -4,6 +4,7 @@ use super::errors::{self, Wrong, argument};
 use super::flush_options::{check_flush_options, flush_options};
 use super::options;
 use super::profile_data::ProfileData;
+use super::retainers::retainers_data;
 use super::settle_class;
 use crate::collector::mute::Mute;
 use crate::collector::{Collector, FlushOptions, Only, Phase, walker_check};
@@ -23,6 +24,13 @@ pub struct RubyCollector {
     pub(super) collector: Collector,
     /// A Thread::Mutex that allows one flush at a time.
     flushing: Cell<Option<Opaque<Value>>>,
+}
+
+impl RubyCollector {
+    /// The Thread::Mutex that allows one flush at a time; None before `initialize`.
+    pub(super) fn flushing(&self) -> Option<Opaque<Value>> {
+        self.flushing.get()
+    }
 }
 
 impl DataTypeFunctions for RubyCollector {
@@ -58,6 +66,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_alias("stop!", "stop")?;
     class.define_method("flush", method!(flush, -1))?;
     class.define_private_method("flush_for", method!(flush_for, -1))?;
+    class.define_private_method("retainers_data", method!(retainers_data, 5))?;
     class.define_private_method("add_reader", method!(add_reader, 0))?;
     class.define_private_method("remove_reader", method!(remove_reader, 1))?;
     class.define_method("only", method!(only, 0))?;
@@ -149,14 +158,14 @@ fn stop(this: Obj<RubyCollector>) -> Result<Obj<RubyCollector>, Error> {
     Ok(this)
 }
 
-fn check_failure(ruby: &Ruby, this: &RubyCollector) -> Result<(), Error> {
+pub(super) fn check_failure(ruby: &Ruby, this: &RubyCollector) -> Result<(), Error> {
     match this.collector.failure() {
         None => Ok(()),
         Some(place) => Err(abandoned(ruby, this, place)),
     }
 }
 
-fn abandoned(ruby: &Ruby, this: &RubyCollector, place: &'static str) -> Error {
+pub(super) fn abandoned(ruby: &Ruby, this: &RubyCollector, place: &'static str) -> Error {
     this.collector.abandon();
     errors::internal(ruby, place)
 }

@@ -9,6 +9,7 @@ static NOT_STARTED: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "NotStar
 static INTERNAL: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "InternalError"));
 static PROFILE: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "ProfileError"));
 static RACTOR: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "RactorError"));
+static RETAINERS: Lazy<ExceptionClass> = Lazy::new(|ruby| class(ruby, "RetainersError"));
 
 /// Defines the classes.
 pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
@@ -18,7 +19,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     module.define_error("RactorError", error)?;
     module.define_error("RetainersError", error)?;
     module.define_error("InternalError", error)?;
-    for lazy in [&ERROR, &NOT_STARTED, &INTERNAL, &PROFILE, &RACTOR] {
+    for lazy in [&ERROR, &NOT_STARTED, &INTERNAL, &PROFILE, &RACTOR, &RETAINERS] {
         Lazy::force(lazy, ruby);
     }
     Ok(())
@@ -63,6 +64,11 @@ pub fn profile(ruby: &Ruby, message: String) -> Error {
 /// A `MemprofilerPprof::RactorError`.
 pub fn ractor(ruby: &Ruby, message: &'static str) -> Error {
     Error::new(ruby.get_inner(&RACTOR), message)
+}
+
+/// A `MemprofilerPprof::RetainersError`.
+pub fn retainers(ruby: &Ruby, message: String) -> Error {
+    Error::new(ruby.get_inner(&RETAINERS), message)
 }
 
 /// A TypeError or ArgumentError that names the argument, the value and what is allowed.

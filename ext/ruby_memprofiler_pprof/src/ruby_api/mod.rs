@@ -12,6 +12,7 @@ mod profile;
 mod profile_data;
 mod profile_sum;
 mod profile_views;
+mod retainers;
 mod span;
 mod tags;
 mod without_profiling;

@@ -119,7 +119,6 @@ impl ControlFrames {
     ///
     /// # Safety
     /// As for [`get`](Self::get).
-    #[allow(dead_code, reason = "only specs use it")]
     pub unsafe fn receiver(&self, index: usize) -> VALUE {
         // SAFETY: the frame is on the VM stack, and has this word at the layout's offset.
         unsafe { read(self.end.sub((index + 1) * FRAME_SIZE), layout::CFP_SELF) as VALUE }

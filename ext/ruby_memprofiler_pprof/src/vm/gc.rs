@@ -32,6 +32,11 @@ pub fn total_time(ruby: &Ruby) -> Result<Duration, Error> {
     ruby.module_gc().funcall("total_time", ()).map(Duration::from_nanos)
 }
 
+/// How many slots of the heap have objects, dead or alive. Runs Ruby code.
+pub fn live_slots(ruby: &Ruby) -> Result<u64, Error> {
+    ruby.module_gc().funcall("stat", (ruby.to_symbol("heap_live_slots"),))
+}
+
 /// Collects garbage. Runs finalizers, too.
 pub fn start(ruby: &Ruby) -> Result<(), Error> {
     protect(|| ruby.gc_start())

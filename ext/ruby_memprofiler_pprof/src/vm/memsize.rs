@@ -91,7 +91,6 @@ unsafe fn ask(object: VALUE) -> Result<usize, Error> {
 ///
 /// # Safety
 /// The GVL must be held, and `object` be alive; the caller must be inside [`protect`].
-#[allow(dead_code, reason = "only specs use it")]
 pub unsafe fn of_data(object: VALUE) -> usize {
     // SAFETY: the object is alive, and a jump ends in `protect`.
     unsafe { rb_obj_memsize_of(object) }

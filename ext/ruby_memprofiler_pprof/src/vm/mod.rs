@@ -8,7 +8,6 @@ pub mod clock;
 pub mod errno;
 pub mod frames;
 pub mod gc;
-#[allow(dead_code, unused_imports, reason = "only specs use it")]
 pub mod heap;
 pub mod hooks;
 pub mod iseq;
