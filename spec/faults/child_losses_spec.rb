@@ -63,7 +63,8 @@ RSpec.describe "a copy of the process", :faults do
       "because it needs more memory than its limit" => ['faults.child(:memory, "9", memory: 9 << 20)',
                                                         "needed more than 9 MB"],
       "because the work fails" => ['faults.child(:error, "no luck")', "failed: no luck"],
-      "because the time is up" => ["faults.child(:busy, wall: 0.3)", "did not answer within 0.3 s: allow it more with timeout:"],
+      "because the time is up" => ["faults.child(:busy, wall: 0.3)",
+                                   "did not answer within 0.3 s: allow it more with timeout:"],
       "because the program's files cannot be closed" => [
         'faults.inject("/proc", :deny); faults.child(:bytes, "3")',
         "could not close the program's files: neither close_range nor /proc is there"

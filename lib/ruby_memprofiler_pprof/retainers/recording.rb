@@ -37,7 +37,7 @@ module MemprofilerPprof
 
       # @return [Hash{Symbol => Object}] in the form of a process's answer
       def to_h
-        pid = profile.comments.grep(/\Apid=(\d+)\z/) { $1.to_i }.first
+        pid = profile.comments.filter_map { |comment| comment[/\Apid=(\d+)\z/, 1] }.first&.to_i
         { pid: pid, time_nanoseconds: profile.time&.then { |time| (time.to_r * 1_000_000_000).to_i },
           sites: largest.map { |name, paths| site(name, paths) } }
       end
