@@ -33,7 +33,8 @@ RSpec.describe "a copy of the process", :faults do
     {
       "because it was killed" => ['faults.inject("child: start", :kill); faults.child(:bytes, "3")',
                                   "was killed (signal 9), perhaps for lack of memory"],
-      "because it crashed" => ["faults.child(:crash)", "crashed (signal 6)"],
+      "because it crashed" => ["faults.child(:crash)", "crashed (signal 11)"],
+      "because it aborted" => ["faults.child(:abort)", "crashed (signal 6)"],
       "because it panicked" => ['faults.inject("child: start", :panic); faults.child(:bytes, "3")',
                                 %r{panicked at ext/.*/faults/injection\.rs:\d+; please report this bug}],
       "because it ended in the middle of its answer" => ["faults.child(:half)", "answered only in part"],

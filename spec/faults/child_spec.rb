@@ -70,12 +70,13 @@ RSpec.describe "a copy of the process", :faults do
       expect(state).to include("dumpable: 0", /Max core file size +0 +0/, /Max cpu time +60 +60/)
     end
 
-    it "receives no signal but those that end it" do
+    it "receives no signal but those that end it, and has no handlers" do
       blocked = state.grep(/SigBlk/).first[/\h+$/].hex
       caught = state.grep(/SigCgt/).first[/\h+$/].hex
       open = %w[INT TERM HUP QUIT CHLD VTALRM PROF USR1 TSTP SEGV ALRM XCPU]
              .reject { |name| blocked[Signal.list[name] - 1] == 1 }
-      expect([open, open.map { |name| caught[Signal.list[name] - 1] }]).to eq([%w[ALRM XCPU], [0, 0]])
+      # The C library keeps two realtime signals for itself.
+      expect([open, caught & 0x7fff_ffff]).to eq([%w[ALRM XCPU], 0])
     end
   end
 

@@ -32,8 +32,13 @@ pub fn perform(name: &str, argument: &str, own: &mut Belongings, pipe: &mut dyn 
             black_box(name);
         },
         "error" => Err(io::Error::other(argument)),
-        // SAFETY: neither returns.
-        "crash" => unsafe { libc::abort() },
+        // SAFETY: it does not return.
+        "abort" => unsafe { libc::abort() },
+        "crash" => {
+            // SAFETY: it is not: it crashes.
+            unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(0) };
+            Ok(())
+        }
         "half" => {
             pipe.write_all(&vec![0; 1 << 17])?;
             // SAFETY: as above.

@@ -20,6 +20,7 @@ pub const PIPE: RawFd = 3;
 pub unsafe fn isolate(parent: libc::pid_t, pipe: RawFd, wall: Duration) {
     // SAFETY: no pointers but to variables and constants, which outlive the calls; nobody uses the descriptors.
     unsafe {
+        reset_signals();
         libc::dup2(pipe, PIPE);
         close_from(PIPE + 1);
         to_null();
@@ -39,8 +40,16 @@ pub unsafe fn isolate(parent: libc::pid_t, pipe: RawFd, wall: Duration) {
     }
 }
 
-/// Lets the kernel end the copy if nobody else does. All other signals stay blocked: what the program is sent, alone or
-/// with its process group, does not concern the copy. A crash ends it even so.
+/// No handler of the program runs. Nearly all signals stay blocked, too: what the program is sent with its process group
+/// does not concern the copy. A crash ends it even so; `abort` unblocks its signal by itself.
+unsafe fn reset_signals() {
+    for signal in 1..=64 {
+        // SAFETY: the default action is always valid; that of some signals cannot be set, nor does it matter.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Lets the kernel end the copy if nobody else does.
 unsafe fn limit_time(wall: Duration) {
     let seconds = c_uint::try_from(wall.as_secs()).unwrap_or(c_uint::MAX - 1) + 1;
     let limit = libc::rlimit { rlim_cur: seconds.into(), rlim_max: seconds.into() };
@@ -49,7 +58,6 @@ unsafe fn limit_time(wall: Duration) {
         let mut fatal = zeroed();
         libc::sigemptyset(&raw mut fatal);
         for signal in [libc::SIGALRM, libc::SIGXCPU] {
-            libc::signal(signal, libc::SIG_DFL);
             libc::sigaddset(&raw mut fatal, signal);
         }
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const fatal, null_mut());
