@@ -2,7 +2,8 @@
 //!
 //! While the program runs: which allocations are sampled ([`reservoir`], [`windows`]), which readers still have to see
 //! them ([`sums`], [`readers`]), where they were made ([`stack_tree`]) and, for some, in which span ([`exemplars`]).
-//! Afterwards: a [`profile`] in memory, its file format ([`pprof`]), and what it shows ([`analysis`]).
+//! Afterwards: a [`profile`] in memory, its file format ([`pprof`]), and what it shows ([`analysis`]). On request: what
+//! holds the sampled objects ([`graph`]).
 
 #![forbid(unsafe_code)]
 

@@ -5,17 +5,17 @@ use std::collections::BinaryHeap;
 
 /// The least part of a node's weight with which a child can be where objects accumulate.
 const HEAVY: f32 = 0.2;
-/// How many nodes down the tree, and how many of them of the same class as the first, make a list.
-const LIST: (usize, usize) = (16, 4);
+/// Among how many nodes further down how many of the same class make a list or tree of it.
+const REPETITION: (usize, usize) = (16, 4);
 const NONE: u32 = u32::MAX;
 
 /// For each of the given objects, nodes with their weights, the node at which it accumulates with others of them, or
 /// itself.
 ///
-/// From the root down the dominator tree: where the heaviest children have most of a node's weight, their objects
-/// accumulate further down. The others accumulate at the node itself. The root, its categories, code and caches are no
-/// such nodes, nor is anything a reason to stop before a named class. A child with only one of several objects is
-/// an object among others, however large. A list stays whole: each of its elements dominates the rest of it.
+/// From the root down the dominator tree: where heavy children have most of a node's weight, their objects accumulate
+/// further down, and the others at the node itself; but never at the root or its categories, nor before a named class.
+/// A child with only one of several objects is an object among others, however large. Lists and trees stay whole: each
+/// of their objects dominates others of its class.
 pub fn accumulation_points(graph: &Graph, dominators: &Dominators, objects: &[(NodeId, f64)]) -> Vec<NodeId> {
     let tree = Tree::new(graph, dominators, objects);
     let opened = tree.opened(graph);
@@ -113,11 +113,8 @@ impl Tree {
                 opened[number] = true;
                 continue;
             };
-            let explains_nothing =
-                matches!(graph.kind(parent.node), Kind::Root | Kind::Category | Kind::Code | Kind::Cache);
             opened[number] = opened[entry.parent as usize]
-                && (explains_nothing
-                    || parent.node.index() <= graph.categories.len()
+                && (graph.is_root(parent.node)
                     || is_anchor(graph, entry.node)
                     || self.is_heavy(number, graph)
                         && *passed[entry.parent as usize].get_or_insert_with(|| self.is_passed(parent, graph)));
@@ -127,15 +124,14 @@ impl Tree {
 
     /// Whether most of a node's weight accumulates further down.
     fn is_passed(&self, entry: &Entry, graph: &Graph) -> bool {
-        2.0 * entry.weight_of_heavy > entry.weight_below() && !self.is_list(entry, graph)
+        2.0 * entry.weight_of_heavy > entry.weight_below() && !self.repeats(entry, graph)
     }
 
-    fn is_list(&self, first: &Entry, graph: &Graph) -> bool {
+    fn repeats(&self, first: &Entry, graph: &Graph) -> bool {
         let Some(class) = graph.class_number(first.node) else { return false };
         let next = |entry: &&Entry| self.entries.get(entry.heaviest as usize);
-        let below = std::iter::successors(Some(first), next).skip(1).take(LIST.0);
-        let below = below.take_while(|entry| 2.0 * entry.weight >= first.weight);
-        below.filter(|entry| graph.class_number(entry.node) == Some(class)).count() >= LIST.1
+        let below = std::iter::successors(Some(first), next).skip(1).take(REPETITION.0);
+        below.filter(|entry| graph.class_number(entry.node) == Some(class)).count() >= REPETITION.1
     }
 }
 

@@ -10,8 +10,8 @@ const CELL_BITS: u32 = 5;
 const CELLS: usize = 1 << (PAGE_BITS - CELL_BITS);
 const EMPTY: u32 = u32::MAX;
 
-/// Maps addresses to nodes without hashing each: a page has a table with a cell for each 32 bytes, which takes an eighth
-/// of the memory of Ruby's heap.
+/// Maps addresses to nodes without hashing each: a page has a table with a cell for each 32 bytes, which takes an
+/// eighth of the memory of Ruby's heap.
 ///
 /// A cell contains the number of the node, and in its lowest bits which of the four multiples of 8 within the 32 bytes
 /// the address is. Other addresses in the same cell, and those that are no multiple of 8, are hashed: correct, slower,

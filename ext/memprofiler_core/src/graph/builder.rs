@@ -47,8 +47,8 @@ impl Builder {
     }
 
     /// Adds a category of roots, or goes on with the one of that name: [`edge`](Self::edge) then adds to it. All
-    /// categories come before the first [`next`](Self::next); later ones are left out. `kind` is [`Kind::Anchor`] for the
-    /// table of global variables, else [`Kind::Category`].
+    /// categories come before the first [`next`](Self::next); later ones are left out. `kind` is [`Kind::Anchor`] for
+    /// the table of global variables, else [`Kind::Category`].
     pub fn category(&mut self, kind: Kind, name: &'static str) {
         let graph = &mut self.graph;
         if !graph.rows.is_empty() {
@@ -78,8 +78,8 @@ impl Builder {
         Some((NodeId::new(number), address))
     }
 
-    /// Describes the object that [`next`](Self::next) returned: its kind, its bytes, and the address of its class, which
-    /// is 0 for what no Ruby program sees.
+    /// Describes the object that [`next`](Self::next) returned: its kind, its bytes, and the address of its class,
+    /// which is 0 for what no Ruby program sees.
     #[inline]
     pub fn object(&mut self, kind: Kind, bytes: u64, class: u64) {
         let class = self.class_number(class);
@@ -109,7 +109,8 @@ impl Builder {
         self.graph
     }
 
-    /// Adds the rows of the root and of the categories, once all of these are known: they are numbered before any object.
+    /// Adds the rows of the root and of the categories, once all of these are known: they are numbered before any
+    /// object.
     fn add_roots(&mut self) {
         let graph = &mut self.graph;
         graph.begin_row();

@@ -8,9 +8,9 @@ pub trait Describe {
     /// How a programmer would call the node. Not called for the root and its categories.
     fn node(&mut self, node: NodeId) -> NodeName;
 
-    /// The labels of the edges from `parent` to each of `children`, in their order. Called once for a parent with all the
-    /// children that matter, and perhaps a second time with others. Not called for caches and code, nor for categories of
-    /// roots but those that are [`Kind::Anchor`](super::Kind).
+    /// The labels of the edges from `parent` to each of `children`, in their order. Called once for a parent with all
+    /// the children that matter, and perhaps a second time with others. Not called for caches and code, nor for
+    /// categories of roots but those that are [`Kind::Anchor`](super::Kind).
     fn edges(&mut self, parent: NodeId, children: &[NodeId]) -> Vec<Edge>;
 }
 

@@ -4,15 +4,15 @@ use super::spanning_tree::{NONE, SpanningTree};
 use super::{Graph, NodeId};
 
 /// The dominator tree of a graph: a node dominates another if every path from the root to that one passes through it.
-/// So a node retains what it dominates, and nothing else. Edges out of caches do not count, since the VM drops them when
-/// it needs to.
+/// So a node retains what it dominates, and nothing else. Edges out of caches do not count, since the VM drops them
+/// when it needs to.
 ///
-/// Found by Semi-NCA, from Georgiadis and Tarjan, "Finding dominators revisited" (2004) and Georgiadis's thesis "Linear-
-/// time algorithms for dominators and related problems" (2005), section 2.5. It numbers the nodes in the order of a
-/// depth-first search. The semidominator of w is the smallest number of which a path leads to w through greater numbers
-/// than w; it is found for the greatest w first, from those of w's predecessors, with compressed paths as in Lengauer and
-/// Tarjan's algorithm. The dominator of w is then the nearest common ancestor, in the dominator tree, of w's
-/// semidominator and its parent. Nothing recurses.
+/// Found by Semi-NCA, from Georgiadis and Tarjan, "Finding dominators revisited" (2004) and Georgiadis's thesis
+/// "Linear- time algorithms for dominators and related problems" (2005), section 2.5. It numbers the nodes in the order
+/// of a depth-first search. The semidominator of w is the smallest number of which a path leads to w through greater
+/// numbers than w; it is found for the greatest w first, from those of w's predecessors, with compressed paths as in
+/// Lengauer and Tarjan's algorithm. The dominator of w is then the nearest common ancestor, in the dominator tree, of
+/// w's semidominator and its parent. Nothing recurses.
 ///
 /// Nodes that only caches refer to are not in the tree.
 #[derive(Debug)]

@@ -24,8 +24,8 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Adds a sample. One of weight w and size y that was not taken in a window adds w (w - 1) y² to the variance: as in
-    /// [`Estimator::row`](crate::analysis::Estimator::row), but with its own size and weight.
+    /// Adds a sample. One of weight w and size y that was not taken in a window adds w (w - 1) y² to the variance: as
+    /// in [`Estimator::row`](crate::analysis::Estimator::row), but with its own size and weight.
     pub fn add(&mut self, sample: &Sample) {
         self.samples += 1;
         self.object_count += sample.weight;

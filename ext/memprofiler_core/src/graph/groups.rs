@@ -47,7 +47,8 @@ pub struct Group {
 ///
 /// A chain ends where objects accumulate. It is told along the path of the search, which leads there, but for objects
 /// that other paths reach, too: for these it ends at the object that refers to them. Chains that say the same are put
-/// together, like LeakCanary's leaks by the signature of their path, and a thread's or fiber's name makes no difference.
+/// together, like LeakCanary's leaks by the signature of their path, and a thread's or fiber's name makes no
+/// difference.
 pub fn groups<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, objects: &[Located]) -> Vec<Group> {
     let weights: Vec<(NodeId, f64)> = objects.iter().map(|object| (object.node, object.bytes)).collect();
     let points = accumulation_points(found.graph, found.dominators, &weights);

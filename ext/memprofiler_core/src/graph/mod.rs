@@ -1,4 +1,8 @@
 //! Who holds an object: the reference graph of a heap, and what it says.
+//!
+//! A [`Builder`] makes a [`Graph`] of what a walk over a heap sees; [`answer`] tells what holds sampled objects, with
+//! the names that a [`Describe`] knows; [`profile`](profile()) makes a profile of it. Nothing recurses, and nothing
+//! depends on the content of objects.
 
 mod accumulation;
 mod address_index;

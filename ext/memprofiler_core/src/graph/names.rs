@@ -17,8 +17,8 @@ impl EdgeId {
     pub const UNKNOWN: Self = Self(0);
 }
 
-/// Remembers what was described, so that each parent is asked once for all its children. Equal names are kept once, since
-/// there may be a million objects.
+/// Remembers what was described, so that each parent is asked once for all its children. Equal names are kept once,
+/// since there may be a million objects.
 pub struct Names<'a, D> {
     graph: &'a Graph,
     describe: &'a mut D,

@@ -161,6 +161,11 @@ impl Graph {
         self.categories.get(node.index().checked_sub(1)?).copied()
     }
 
+    /// Whether a node is the root or one of its categories.
+    pub(super) fn is_root(&self, node: NodeId) -> bool {
+        node.index() <= self.categories.len()
+    }
+
     /// Bytes held.
     pub fn memory(&self) -> usize {
         self.addresses.len() * size_of::<u64>()

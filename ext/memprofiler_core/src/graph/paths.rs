@@ -7,8 +7,8 @@ const ROW: usize = 8;
 /// The longest repetition that is noticed: a list whose elements are so many objects each.
 const PERIOD: usize = 4;
 
-/// The paths of a search. Objects far down a list are shown in the place of those near its beginning, so that the path to
-/// the content of a list of a million objects is as short as that of ten.
+/// The paths of a search. Objects far down a list are shown in the place of those near its beginning, so that the path
+/// to the content of a list of a million objects is as short as that of ten.
 pub struct Paths<'a> {
     graph: &'a Graph,
     search: &'a Search,

@@ -11,8 +11,8 @@ use std::sync::Arc;
 const TYPES: [(&str, &str); 2] = [("retained_objects", "count"), ("retained_size", "bytes")];
 
 /// The paths of an answer as a profile: the stack of a sample is the path, with the root outermost; its values are
-/// `retained_objects` and `retained_size`, and its labels the `class` of the objects and the `site` that allocated them.
-/// Equal answers give equal profiles. The comments get a `greatest_weight` if they have none.
+/// `retained_objects` and `retained_size`, and its labels the `class` of the objects and the `site` that allocated
+/// them. Equal answers give equal profiles. The comments get a `greatest_weight` if they have none.
 pub fn profile(
     answer: &Answer,
     time_nanos: i64,

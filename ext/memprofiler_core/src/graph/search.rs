@@ -8,8 +8,8 @@ use super::{Graph, Kind, NodeId};
 /// 2. also from threads and fibers, and through them,
 /// 3. from the root, through everything.
 ///
-/// So what both a constant and a thread's stack refer to is told as held by the constant, and code or caches appear only
-/// in paths to what nothing else holds.
+/// So what both a constant and a thread's stack refer to is told as held by the constant, and code or caches appear
+/// only in paths to what nothing else holds.
 #[derive(Debug)]
 pub struct Search {
     /// Of each node the one before it on its path; of the first on a path itself.

@@ -137,8 +137,8 @@ impl Forest {
         Self { vertices, path: Vec::new() }
     }
 
-    /// The least semidominator on the path of the tree to `node`, as far as numbers are greater than `number`; `node` if
-    /// there is none.
+    /// The least semidominator on the path of the tree to `node`, as far as numbers are greater than `number`; `node`
+    /// if there is none.
     #[inline]
     fn least(&mut self, node: u32, number: u32) -> u32 {
         let vertex = self.vertices[node as usize];

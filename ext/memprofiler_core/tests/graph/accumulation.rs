@@ -121,6 +121,20 @@ fn in_many_global_variables() {
 }
 
 #[test]
+fn at_the_root_of_a_tree() {
+    let mut program = Program::new();
+    let class = program.class("Tree");
+    let mut nodes = vec![program.object("Node", class, ivar("@root"))];
+    for _ in 0..6 {
+        let below = nodes.iter().flat_map(|&node| [(node, "@left"), (node, "@right")]);
+        let below: Vec<_> = below.collect();
+        nodes = below.into_iter().map(|(node, name)| program.object("Node", node, ivar(name))).collect();
+        nodes.clone().into_iter().for_each(|node| drop(program.strings(1, node, &ivar("@text"))));
+    }
+    assert_eq!(told(&program), expected([("Tree.@root → Node", 126)]));
+}
+
+#[test]
 fn not_at_one_of_nested_hashes_that_say_the_same() {
     let mut program = Program::new();
     let class = program.class("Foo");

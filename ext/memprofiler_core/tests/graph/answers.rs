@@ -181,7 +181,8 @@ fn json_has_the_names_that_ruby_reads() {
     let example = &json["sites"][0]["holders"][0]["example"][0];
     assert_eq!(example["edge"], json!({"value": null}));
     let estimate = json!({
-        "value": 20, "low": 0.0, "high": 20.0 + 1.96 * 180_f64.sqrt(), "samples": 2.0, "variance": 180.0, "windows": null
+        "value": 20, "low": 0.0, "high": 20.0 + 1.96 * 180_f64.sqrt(), "samples": 2.0, "variance": 180.0,
+        "windows": null
     });
     assert_eq!(json["sites"][0]["objects"], estimate);
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");

@@ -122,7 +122,8 @@ fn by_what_they_hold_themselves_is_not_told() {
     program.heap.refer(thread, hash, local("all"));
     program.strings(20, hash, &Edge::Value(None));
     // A class that only the Hash knows, and an object that is on the machine stack, too.
-    let known = program.of_kind(Kind::Anchor, "Class", "Known", hash, Edge::Value(None));
+    let list = program.object("Array", hash, Edge::Value(None));
+    let known = program.of_kind(Kind::Anchor, "Class", "Known", list, Edge::Element);
     program.heap.refer(known, hash, ivar("@cache"));
     let entry = program.object("Entry", hash, Edge::Value(None));
     program.heap.refer(MACHINE_STACK, entry, Edge::Unknown);

@@ -152,10 +152,16 @@ fn list(length: usize) -> Program {
 #[test]
 fn a_list() {
     for length in [20, 20_000] {
-        let holder = list(length).holder();
-        assert_eq!(holder.phrase, "Chain.@head → Node");
-        assert_eq!((holder.samples, holder.chain[1].retained), (length as u64, 80 * length as u64));
-        assert!(holder.example.len() <= 2, "{:?}", phrases(&holder.example));
+        let mut program = list(length);
+        for last_first in [false, true] {
+            if last_first {
+                program.heap.objects.iter_mut().for_each(|object| object.edges.reverse());
+            }
+            let holder = program.holder();
+            assert_eq!(holder.phrase, "Chain.@head → Node");
+            assert_eq!((holder.samples, holder.chain[1].retained), (length as u64, 80 * length as u64));
+            assert!(holder.example.len() <= 2, "{:?}", phrases(&holder.example));
+        }
     }
 }
 
