@@ -6,8 +6,8 @@ use std::os::fd::RawFd;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// How long to wait before looking at the copy's clock.
-const TICK: Duration = Duration::from_millis(500);
+/// How long to wait before looking at the copy's clock, at least and at most.
+const TICKS: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
 /// A copy that has not run for so many ticks on end hangs: it never waits for anything but this process and a
 /// processor, and some of that it gets on the busiest machine. Ticks, since time also passes while both are stopped.
 const MOST_TICKS: u32 = 10;
@@ -43,10 +43,11 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads from `pipe` until `deadline`. A copy that hangs is noticed in a quarter of the time, or in five seconds.
+    /// Reads from `pipe` until `deadline`. A copy that hangs is noticed in a quarter of the time, but in one second at
+    /// least, and in five at most.
     pub fn new(pipe: RawFd, deadline: Instant) -> Self {
         let left = deadline.saturating_duration_since(Instant::now());
-        let tick = TICK.min(left / (4 * MOST_TICKS));
+        let tick = (left / (4 * MOST_TICKS)).clamp(TICKS[0], TICKS[1]);
         Self { pipe, closed: false, deadline, tick, quiet: 0, clock: None, bytes: Vec::new() }
     }
 
