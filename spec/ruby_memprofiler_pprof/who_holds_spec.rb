@@ -72,6 +72,22 @@ RSpec.describe "Who holds what is alive" do
         .to match([be_positive, nil, nil, be_positive])
     end
 
+    it "is found while the heap is compacted" do
+      code = <<~RUBY
+        LIST = []
+        collector = new_collector(sample_rate: 1.0).start
+        1000.times { LIST << Object.new }
+        GC.auto_compact = true
+        answers = Array.new(5) do
+          GC.start(immediate_sweep: false)
+          collector.retainers(class_name: "Object")
+        end
+        print answers.map(&:attempts), answers.count { |answer| answer.sites.first.holders.first.phrase.include?("LIST") }
+      RUBY
+      outcome = run_ruby(code)
+      expect(outcome.stdout).to eq("[1, 1, 1, 1, 1]5"), outcome.to_s
+    end
+
     it "is said to be one of references by its profile" do
       new_collector(sample_rate: 1.0).start.retainers.write("a.pprof")
       profile = MemprofilerPprof::Profile.load("a.pprof")

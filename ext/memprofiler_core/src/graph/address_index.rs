@@ -64,6 +64,11 @@ impl AddressIndex {
         }
     }
 
+    /// Gives back the memory of tables that are not there.
+    pub fn shrink(&mut self) {
+        self.cells.shrink_to_fit();
+    }
+
     fn table(&mut self, page: u64) -> u32 {
         let cells = &mut self.cells;
         *self.pages.entry(page).or_insert_with(|| {

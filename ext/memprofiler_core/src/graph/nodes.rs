@@ -85,6 +85,17 @@ impl Graph {
         }
     }
 
+    /// Gives back the memory that nothing was put into: what comes next needs as much again as the graph.
+    pub(super) fn shrink(&mut self) {
+        self.addresses.shrink_to_fit();
+        self.rows.shrink_to_fit();
+        self.edges.shrink_to_fit();
+        self.kinds.shrink_to_fit();
+        self.bytes.shrink_to_fit();
+        self.class_numbers.shrink_to_fit();
+        self.index.shrink();
+    }
+
     /// The number of nodes: the root, its categories, and the objects.
     #[allow(clippy::len_without_is_empty, reason = "there is always a root")]
     pub fn len(&self) -> usize {

@@ -37,6 +37,13 @@ pub fn live_slots(ruby: &Ruby) -> Result<u64, Error> {
     ruby.module_gc().funcall("stat", (ruby.to_symbol("heap_live_slots"),))
 }
 
+/// Whether each major collection compacts the heap. Runs Ruby code.
+pub fn compacts_by_itself(ruby: &Ruby) -> Result<bool, Error> {
+    let gc = ruby.module_gc();
+    // Some systems cannot.
+    if gc.respond_to("auto_compact", false)? { gc.funcall("auto_compact", ()) } else { Ok(false) }
+}
+
 /// Collects garbage. Runs finalizers, too.
 pub fn start(ruby: &Ruby) -> Result<(), Error> {
     protect(|| ruby.gc_start())
