@@ -182,16 +182,24 @@ mod tests {
     use crate::readers::Readers;
     use crate::stack_tree::StackId;
     use std::cell::Cell;
+    use std::sync::Mutex;
 
     thread_local! {
         static NOW: Cell<u64> = const { Cell::new(0) };
     }
 
+    /// One for each test. All stay reachable: a sanitizer would take them for lost otherwise.
+    fn hook_time() -> &'static AtomicU64 {
+        static ALL: Mutex<Vec<&'static AtomicU64>> = Mutex::new(Vec::new());
+        let hook_time = Box::leak(Box::default());
+        ALL.lock().unwrap().push(hook_time);
+        hook_time
+    }
+
     /// With windows for a tenth of the time, of which the first is open, and a hook of 20 ns.
     fn in_window(rate: f64) -> Reservoir {
         let mut reservoir = Reservoir::new(rate, usize::MAX, 1);
-        let hook_time = Box::leak(Box::default());
-        reservoir.use_windows(Some(Windows::new(0.1, 20.0, || NOW.get(), Timing::default, hook_time)));
+        reservoir.use_windows(Some(Windows::new(0.1, 20.0, || NOW.get(), Timing::default, hook_time())));
         NOW.set(0);
         reservoir.open_window(WindowGroup::new(7));
         reservoir

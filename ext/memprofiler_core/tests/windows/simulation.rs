@@ -8,7 +8,8 @@ use memprofiler_core::windows::Schedule;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub const SITES: usize = 7;
@@ -37,6 +38,14 @@ thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
     /// Since when the job is due.
     static OVERDUE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What the hook has taken, of each VM. All stay reachable: a sanitizer would take them for lost otherwise.
+fn hook_time() -> &'static AtomicU64 {
+    static ALL: Mutex<Vec<&'static AtomicU64>> = Mutex::new(Vec::new());
+    let hook_time = Box::leak(Box::default());
+    ALL.lock().unwrap_or_else(PoisonError::into_inner).push(hook_time);
+    hook_time
 }
 
 fn timing() -> Timing {
@@ -89,7 +98,7 @@ impl Vm {
         ASKED.set(0);
         OVERDUE.set(u64::MAX);
         let mut reservoir = Reservoir::new(RATE, usize::MAX, seed);
-        let hook_time = Box::leak(Box::default());
+        let hook_time = hook_time();
         reservoir.clear(false);
         reservoir.use_windows(Some(Windows::new(DUTY, expected_cost, || NOW.get(), timing, hook_time)));
         Self {
