@@ -62,6 +62,14 @@ RSpec.describe "Who holds what is alive" do
       expect(holder.retained).to be_between(48_000, 200_000)
     end
 
+    it "names a line after the method that allocates most on it" do
+      stub_const("HELD", [])
+      collector = new_collector(sample_rate: 1.0).start
+      HELD << Object.new; keep = proc { HELD << Object.new }; 1000.times(&keep) # rubocop:disable Style/Semicolon
+      site = collector.retainers(class_name: "Object").sites.first
+      expect([site.line, site.function]).to match([__LINE__ - 2, /\Ablock \(4 levels\)/])
+    end
+
     it "is the same in the process, which says how long it held the GVL" do
       stub_const("Held::LIST", [])
       collector = new_collector(sample_rate: 1.0).start

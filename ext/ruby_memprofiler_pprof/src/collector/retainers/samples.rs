@@ -21,8 +21,8 @@ pub struct Sampled {
 /// What is known of a stack.
 #[derive(Debug, Clone, Copy)]
 enum Known {
-    /// The number of its site.
-    Site(u32),
+    /// The index of its function among those that allocate on lines.
+    At(usize),
     /// Nobody asks for it.
     Elsewhere,
     Unnamed,
@@ -33,7 +33,7 @@ impl Sampled {
     pub fn of(state: &State, question: &Question) -> Self {
         let mut sampled = Self::default();
         let mut stacks: Map<StackId, Known> = Map::default();
-        let mut numbers: Map<String, u32> = Map::default();
+        let mut lines = Lines::default();
         let sites = &state.sites;
         for sample in state.reservoir.live().samples() {
             let wanted = question.class.as_deref();
@@ -43,23 +43,25 @@ impl Sampled {
             let known = *stacks.entry(sample.stack).or_insert_with(|| match site(&sites.stacks, sample.stack) {
                 None => Known::Unnamed,
                 Some(site) if question.place.as_ref().is_some_and(|place| !place.contains(&site)) => Known::Elsewhere,
-                Some(site) => Known::Site(*numbers.entry(site.name.clone()).or_insert_with(|| {
-                    sampled.sites.push(site);
-                    sampled.sites.len() as u32 - 1
-                })),
+                Some(site) => Known::At(lines.function(site)),
             });
             match known {
                 Known::Elsewhere => {}
                 Known::Unnamed => sampled.unnamed += 1,
-                Known::Site(site) => sampled.samples.push(Sample {
-                    address: sample.address,
-                    site,
-                    weight: state.reservoir.weight(sample),
-                    bytes: 0,
-                    window: state.reservoir.window(sample),
-                }),
+                Known::At(function) => {
+                    let weight = state.reservoir.weight(sample);
+                    let (address, window) = (sample.address, state.reservoir.window(sample));
+                    sampled.samples.push(Sample {
+                        address,
+                        site: lines.add(function, weight),
+                        weight,
+                        bytes: 0,
+                        window,
+                    });
+                }
             }
         }
+        sampled.sites = lines.sites();
         sampled
     }
 
@@ -70,5 +72,52 @@ impl Sampled {
                 .node(sample.address)
                 .map_or_else(|| memsize::slot_size(sample.address as VALUE) as u64, |node| graph.bytes(node));
         }
+    }
+}
+
+/// Lines that allocate, and their functions. A line can be of several, as where a method is defined on one: the class's
+/// body allocates the method, and the method its objects.
+#[derive(Debug, Default)]
+struct Lines {
+    /// The numbers of lines, by name.
+    lines: Map<String, u32>,
+    /// The indices of functions, by line and name.
+    indices: Map<(u32, Option<String>), usize>,
+    functions: Vec<Function>,
+}
+
+/// A function on a line.
+#[derive(Debug)]
+struct Function {
+    /// The number of its line.
+    line: u32,
+    site: SiteName,
+    /// How many objects it has allocated.
+    weight: f64,
+}
+
+impl Lines {
+    /// The index of a function on its line.
+    fn function(&mut self, site: SiteName) -> usize {
+        let next = self.lines.len() as u32;
+        let line = *self.lines.entry(site.name.clone()).or_insert(next);
+        *self.indices.entry((line, site.function.clone())).or_insert_with(|| {
+            self.functions.push(Function { line, site, weight: 0.0 });
+            self.functions.len() - 1
+        })
+    }
+
+    /// Adds an object of a function, and returns the number of its line.
+    fn add(&mut self, function: usize, weight: f64) -> u32 {
+        let function = &mut self.functions[function];
+        function.weight += weight;
+        function.line
+    }
+
+    /// The lines, each with the function that allocates most on it.
+    fn sites(mut self) -> Vec<SiteName> {
+        self.functions.sort_by(|one, other| (one.line.cmp(&other.line)).then(other.weight.total_cmp(&one.weight)));
+        self.functions.dedup_by_key(|function| function.line);
+        self.functions.into_iter().map(|function| function.site).collect()
     }
 }
