@@ -37,7 +37,7 @@ pub struct Group {
     pub alike: u64,
     /// Where the one with the most bytes ends.
     pub end: NodeId,
-    /// An object below that.
+    /// An object below that, of the class with the most bytes.
     pub example: NodeId,
     /// What else refers to that and to the chain.
     pub contest: Contest,
@@ -107,7 +107,9 @@ fn group<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, ends: &[(Nod
     let bytes = |objects: &[Located]| objects.iter().map(|object| object.bytes).sum::<f64>();
     // The first of those with the most bytes.
     let (end, objects) = ends.iter().rev().max_by(|(_, one), (_, other)| bytes(one).total_cmp(&bytes(other)))?;
-    let candidates = objects.iter().take(EXAMPLES).map(|object| object.node);
+    let class = largest_class(found, objects);
+    let candidates = objects.iter().map(|object| object.node).filter(|&node| found.graph.class(node) == class);
+    let candidates = candidates.take(EXAMPLES);
     let contests: Vec<(NodeId, Contest)> =
         candidates.map(|node| (node, Contest::of(found, &mut trails.paths, *end, node))).collect();
     let (example, contest) = contests.iter().min_by_key(|(_, contest)| contest.last.is_some())?;
@@ -121,4 +123,13 @@ fn group<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, ends: &[(Nod
         example: *example,
         contest: *contest,
     })
+}
+
+/// The class with the most bytes, if it is not hidden.
+fn largest_class(found: Found<'_>, objects: &[Located]) -> Option<NodeId> {
+    let mut by_class: BTreeMap<Option<NodeId>, f64> = BTreeMap::new();
+    for object in objects {
+        *by_class.entry(found.graph.class(object.node)).or_default() += object.bytes;
+    }
+    by_class.into_iter().max_by(|(_, one), (_, other)| one.total_cmp(other))?.0
 }

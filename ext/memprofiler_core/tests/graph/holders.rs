@@ -24,6 +24,19 @@ fn a_cache_in_a_class() {
 }
 
 #[test]
+fn an_example_of_the_class_with_the_most_bytes() {
+    let mut program = Program::new();
+    let class = program.class("Cache");
+    let cards = program.object("Hash", class, ivar("@cards"));
+    program.strings(5, cards, &Edge::Key);
+    for _ in 0..6 {
+        let buffer = program.object("Buffer", cards, Edge::Value(None));
+        program.sample(buffer, 0);
+    }
+    assert_eq!(phrases(&program.holder().example), ["Hash → values → Buffer"]);
+}
+
+#[test]
 fn a_constant() {
     let mut program = Program::new();
     let class = program.class("Audit");
