@@ -40,6 +40,9 @@ module MemprofilerPprof
   #   class RetainersError < Error; end
   #   # A bug of this gem that it has detected itself. The collector stays off.
   #   class InternalError < Error; end
+
+  # Loaded at its first use, since few programs need it.
+  autoload :Retainers, "ruby_memprofiler_pprof/retainers"
 end
 
 # The same module under the gem's own name.

@@ -45,8 +45,16 @@ module Pprof
         # Its own home and temporary directory: otherwise it reports where it saves profiles, or that they are missing.
         environment = { "HOME" => directory, "PPROF_TMPDIR" => directory, "TMPDIR" => directory, "GOFLAGS" => nil,
                         "GOCACHE" => File.join(Dir.tmpdir, "memprofiler-go-cache") }
+        refuse_telemetry(directory)
         Result.new(*Open3.capture3(environment, "go", "tool", "pprof", *yield(directory), chdir: directory))
       end
+    end
+
+    # From Go 1.23 on a process that goes on for longer would count events in the home directory.
+    def refuse_telemetry(home)
+      settings = File.join(home, ".config", "go", "telemetry")
+      FileUtils.mkdir_p(settings)
+      File.write(File.join(settings, "mode"), "off")
     end
 
     def file(directory, name, profile)
