@@ -1,10 +1,13 @@
-//! The memory of this library's Rust code: the system's allocator, except in a copy of the process (`vm/child/`).
+//! The memory of this library's Rust code: the system's allocator and, on Linux, pages of their own for large blocks
+//! (`large.rs`), except in a copy of the process (`vm/child/`).
 //!
 //! There malloc must not be called: another thread may have held one of its locks when the copy was made, and in the
 //! copy nobody releases that. So a copy takes its memory from the kernel alone.
 
 #[cfg(target_os = "linux")]
 mod arena;
+#[cfg(target_os = "linux")]
+mod large;
 
 use crate::faults;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -18,8 +21,8 @@ struct Allocator;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-// SAFETY: one of two allocators does the work: the system's before `begin_copy`, the arena ever after, which recognises
-// what came from the former. Or there is no memory, and null is returned, which is allowed.
+// SAFETY: before `begin_copy` the system's allocator does the work or, as the layout alone decides, `large`; ever after
+// the arena, which recognises what came from them. Or there is no memory, and null is returned, which is allowed.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -29,6 +32,10 @@ unsafe impl GlobalAlloc for Allocator {
         #[cfg(target_os = "linux")]
         if arena::in_use() {
             return arena::alloc(layout);
+        }
+        #[cfg(target_os = "linux")]
+        if large::is_large(layout) {
+            return large::alloc(layout);
         }
         // SAFETY: the system's allocator has the same requirement for `layout`: a size that is not 0.
         unsafe { System.alloc(layout) }
@@ -43,6 +50,10 @@ unsafe impl GlobalAlloc for Allocator {
         if arena::in_use() {
             return arena::alloc_zeroed(layout);
         }
+        #[cfg(target_os = "linux")]
+        if large::is_large(layout) {
+            return large::alloc(layout);
+        }
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
@@ -54,6 +65,11 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: the caller no longer uses the block, which `alloc` returned for this layout, here or before the
             // copy was made.
             return unsafe { arena::dealloc(pointer, layout) };
+        }
+        #[cfg(target_os = "linux")]
+        if large::is_large(layout) {
+            // SAFETY: the caller no longer uses the block, which was large when `alloc` returned it for this layout.
+            return unsafe { large::dealloc(pointer, layout) };
         }
         // SAFETY: what `alloc` returned for this layout came from the system's allocator.
         unsafe { System.dealloc(pointer, layout) };
@@ -69,8 +85,38 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: as for `dealloc`; `size` is valid for the alignment, as required of the caller.
             return unsafe { arena::realloc(pointer, layout, size) };
         }
+        // SAFETY: required of the caller.
+        #[cfg(target_os = "linux")]
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        #[cfg(target_os = "linux")]
+        match (large::is_large(layout), large::is_large(wanted)) {
+            // SAFETY: a large block of this layout, which becomes another one, as the caller wants.
+            (true, true) => return unsafe { large::realloc(pointer, layout, size) },
+            (false, false) => {}
+            // SAFETY: required of the caller.
+            _ => return unsafe { self.move_block(pointer, layout, wanted) },
+        }
         // SAFETY: what `alloc` returned for this layout came from the system's allocator; the rest is required of the
         // caller.
         unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Allocator {
+    /// Moves a block that becomes large or is no longer large.
+    ///
+    /// # Safety
+    /// As for `realloc`.
+    unsafe fn move_block(&self, pointer: *mut u8, layout: Layout, wanted: Layout) -> *mut u8 {
+        // SAFETY: the size is not 0, as required of the caller.
+        let block = unsafe { self.alloc(wanted) };
+        if !block.is_null() {
+            // SAFETY: both blocks have at least that many bytes, and the new one is nowhere else in use.
+            unsafe { block.copy_from_nonoverlapping(pointer, layout.size().min(wanted.size())) };
+            // SAFETY: required of the caller, who from now on uses the new block.
+            unsafe { self.dealloc(pointer, layout) };
+        }
+        block
     }
 }
