@@ -30,7 +30,16 @@ impl IdIndex {
 
     /// Adds an id, which must not be in the index. `hash_of` returns the hash of an id that is.
     pub fn insert(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
-        self.parts[part(hash)].insert_unique(hash, id, |&id| hash_of(id));
+        let part = &mut self.parts[part(hash)];
+        if part.len() == part.capacity() && part.len() < part.num_buckets() / 4 * 3 {
+            // The places of removed ids are not free, and the table would double if half of its own are taken.
+            let mut same = HashTable::with_capacity(part.num_buckets() / 8 * 7);
+            for &id in &*part {
+                same.insert_unique(hash_of(id), id, |&id| hash_of(id));
+            }
+            *part = same;
+        }
+        part.insert_unique(hash, id, |&id| hash_of(id));
     }
 
     /// Removes an id. Returns whether it was there.
@@ -114,6 +123,19 @@ mod tests {
         let mut index = IdIndex::new();
         (0..64_000).for_each(|id| index.insert(hash_of(id), id, hash_of));
         assert!(index.parts.iter().all(|part| (800..1200).contains(&part.len())));
+    }
+
+    #[test]
+    fn replacing_ids_takes_no_more_memory() {
+        let mut index = IdIndex::new();
+        (0..40_000).for_each(|id| index.insert(hash_of(id), id, hash_of));
+        let before = index.bytes();
+        for id in 40_000..160_000 {
+            index.insert(hash_of(id), id, hash_of);
+            assert!(index.remove(hash_of(id - 40_000), id - 40_000));
+        }
+        assert_eq!((index.len(), index.bytes()), (40_000, before));
+        assert!((140_000..160_000).all(|id| index.find(hash_of(id), |other| other == id).is_some()));
     }
 
     #[test]
