@@ -68,14 +68,16 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     expect(Pprof.decode(collector.flush).by_class(:retained_objects)["Object"]).to eq(kept.size)
   end
 
-  # Each iteration defines a method in a file of its own, and allocates in it.
-  def run_generated_methods(count, code = "Object.new")
-    Array.new(count) do |number|
-      holder = Module.new
+  # A module with a method `run` in a file of its own, which allocates.
+  def generated_module(number, code = "Object.new")
+    Module.new.tap do |holder|
       # def self.run = Object.new
       holder.module_eval("def self.run = #{code}", "#{number}.rb") # rubocop:disable Style/EvalWithLocation
-      holder.run
     end
+  end
+
+  def run_generated_methods(count)
+    Array.new(count) { |number| generated_module(number).run }
   end
 
   it "stays within max_stack_bytes while code is generated without end, and still counts correctly" do
@@ -91,13 +93,15 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     stub_const("Marker", Class.new)
     collector = new_collector(sample_rate: 1.0, max_stack_bytes: 1 << 20, max_heap_samples: 1_000_000, seed: 1).start
     # With the frames that the flush names there are too many; others allocate while it rests.
-    kept = run_generated_methods(ClassNew::FRAME ? 1500 : 2000, "Marker.new")
+    # Each stack has two samples, far apart, so that the frames without names stay until both were visited.
+    modules = Array.new(ClassNew::FRAME ? 1500 : 2000) { |number| generated_module(number, "Marker.new") }
+    kept = Array.new(2) { modules.map(&:run) }.flatten
     thread = Thread.new { loop { Object.new && Thread.pass } }
     data = collector.flush(max_hold: 0.0001, max_duration: 60)
     thread.kill.join
     expect(collector.stats[:halvings]).to be_between(1, 3)
     # Those not visited yet stand for two each.
-    expect(Pprof.decode(data).by_class(:retained_objects)["Marker"]).to be_within(6 * 45).of(kept.size)
+    expect(Pprof.decode(data).by_class(:retained_objects)["Marker"]).to be_within(6 * 90).of(kept.size)
   end
 
   it "stays within max_stack_bytes with stacks that are read later" do

@@ -83,6 +83,11 @@ impl<K: Copy + Eq + Hash, N: Copy + Default> Interner<K, N> {
         self.slots[id as usize].references += 1;
     }
 
+    /// Whether a referenced id has more than one reference.
+    pub fn is_shared(&self, id: u32) -> bool {
+        self.slots[id as usize].references > 1
+    }
+
     /// Releases a reference. Returns the key if that was the last one; the id is then invalid.
     pub fn release(&mut self, id: u32) -> Option<K> {
         let slot = &mut self.slots[id as usize];

@@ -133,6 +133,18 @@ impl StackTree {
         }
     }
 
+    /// Drops the innermost frames of a stack, as far as only this reference keeps them, and passes them to `dropped`;
+    /// with a function, if that was its last frame. Returns what is left of the stack, with the reference.
+    pub fn trim(&mut self, mut stack: StackId, mut dropped: impl FnMut(StackId, Option<FunctionId>)) -> StackId {
+        while stack != StackId::EMPTY && !self.nodes.is_shared(stack.0) {
+            let Some(node) = self.nodes.release(stack.0) else { break };
+            let is_last = self.functions.release(node.function.0).is_some();
+            dropped(stack, is_last.then_some(node.function));
+            stack = node.parent;
+        }
+        stack
+    }
+
     /// The innermost frame of `stack`, or None for the empty stack.
     pub fn node(&self, stack: StackId) -> Option<Node> {
         (stack != StackId::EMPTY).then(|| self.nodes.key(stack.0))
@@ -277,6 +289,25 @@ mod tests {
         tree.release(parent);
         holders.into_iter().for_each(|holder| tree.release(holder));
         assert!(tree.is_empty());
+    }
+
+    #[test]
+    fn trimming_leaves_what_is_shared() {
+        let mut tree = StackTree::new();
+        let stack = build(&mut tree, &[1, 2, 3, 4, 3]);
+        let other = build(&mut tree, &[1, 2, 3]);
+        let mut dropped = Vec::new();
+        let rest = tree.trim(stack, |stack, function| dropped.push((stack, function.is_some())));
+        assert_eq!((rest, tree.len()), (other, 3));
+        // Function 3 is still in the other stack.
+        assert_eq!(dropped.iter().map(|(_, is_last)| *is_last).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(dropped[0].0, stack);
+        // The reference now belongs to the rest.
+        tree.release(other);
+        assert_eq!(codes(&tree, rest), [1, 2, 3]);
+        assert_eq!(tree.trim(rest, |_, _| {}), StackId::EMPTY);
+        assert!(tree.is_empty() && tree.function_count() == 0);
+        assert_eq!(tree.trim(StackId::EMPTY, |_, _| {}), StackId::EMPTY);
     }
 
     #[test]

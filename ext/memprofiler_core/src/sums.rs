@@ -79,6 +79,11 @@ impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
         Some((key, value))
     }
 
+    /// The key of the entry at `position`.
+    pub fn key(&self, position: usize) -> Option<&K> {
+        Some(&self.chunks.get(position / CHUNK)?.get(position % CHUNK)?.0)
+    }
+
     /// Removes and returns the entry at `position`; the last entry takes its place.
     pub fn take(&mut self, position: usize) -> Option<(K, V)> {
         self.settle();

@@ -106,17 +106,35 @@ impl Builder {
         interrupt: &Interrupt,
     ) -> Result<Profile, Interrupted> {
         let content = SortedRows::new(rows, values, header.sample_types.len(), self.stacks.len(), interrupt)?;
-        let this = std::mem::take(self);
+        let mut this = std::mem::take(self);
+        let stacks = std::mem::replace(&mut this.stacks, PrefixTree::new(u32::MAX)).into_nodes();
+        Ok(this.into_profile(header, stacks, content))
+    }
+
+    /// A profile with these rows, which are distinct and have a value other than 0, and their values; those of a sample
+    /// are adjacent. They refer to `stacks`, whose first one is empty, in place of this builder's. Copies none of it.
+    pub fn finish_with(
+        self,
+        header: &Header,
+        stacks: Vec<Frame>,
+        rows: Vec<Row>,
+        values: Vec<i64>,
+    ) -> Result<Profile, Interrupted> {
+        let content = SortedRows::find_samples(rows, values, header.sample_types.len(), &Interrupt::default())?;
+        Ok(self.into_profile(header, stacks, content))
+    }
+
+    fn into_profile(self, header: &Header, stacks: Vec<Frame>, content: SortedRows) -> Profile {
         let tables = Tables {
-            strings: this.strings.into_values(),
-            mappings: this.mappings.into_values(),
-            functions: this.functions.into_values(),
-            locations: this.locations.into_values(),
-            stacks: this.stacks.into_nodes(),
-            label_sets: this.label_sets.into_values(),
-            schemes: this.schemes,
+            strings: self.strings.into_values(),
+            mappings: self.mappings.into_values(),
+            functions: self.functions.into_values(),
+            locations: self.locations.into_values(),
+            stacks,
+            label_sets: self.label_sets.into_values(),
+            schemes: self.schemes,
         };
-        Ok(Profile::new(Arc::new(header.clone()), Arc::new(tables), content))
+        Profile::new(Arc::new(header.clone()), Arc::new(tables), content)
     }
 }
 

@@ -54,7 +54,7 @@ impl Flush<'_> {
             // By name, so that a reader that seldom flushes keeps no code alive.
             state.count_allocated_by_name(named, others, window, allocated);
         }
-        state.sites.release(stack, class);
+        state.sites.release_source(stack, class);
     }
 
     /// Returns up to `some` allocations to the tally, to be reported again. Returns whether there are more.

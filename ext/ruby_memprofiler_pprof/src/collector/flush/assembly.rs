@@ -1,14 +1,14 @@
 //! Builds the profile from what a flush has copied out.
 
-use super::extract::{NamedFrame, NamedSample, What};
+use super::extract::{Extract, Key, LABELS};
 use crate::collector::sample_types::Values;
 use crate::vm::names::FunctionName;
-use memprofiler_core::hash::Map;
-use memprofiler_core::interrupt::{Interrupt, Interrupted};
+use memprofiler_core::interrupt::Interrupted;
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::profile::{
-    Builder, EMPTY_STACK, Function, Header, Label, LabelValue, Line, Location, Mapping, Profile, Row, Scheme,
+    Builder, Frame, Function, Header, Label, LabelValue, Line, Location, Mapping, Profile, Row, Scheme,
 };
+use memprofiler_core::sums::Sums;
 use memprofiler_core::table::Table;
 use memprofiler_core::window_group::WindowGroup;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use std::sync::Arc;
 /// The number of the only mapping.
 const PROGRAM: u32 = 0;
 
-/// The key of a sample. Its order determines the numbers of label sets, and thus the order of the samples of a stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
-    class: Option<u32>,
-    age: Option<u32>,
-    /// Index into the stacks' labels.
-    labels: Option<u32>,
+/// The key of a sample. Its order determines the order of the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SampleKey {
     stack: u32,
+    /// The number of the set.
+    labels: u32,
+    class: u32,
+    age: Option<u32>,
     /// Rows that differ in nothing else are one sample.
     window: Option<WindowGroup>,
 }
@@ -46,103 +46,118 @@ impl Rounding {
     }
 }
 
-/// Turns named samples into numbered ones.
-#[derive(Default)]
-pub struct Assembly {
-    builder: Builder,
-    /// For each frame its stack, and the labels below it.
-    stacks: Vec<(u32, Option<u32>)>,
-    /// By function, identified by its address, and line.
-    locations: Map<(*const FunctionName, u32), u32>,
-    labels: Table<Vec<Label>>,
-    samples: Map<Key, Values>,
+/// The profile of `sums`. Strings are numbered in the order in which they are first used. Which ones are used must
+/// depend only on the samples and the header, so that equal ones give equal bytes.
+pub fn profile(extract: Extract, sums: &Sums<Key, Values>, header: &Header) -> Result<Profile, Interrupted> {
+    let Extract { stacks, mut frames, places, labels, classes, index } = extract;
+    drop(index);
+    let mut builder = Builder::new();
+    let mut string = |text: &str| builder.string_or(text, || text.into());
+    for value_type in header.sample_types.iter().chain(&header.period_type) {
+        string(&value_type.name);
+        string(&value_type.unit);
+    }
+    let [class_key, age_key, age_unit] = ["class", "gc_age", "collections"].map(&mut string);
+    let file = string("ruby");
+    let has = [true, true, true, false];
+    builder.mapping(Mapping { start: 0, limit: 0, offset: 0, file, build_id: 0, has });
+    let locations: Vec<u32> = places.iter().map(|(function, line)| location(&mut builder, function, *line)).collect();
+    let (sets, set_of) = resolve(&mut builder, &mut frames, &locations, &labels);
+
+    let key = |&position: &u32| {
+        let (&stack, key) = (stacks.get(position as usize)?, sums.key(position as usize)?);
+        let labels = set_of.get(stack as usize).map_or(0, |&set| set);
+        let stack = without_labels(&frames, stack);
+        Some(SampleKey { stack, labels, class: key.class.0, age: key.age, window: key.window })
+    };
+    let mut order: Vec<u32> = (0..sums.len() as u32).collect();
+    order.sort_unstable_by_key(key);
+    let scheme = Scheme::of(header);
+    let mut rows = Vec::with_capacity(order.len());
+    let mut values = Vec::with_capacity(order.len() * header.sample_types.len());
+    let mut set = Vec::new();
+    let (mut rounding, mut last) = (Rounding::default(), None);
+    for same in order.chunk_by(|a, b| key(a) == key(b)) {
+        let Some(key) = key(&same[0]) else { continue };
+        if last.replace(SampleKey { window: None, ..key }) != Some(SampleKey { window: None, ..key }) {
+            rounding = Rounding::default();
+            set.clear();
+            let class = classes.get(key.class as usize).map(|name| LabelValue::Text(builder.string(name)));
+            set.extend(class.map(|value| Label { key: class_key, value }));
+            let age = key.age.map(|age| LabelValue::Number(age.into(), age_unit));
+            set.extend(age.map(|value| Label { key: age_key, value }));
+            set.extend(&sets[key.labels as usize]);
+        }
+        let mut sum = Values::default();
+        same.iter().filter_map(|&position| sums.entry(position as usize)).for_each(|(_, values)| sum += values);
+        let rounded = rounding.next(sum.columns());
+        if rounded != [0; 4] {
+            let (labels, scheme) = (builder.label_set(&set), builder.scheme(scheme.within(key.window)));
+            rows.push(Row { stack: key.stack, labels, scheme });
+            values.extend(rounded);
+        }
+    }
+    builder.finish_with(header, frames, rows, values)
 }
 
-impl Assembly {
-    /// Adds a frame whose caller was already added.
-    pub fn frame(&mut self, NamedFrame { caller, what }: &NamedFrame) {
-        let (stack, labels) = self.stack(*caller);
-        let extended = match what {
-            What::Line(function, line) => {
-                let location = self.location(function, *line);
-                (self.builder.extend(stack, location), labels)
+fn location(builder: &mut Builder, function: &FunctionName, line: u32) -> u32 {
+    let (name, file) = (builder.string(&function.name), builder.string(&function.file));
+    let start_line = function.start_line.into();
+    let function = builder.function(Function { name, system_name: 0, file, start_line });
+    let lines = Arc::new([Line { function, line: line.into(), column: 0 }]);
+    builder.location(&Location { mapping: Some(PROGRAM), address: 0, folded: false, lines })
+}
+
+/// The stack itself, or the one that it extends by labels.
+fn without_labels(frames: &[Frame], stack: u32) -> u32 {
+    let frame = frames[stack as usize];
+    if frame.location & LABELS == 0 { stack } else { frame.caller }
+}
+
+/// Gives frames the locations and callers that they have in the profile. Returns the distinct sets of labels, the first
+/// of them empty, and for each frame the number of its set; or nothing if all are empty.
+fn resolve(
+    builder: &mut Builder,
+    frames: &mut [Frame],
+    locations: &[u32],
+    labels: &[Arc<LabelSet>],
+) -> (Vec<Vec<Label>>, Vec<u32>) {
+    let mut sets = Table::<Vec<Label>>::default();
+    sets.id(&Vec::new());
+    let mut numbers = if labels.is_empty() { Vec::new() } else { vec![0; frames.len()] };
+    for number in 1..frames.len() {
+        let Frame { caller, location } = frames[number];
+        let outer = numbers.get(caller as usize).map_or(0, |&set| set);
+        frames[number].caller = without_labels(frames, caller);
+        let set = match labels.get((location ^ LABELS) as usize) {
+            Some(own) => {
+                let set = extended(builder, own, &sets.values()[outer as usize]);
+                sets.id(&set)
             }
-            What::Labels(own) => (stack, Some(self.labels(own, labels))),
+            None => {
+                frames[number].location = locations[location as usize];
+                outer
+            }
         };
-        self.stacks.push(extended);
-    }
-
-    /// Adds a sample whose frames were already added.
-    pub fn sample(&mut self, NamedSample { stack, class, age, window, values }: NamedSample) {
-        let (stack, labels) = self.stack(stack);
-        let class = class.map(|class| self.builder.string(&class));
-        *self.samples.entry(Key { class, age, labels, stack, window }).or_default() += values;
-    }
-
-    fn stack(&self, frame: Option<u32>) -> (u32, Option<u32>) {
-        frame.map_or((EMPTY_STACK, None), |frame| self.stacks[frame as usize])
-    }
-
-    fn location(&mut self, function: &Arc<FunctionName>, line: u32) -> u32 {
-        let builder = &mut self.builder;
-        *self.locations.entry((Arc::as_ptr(function), line)).or_insert_with(|| {
-            let (name, file) = (builder.string(&function.name), builder.string(&function.file));
-            let start_line = function.start_line.into();
-            let function = builder.function(Function { name, system_name: 0, file, start_line });
-            let lines = Arc::new([Line { function, line: line.into(), column: 0 }]);
-            builder.location(&Location { mapping: Some(PROGRAM), address: 0, folded: false, lines })
-        })
-    }
-
-    /// The number of a set of labels, extended by those of `outer` with other keys.
-    fn labels(&mut self, own: &LabelSet, outer: Option<u32>) -> u32 {
-        let mut labels: Vec<Label> = Vec::with_capacity(own.pairs().len());
-        for (key, value) in own.pairs() {
-            let (key, value) = (self.builder.string(key), LabelValue::Text(self.builder.string(value)));
-            labels.push(Label { key, value });
+        if let Some(number) = numbers.get_mut(number) {
+            *number = set;
         }
-        if let Some(outer) = outer {
-            let outer = &self.labels.values()[outer as usize];
-            let more = outer.iter().filter(|outer| labels.iter().all(|label| label.key != outer.key));
-            labels.extend(more.copied().collect::<Vec<_>>());
-        }
-        self.labels.id(&labels)
     }
+    (sets.into_values(), numbers)
+}
 
-    /// The profile. Strings are numbered in the order in which they are first used. Which ones are used must depend
-    /// only on the samples and the header, so that equal ones give equal bytes.
-    pub fn finish(self, header: &Header) -> Result<Profile, Interrupted> {
-        let Self { mut builder, labels: of_stacks, samples, .. } = self;
-        let mut string = |text: &str| builder.string_or(text, || text.into());
-        for value_type in header.sample_types.iter().chain(&header.period_type) {
-            string(&value_type.name);
-            string(&value_type.unit);
-        }
-        let [class_key, age_key, age_unit] = ["class", "gc_age", "collections"].map(&mut string);
-        let file = string("ruby");
-        let has = [true, true, true, false];
-        builder.mapping(Mapping { start: 0, limit: 0, offset: 0, file, build_id: 0, has });
-
-        let scheme = Scheme::of(header);
-        let mut samples: Vec<(Key, Values)> = samples.into_iter().collect();
-        samples.sort_unstable_by_key(|&(key, _)| key);
-        let mut rows = Vec::with_capacity(samples.len());
-        let mut values = Vec::with_capacity(samples.len() * header.sample_types.len());
-        let mut set = Vec::new();
-        let (mut rounding, mut last) = (Rounding::default(), None);
-        for (key, sums) in samples {
-            let Key { class, age, labels, stack, window } = key;
-            if last.replace(Key { window: None, ..key }) != Some(Key { window: None, ..key }) {
-                rounding = Rounding::default();
-            }
-            set.clear();
-            set.extend(class.map(|class| Label { key: class_key, value: LabelValue::Text(class) }));
-            set.extend(age.map(|age| Label { key: age_key, value: LabelValue::Number(age.into(), age_unit) }));
-            set.extend(labels.iter().flat_map(|&number| &of_stacks.values()[number as usize]));
-            let (labels, scheme) = (builder.label_set(&set), builder.scheme(scheme.within(window)));
-            rows.push(Row { stack, labels, scheme });
-            values.extend(rounding.next(sums.columns()));
-        }
-        builder.finish(header, &rows, &values, &Interrupt::default())
+/// A set of labels, extended by those of `outer` with other keys.
+fn extended(builder: &mut Builder, own: &LabelSet, outer: &[Label]) -> Vec<Label> {
+    let mut set: Vec<Label> = Vec::with_capacity(own.pairs().len() + outer.len());
+    for (key, value) in own.pairs() {
+        let (key, value) = (builder.string(key), LabelValue::Text(builder.string(value)));
+        set.push(Label { key, value });
     }
+    let keys = set.len();
+    for label in outer {
+        if set[..keys].iter().all(|own| own.key != label.key) {
+            set.push(*label);
+        }
+    }
+    set
 }

@@ -1,18 +1,24 @@
 //! What a profile is built from, copied out of the collector so that the rest works without the GVL.
+//!
+//! Where memory is short a flush should take little of it: the frames become the profile's as they are, and the values
+//! stay where the flush has added them up.
 
-use super::assembly::Assembly;
+use super::assembly;
 use crate::collector::sample_types::Values;
 use crate::collector::sites::Sites;
 use crate::collector::stacks::{FrameKind, Stacks};
 use crate::vm::names::FunctionName;
+use memprofiler_core::interner::Interner;
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::pprof;
-use memprofiler_core::profile::Header;
+use memprofiler_core::profile::{EMPTY_STACK, Frame, Header};
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::sparse_array::SparseArray;
-use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::stack_tree::{Node, StackId};
+use memprofiler_core::sums::Sums;
 use memprofiler_core::window_group::WindowGroup;
 use std::io;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,95 +34,109 @@ pub struct Key {
     pub window: Option<WindowGroup>,
 }
 
-/// Samples and the frames of their stacks, by name.
-#[derive(Debug, Default)]
+/// Set in the location of a frame that stands for labels: the stack is the one that it extends, with these labels.
+pub const LABELS: u32 = 1 << 31;
+
+/// What a flush's keys refer to, by name.
+#[derive(Debug)]
 pub struct Extract {
-    samples: Vec<NamedSample>,
-    /// Callers precede those they call.
-    frames: Vec<NamedFrame>,
-    /// The position in `frames` of each stack of the collector, by its index.
-    known: SparseArray<u32>,
+    /// For each key its stack, in order.
+    pub stacks: Vec<u32>,
+    /// The stacks of the profile, the first of them empty. A location is an index into `places`, or with [`LABELS`] into
+    /// `labels`.
+    pub frames: Vec<Frame>,
+    /// Functions and lines.
+    pub places: Vec<(Arc<FunctionName>, u32)>,
+    /// The labels of all stacks above or, at the inner end, of the whole stack.
+    pub labels: Vec<Arc<LabelSet>>,
+    /// The names of classes.
+    pub classes: SparseArray<Arc<str>>,
+    /// Finds what was copied.
+    pub index: Index,
 }
 
-/// A sample; its stack is the number of a frame.
-#[derive(Debug)]
-pub struct NamedSample {
-    pub stack: Option<u32>,
-    pub class: Option<Arc<str>>,
-    pub age: Option<u32>,
-    /// The group of the windows in which it was taken.
-    pub window: Option<WindowGroup>,
-    pub values: Values,
-}
-
-/// A frame and the number of its caller.
-#[derive(Debug)]
-pub struct NamedFrame {
-    pub caller: Option<u32>,
-    pub what: What,
-}
-
-/// What a frame stands for.
-#[derive(Debug)]
-pub enum What {
-    /// A line of a function.
-    Line(Arc<FunctionName>, u32),
-    /// The labels of the stack above or, at its inner end, of the whole stack.
-    Labels(Arc<LabelSet>),
+/// Finds what was copied.
+#[derive(Debug, Default)]
+pub struct Index {
+    /// By the index of a stack of the collector.
+    stacks: SparseArray<NonZeroU32>,
+    /// By the number of a function's name, and line.
+    places: Interner<(u32, u32)>,
 }
 
 impl Extract {
-    /// An empty extract, with room for `samples`.
-    pub fn new(samples: usize) -> Self {
-        Self { samples: Vec::with_capacity(samples), ..Self::default() }
+    /// An empty extract, with room for `keys`.
+    pub fn new(keys: usize) -> Self {
+        Self {
+            stacks: Vec::with_capacity(keys),
+            frames: vec![Frame { caller: EMPTY_STACK, location: LABELS }],
+            places: Vec::new(),
+            labels: Vec::new(),
+            classes: SparseArray::default(),
+            index: Index::default(),
+        }
     }
 
-    /// Copies one sample, whose stack and class are known by name.
-    pub fn add(&mut self, sites: &Sites, key: Key, values: Values) {
-        let stack = self.frame(&sites.stacks, key.stack);
-        let class = sites.classes.name(key.class).cloned();
-        self.samples.push(NamedSample { stack, class, age: key.age, window: key.window, values });
+    /// Copies what one key refers to, which is known by name.
+    pub fn add(&mut self, sites: &Sites, key: Key) {
+        let stack = self.stack(&sites.stacks, key.stack);
+        self.stacks.push(stack);
+        let class = key.class.0 as usize;
+        if self.classes.get(class).is_none() {
+            if let Some(name) = sites.classes.name(key.class) {
+                self.classes.insert(class, Arc::clone(name));
+            }
+        }
     }
 
-    /// The number of the innermost frame of `stack`.
-    fn frame(&mut self, stacks: &Stacks, stack: StackId) -> Option<u32> {
+    fn stack(&mut self, stacks: &Stacks, stack: StackId) -> u32 {
         let mut missing = Vec::new();
         let mut at = stack;
-        let mut caller = None;
+        let mut copied = EMPTY_STACK;
         while let (Some(index), Some(node)) = (at.index(), stacks.node(at)) {
-            caller = self.known.get(index).copied();
-            if caller.is_some() {
+            if let Some(known) = self.index.stacks.get(index) {
+                copied = known.get();
                 break;
             }
             missing.push((index, node));
             at = node.parent;
         }
         for (index, node) in missing.into_iter().rev() {
-            let what = match stacks.frame_kind(node) {
-                FrameKind::Named(id) => {
-                    stacks.function_name(id).map(|name| What::Line(Arc::clone(name), node.position))
-                }
-                FrameKind::Labels(id) => stacks.labels(id).map(|labels| What::Labels(Arc::clone(labels))),
-                FrameKind::Span(number) => stacks.span(number).map(|span| What::Labels(Arc::new(span.labels()))),
-                _ => None,
-            };
-            let Some(what) = what else { continue };
-            let number = self.frames.len() as u32;
-            self.frames.push(NamedFrame { caller, what });
-            self.known.insert(index, number);
-            caller = Some(number);
+            let Some(location) = self.location(stacks, node) else { continue };
+            self.frames.push(Frame { caller: copied, location });
+            copied = self.frames.len() as u32 - 1;
+            if let Some(copied) = NonZeroU32::new(copied) {
+                self.index.stacks.insert(index, copied);
+            }
         }
-        caller
+        copied
     }
 
-    /// The encoded profile, and how long it took to build and to encode it.
-    pub fn encode(self, header: &Header) -> (io::Result<Vec<u8>>, Duration, Duration) {
+    /// The location of a frame; None if it has no name.
+    fn location(&mut self, stacks: &Stacks, node: Node) -> Option<u32> {
+        let labels = match stacks.frame_kind(node) {
+            FrameKind::Named(id) => {
+                let name = stacks.function_name(id)?;
+                // Numbered in order, since none is released.
+                let (place, is_new) = self.index.places.acquire((id, node.position));
+                if is_new {
+                    self.places.push((Arc::clone(name), node.position));
+                }
+                return Some(place);
+            }
+            FrameKind::Labels(id) => Arc::clone(stacks.labels(id)?),
+            FrameKind::Span(number) => Arc::new(stacks.span(number)?.labels()),
+            _ => return None,
+        };
+        self.labels.push(labels);
+        Some(LABELS | (self.labels.len() as u32 - 1))
+    }
+
+    /// The encoded profile of what the keys have in `sums`, and how long it took to build and to encode it.
+    pub fn encode(self, sums: &Sums<Key, Values>, header: &Header) -> (io::Result<Vec<u8>>, Duration, Duration) {
         let start = Instant::now();
-        let mut assembly = Assembly::default();
-        self.frames.iter().for_each(|frame| assembly.frame(frame));
-        self.samples.into_iter().for_each(|sample| assembly.sample(sample));
         // Nobody interrupts it.
-        let profile = assembly.finish(header).map_err(io::Error::other);
+        let profile = assembly::profile(self, sums, header).map_err(io::Error::other);
         let build = start.elapsed();
         let encoded = profile.and_then(|profile| pprof::write_whole(&profile, GZIP_LEVEL));
         (encoded, build, start.elapsed() - build)

@@ -86,8 +86,8 @@ impl Collector {
         let sample_type_names = self.state.with(|state| state.options.sample_type_names);
         let sample_type_names = options.sample_type_names.unwrap_or(sample_type_names);
         let header = self.header(ruby, start, &options, sample_type_names)?;
-        let extract = flush.extract()?;
         flush.tidy()?;
+        let extract = flush.extract()?;
         flush.result.sample_add = start.elapsed();
         flush.encode(extract, &header)?;
         let gc_time = pace::gc_time(ruby, mute)?;
@@ -158,8 +158,8 @@ impl Flush<'_> {
         let mut extract = Extract::new(self.sums.len());
         for first in (0..self.sums.len()).step_by(CLOCK_STRIDE) {
             self.collector.state.with(|state| {
-                let entries = (first..first + CLOCK_STRIDE).map_while(|position| self.sums.entry(position));
-                entries.for_each(|(key, values)| extract.add(&state.sites, key, values));
+                let keys = (first..first + CLOCK_STRIDE).map_while(|position| self.sums.key(position));
+                keys.for_each(|&key| extract.add(&state.sites, key));
             });
             self.rest()?;
         }
@@ -175,6 +175,9 @@ impl Flush<'_> {
         }
         let state = &self.collector.state;
         while !state.with(|state| state.sites.release_sources(CLOCK_STRIDE)) {
+            self.rest()?;
+        }
+        while state.with(|state| state.sites.forget_some_names()) {
             self.rest()?;
         }
         for part in 0..Stacks::PARTS {
@@ -194,10 +197,11 @@ impl Flush<'_> {
     fn encode(&mut self, extract: Extract, header: &Header) -> Result<(), FlushFailure> {
         // Freeing these takes long, too.
         let names = (self.collector.state.with(|state| state.sites.take_names()), std::mem::take(&mut self.stale));
+        let sums = &self.sums;
         let build = move || {
             faults::point("flush: encode");
             drop(names);
-            extract.encode(header)
+            extract.encode(sums, header)
         };
         let (encoded, build_time, encode_time) =
             if self.options.yield_gvl { self.pace.without_gvl(self.ruby, build)? } else { build() };

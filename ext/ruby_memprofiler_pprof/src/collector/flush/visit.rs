@@ -150,7 +150,7 @@ impl Flush<'_> {
             visited.unreported = visited.unreported.without(self.reader);
         }
         state.sites.retain(stack, class);
-        state.sites.release(sample.stack, sample.class);
+        state.sites.release_source(sample.stack, sample.class);
         state.sites.classes.release(raw_class);
         Ok(())
     }

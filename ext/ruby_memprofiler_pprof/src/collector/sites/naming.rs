@@ -62,10 +62,13 @@ impl Sites {
 
     #[cold]
     fn unnamed_frames(&mut self, stack: StackId) -> Unnamed {
-        self.stacks.retain(stack);
-        self.resolver.raw_stacks.push(stack);
-        // Reserves the place of the counterpart.
-        self.resolver.named_stacks.push(StackId::EMPTY);
+        // Otherwise this continues.
+        if self.resolver.raw_stacks.last() != Some(&stack) {
+            self.stacks.retain(stack);
+            self.resolver.raw_stacks.push(stack);
+            // Reserves the place of the counterpart.
+            self.resolver.named_stacks.push(StackId::EMPTY);
+        }
         let mut chain = Vec::new();
         let mut at = stack;
         while self.resolver.names.stack(at).is_none() {
@@ -123,6 +126,25 @@ impl Sites {
         };
         self.resolver.names.classes.insert(raw.0 as usize, named);
         self.resolver.named_classes.push(named);
+    }
+
+    /// Releases a reference to a stack and a class of which the names are known. The frames of the stack that was named
+    /// last go at once unless something else refers to them, to make room for those known by name: otherwise a flush
+    /// would need room for both kinds of all stacks.
+    pub fn release_source(&mut self, stack: StackId, class: ClassId) {
+        self.release(stack, class);
+        let Self { stacks, resolver: Resolver { raw_stacks, latest_stack, names, .. }, .. } = self;
+        if let Some(latest) = raw_stacks.last_mut().filter(|latest| **latest == stack) {
+            *latest = stacks.trim(stack, |stack, function| names.forget(stack, function));
+            *latest_stack = None;
+        }
+    }
+
+    /// Forgets some of the named stacks, of which nothing can be looked up any more once the sources are released.
+    /// Returns whether there were any.
+    pub fn forget_some_names(&mut self) -> bool {
+        self.resolver.latest_stack = None;
+        self.resolver.names.stacks.drop_chunk()
     }
 
     /// Takes what is no longer needed once the sources are released.

@@ -5,7 +5,7 @@ use crate::collector::stacks::FrameKind;
 use crate::vm::names::{FunctionName, Place};
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::sparse_array::SparseArray;
-use memprofiler_core::stack_tree::{Node, StackId};
+use memprofiler_core::stack_tree::{FunctionId, Node, StackId};
 use std::sync::Arc;
 
 /// What one flush has named so far, or what was named ahead of it. Holds references, so that all ids keep their meaning
@@ -49,6 +49,16 @@ pub enum Unnamed {
 impl Names {
     pub(super) fn stack(&self, stack: StackId) -> Option<StackId> {
         self.stacks.get(stack.index()?).copied()
+    }
+
+    /// Forgets what may soon be another stack or function.
+    pub(super) fn forget(&mut self, stack: StackId, function: Option<FunctionId>) {
+        if let Some(index) = stack.index() {
+            self.stacks.remove(index);
+        }
+        if let Some(function) = function {
+            self.functions.remove(function.0 as usize);
+        }
     }
 }
 

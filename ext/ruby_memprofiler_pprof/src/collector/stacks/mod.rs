@@ -22,7 +22,7 @@ use contexts::Contexts;
 use memprofiler_core::exemplars::Exemplars;
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::name_table::NameTable;
-use memprofiler_core::stack_tree::{Node, StackId, StackTree};
+use memprofiler_core::stack_tree::{FunctionId, Node, StackId, StackTree};
 use rb_sys::VALUE;
 use std::sync::Arc;
 
@@ -141,6 +141,11 @@ impl Stacks {
     /// Releases one reference.
     pub fn release(&mut self, stack: StackId) {
         self.tree.release(stack);
+    }
+
+    /// Drops the innermost frames that nothing else refers to; see [`StackTree::trim`].
+    pub fn trim(&mut self, stack: StackId, dropped: impl FnMut(StackId, Option<FunctionId>)) -> StackId {
+        self.tree.trim(stack, dropped)
     }
 
     /// Forgets what was seen in each context, and what only that keeps alive.

@@ -107,7 +107,7 @@ impl State {
                     let named = (self.sites.named_stack(stack)?, self.sites.named_class(class)?);
                     if let Some((_, allocated)) = self.tally.take(last) {
                         self.count_allocated_by_name(named, readers, window, allocated);
-                        self.sites.release(stack, class);
+                        self.sites.release_source(stack, class);
                     }
                 }
             }
@@ -127,7 +127,7 @@ impl State {
                 if let Some(named) = self.reservoir.sample_mut(last) {
                     (named.stack, named.class) = (stack, class);
                 }
-                self.sites.release(sample.stack, sample.class);
+                self.sites.release_source(sample.stack, sample.class);
             }
             *position = last;
         }
