@@ -44,6 +44,14 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
     expect(counts(profile, type: :allocations)).to eq({ "a" => "1" } => 5)
   end
 
+  # Files with many labels would be three times as long.
+  it "leave the samples of a stack together" do
+    two_ways = [-> { keep }, -> { keep }]
+    profile = profile_of { 20.times { |number| with_labels(number: number) { two_ways[number % 2].call } } }
+    stacks = profile.samples.map(&:frames)
+    expect(stacks.chunk_while { |a, b| a == b }.count).to eq(stacks.uniq.size)
+  end
+
   it "add to those of an outer block" do
     profile = profile_of { with_labels(a: 1) { with_labels("b" => :x) { keep } } }
     expect(counts(profile)).to eq({ "a" => "1", "b" => "x" } => 1)

@@ -3,6 +3,8 @@
 use super::extract::{Extract, Key, LABELS};
 use crate::collector::sample_types::Values;
 use crate::vm::names::FunctionName;
+use memprofiler_core::hash::FixedState;
+use memprofiler_core::id_index::IdIndex;
 use memprofiler_core::interrupt::Interrupted;
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::profile::{
@@ -11,6 +13,7 @@ use memprofiler_core::profile::{
 use memprofiler_core::sums::Sums;
 use memprofiler_core::table::Table;
 use memprofiler_core::window_group::WindowGroup;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// The number of the only mapping.
@@ -108,13 +111,14 @@ fn location(builder: &mut Builder, function: &FunctionName, line: u32) -> u32 {
     builder.location(&Location { mapping: Some(PROGRAM), address: 0, folded: false, lines })
 }
 
-/// The stack itself, or the one that it extends by labels.
+/// The stack itself, or the equal one, with other labels, that stands for it.
 fn without_labels(frames: &[Frame], stack: u32) -> u32 {
     let frame = frames[stack as usize];
     if frame.location & LABELS == 0 { stack } else { frame.caller }
 }
 
-/// Gives frames the locations and callers that they have in the profile. Returns the distinct sets of labels, the first
+/// Gives frames the locations and callers that they have in the profile; equal stacks with different labels become one:
+/// the location of the others is [`LABELS`]. Returns the distinct sets of labels, the first
 /// of them empty, and for each frame the number of its set; or nothing if all are empty.
 fn resolve(
     builder: &mut Builder,
@@ -125,6 +129,7 @@ fn resolve(
     let mut sets = Table::<Vec<Label>>::default();
     sets.id(&Vec::new());
     let mut numbers = if labels.is_empty() { Vec::new() } else { vec![0; frames.len()] };
+    let (mut known, hasher) = (IdIndex::new(), FixedState::default());
     for number in 1..frames.len() {
         let Frame { caller, location } = frames[number];
         let outer = numbers.get(caller as usize).map_or(0, |&set| set);
@@ -136,6 +141,14 @@ fn resolve(
             }
             None => {
                 frames[number].location = locations[location as usize];
+                if !labels.is_empty() {
+                    let hash_of = |id: u32| hasher.hash_one(frames[id as usize]);
+                    let hash = hash_of(number as u32);
+                    match known.find(hash, |id| frames[id as usize] == frames[number]) {
+                        Some(same) => frames[number] = Frame { caller: same, location: LABELS },
+                        None => known.insert(hash, number as u32, hash_of),
+                    }
+                }
                 outer
             }
         };
