@@ -10,7 +10,7 @@ module MemprofilerPprof
   # @!method initialize(sample_rate: 0.01, sampling: :auto, window_frame: 0.02, window_duty: 0.03,
   #     max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp, liveness: :auto, max_frames: 1000,
   #     max_stack_bytes: 67_108_864, object_class: true, object_age: false, labels: true, thread_names: false,
-  #     sample_type_names: :ruby, pretty_backtraces: true, seed: nil, tags: {})
+  #     track_peak: false, sample_type_names: :ruby, pretty_backtraces: true, seed: nil, tags: {})
   #   @param sample_rate [Numeric] the fraction of allocations to sample, 0.0..1.0
   #   @param sampling [Symbol] `:always` samples all the time, `:windows` only in short windows at random times, at a
   #     rate so much higher that `sample_rate` remains the fraction of all allocations; `:auto` in windows where they
@@ -35,6 +35,9 @@ module MemprofilerPprof
   #   @param thread_names [Boolean] whether samples carry a label `thread`: the name that the thread which allocated has
   #     at the next flush. The main thread is called `main` unless it has another; a nameless thread gives no label, and
   #     a label of the program's with this key takes precedence.
+  #   @param track_peak [Boolean] whether to keep what was alive when the process had the most memory, for
+  #     {#peak_profile}: garbage collections look at it whenever the resident bytes are 5 % more than ever before. Needs
+  #     mark bits
   #   @param sample_type_names [Symbol] `:ruby`, or `:go` for servers that know only Go's names
   #   @param pretty_backtraces [Boolean] whether methods are called `Foo#bar` rather than `bar`
   #   @param seed [Integer, nil] makes the choice of samples reproducible
@@ -67,6 +70,14 @@ module MemprofilerPprof
   #   @return [ProfileData]
   #   @raise [NotStartedError] if the collector was never started
   #   @raise [InternalError] after a bug of the gem's own
+  # @!method peak_profile(**options)
+  #   The profile of what was alive when the process had the most memory, as far as garbage collections saw it; without
+  #   allocations. Ends no interval. The comment `peak_rss=BYTES` has the resident bytes. A forked child begins again,
+  #   and a collector that was stopped forgets it at its last flush.
+  #   @param options [Hash{Symbol => Object}] as for {#flush}; `gc` and `min_age` make no difference
+  #   @return [ProfileData, nil] with the time of the peak; nil unless `track_peak` is on and a garbage collection has
+  #     seen one
+  #   @raise [NotStartedError, InternalError, ArgumentError, TypeError] as {#flush}
   # @!method only
   #   @return [Symbol, nil] what was passed to {#start}
   # @!method self.check_flush_options(...)
@@ -127,6 +138,8 @@ module MemprofilerPprof
   #   @return [Boolean] see {#initialize}
   # @!attribute [rw] thread_names
   #   @return [Boolean] see {#initialize}
+  # @!attribute [rw] track_peak
+  #   @return [Boolean] see {#initialize}; false forgets the peak
   # @!attribute [rw] sample_type_names
   #   @return [Symbol] see {#initialize}
   # @!attribute [rw] pretty_backtraces

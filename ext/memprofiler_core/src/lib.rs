@@ -1,7 +1,8 @@
 //! The parts of a heap profiler that know nothing about Ruby.
 //!
 //! While the program runs: which allocations are sampled ([`reservoir`], [`windows`]), which readers still have to see
-//! them ([`sums`], [`readers`]), where they were made ([`stack_tree`]) and, for some, in which span ([`exemplars`]).
+//! them ([`sums`], [`readers`]), where they were made ([`stack_tree`]) and, for some, in which span ([`exemplars`]), and
+//! what was alive when there was the most memory ([`peak`]).
 //! Afterwards: a [`profile`] in memory, its file format ([`pprof`]), and what it shows ([`analysis`]). On request: what
 //! holds the sampled objects ([`graph`]).
 
@@ -17,6 +18,7 @@ pub mod interner;
 pub mod interrupt;
 pub mod labels;
 pub mod name_table;
+pub mod peak;
 pub mod pprof;
 pub mod profile;
 pub mod readers;

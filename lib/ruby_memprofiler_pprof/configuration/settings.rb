@@ -65,6 +65,7 @@ module MemprofilerPprof
       ["OBJECT_AGE", :object_age, boolean, "false", "label samples with the number of GCs survived"],
       ["LABELS", :labels, boolean, "true", "put the labels of with_labels on samples"],
       ["THREAD_NAMES", :thread_names, boolean, "false", "label samples with the thread's name"],
+      ["TRACK_PEAK", :track_peak, boolean, "false", "keep what was alive at the peak of memory"],
       ["SAMPLE_TYPE_NAMES", :sample_type_names, Types.one_of(:ruby, :go), "ruby", "names of the sample types"],
       ["PRETTY_BACKTRACES", :pretty_backtraces, boolean, "true", "name methods Foo#bar rather than bar"],
       ["SEED", :seed, Types.integer(0..((1 << 64) - 1)), "random", "seed for reproducible sampling"],

@@ -236,6 +236,8 @@ unsafe fn end_mark(collector: &Collector) {
             state.distrust_after(missed);
             // SAFETY: in the GC_END_MARK hook. No collection was missed since the samples in the live set were taken.
             unsafe { state.collected(collector.missed_collections.is_major()) };
+            // SAFETY: in the same hook, after that.
+            unsafe { state.look_for_peak() };
         });
     });
     if catch_unwind(work).is_err() {

@@ -143,6 +143,7 @@ impl Collector {
             state.reservoir.reset_counts();
             state.counters = state::Counters::default();
             state.forget_allocations();
+            state.forget_peak();
             state.forget_flush_of_others(threads::current());
         });
         // SAFETY: in a method of a collector with hooks, to which other Ractors have no access.

@@ -5,6 +5,7 @@ use super::options::{BacktraceMethod, Liveness};
 use super::sampling::Choice;
 use super::sites::Sites;
 use super::state::{Counters, State};
+use crate::vm::resident;
 use magnus::{Error, Module, Ruby};
 use std::sync::atomic::Ordering;
 
@@ -49,6 +50,8 @@ pub struct Statistics {
     pub name_bytes: usize,
     pub tally_bytes: usize,
     pub bytes: usize,
+    pub peak_rss_bytes: Option<u64>,
+    pub tracked_peak_rss_bytes: Option<u64>,
     pub last_mark_nsecs: u64,
     pub mark_table_size: usize,
     pub disarmed: Option<&'static str>,
@@ -59,6 +62,7 @@ impl Collector {
     pub fn statistics(&self) -> Statistics {
         let [contended, stack_ends] = [&self.contended, &self.stack_ends].map(|count| count.load(Ordering::Relaxed));
         let (sampling, windows, disarmed) = (self.sampling(), self.window_figures(), self.disarmed.get());
+        let peak_rss_bytes = resident::highest();
         self.state.with(|state| {
             let Sites { stacks, classes, .. } = &state.sites;
             Statistics {
@@ -86,6 +90,8 @@ impl Collector {
                 name_bytes: state.sites.name_bytes(),
                 tally_bytes: state.tally.bytes(),
                 bytes: state.bytes(),
+                peak_rss_bytes,
+                tracked_peak_rss_bytes: state.peak.kept().map(|kept| kept.resident),
                 last_mark_nsecs: state.last_mark.0,
                 mark_table_size: state.sites.reference_count(),
                 disarmed,

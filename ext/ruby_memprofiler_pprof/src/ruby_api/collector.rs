@@ -7,7 +7,7 @@ use super::profile_data::ProfileData;
 use super::retainers::retainers_data;
 use super::settle_class;
 use crate::collector::mute::Mute;
-use crate::collector::{Collector, FlushOptions, Only, Phase, walker_check};
+use crate::collector::{Collector, FlushFailure, FlushOptions, Flushed, Only, Phase, walker_check};
 use crate::vm::{machine_stack, protect, quirks::Quirks, ractor, thread_events, threads};
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
@@ -65,6 +65,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_alias("start!", "start")?;
     class.define_alias("stop!", "stop")?;
     class.define_method("flush", method!(flush, -1))?;
+    class.define_method("peak_profile", method!(peak_profile, -1))?;
     class.define_private_method("flush_for", method!(flush_for, -1))?;
     class.define_private_method("retainers_data", method!(retainers_data, 5))?;
     class.define_private_method("add_reader", method!(add_reader, 0))?;
@@ -219,6 +220,12 @@ fn flush(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<O
     take_profile(ruby, this, Some(0), arguments)
 }
 
+/// A profile of the live set when the process had the most memory; None if that is not known.
+fn peak_profile(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Option<Obj<ProfileData>>, Error> {
+    let options = flush_options(ruby, keywords(arguments)?)?;
+    exclusively(ruby, this, |mute| this.collector.peak_profile(ruby, options, mute))
+}
+
 /// `flush` for the reader with this number, or for none if it is nil, followed by the keywords.
 fn flush_for(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
     machine_stack::overwrite_remains();
@@ -241,6 +248,16 @@ fn take_profile(
     arguments: &[Value],
 ) -> Result<Obj<ProfileData>, Error> {
     let options = FlushOptions { reader, ..flush_options(ruby, keywords(arguments)?)? };
+    let data = exclusively(ruby, this, |mute| this.collector.flush(ruby, options, mute).map(Some))?;
+    data.ok_or_else(|| errors::not_started(ruby))
+}
+
+/// What `flush` returns, as an object, if it returns something. One of them runs at a time.
+fn exclusively(
+    ruby: &Ruby,
+    this: Obj<RubyCollector>,
+    flush: impl FnOnce(&Mute) -> Result<Option<Flushed>, FlushFailure>,
+) -> Result<Option<Obj<ProfileData>>, Error> {
     check_failure(ruby, &this)?;
     if !this.collector.was_started() {
         return Err(errors::not_started(ruby));
@@ -251,15 +268,15 @@ fn take_profile(
     let mute = Mute::new(threads::current_context());
     let data = ProfileData::new(ruby)?;
     // Nothing after the flush may check interrupts: an exception would discard the profile.
-    let Ok(flushed) = catch_unwind(AssertUnwindSafe(|| this.collector.flush(ruby, options, &mute))) else {
+    let Ok(flushed) = catch_unwind(AssertUnwindSafe(|| flush(&mute))) else {
         this.collector.panicked("flush");
         return Err(abandoned(ruby, &this, "flush"));
     };
     match flushed {
-        Ok(flushed) => {
+        Ok(flushed) => Ok(flushed.map(|flushed| {
             data.fill(flushed);
-            Ok(data)
-        }
+            data
+        })),
         // If a panic in a hook is the reason, the hooks have to go.
         Err(failure) => check_failure(ruby, &this).and(Err(errors::flush(ruby, failure))),
     }
@@ -350,5 +367,7 @@ fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
     hash.aset(ruby.to_symbol("name_bytes"), stats.name_bytes)?;
     hash.aset(ruby.to_symbol("tally_bytes"), stats.tally_bytes)?;
     hash.aset(ruby.to_symbol("bytes"), stats.bytes)?;
+    hash.aset(ruby.to_symbol("peak_rss_bytes"), stats.peak_rss_bytes)?;
+    hash.aset(ruby.to_symbol("tracked_peak_rss_bytes"), stats.tracked_peak_rss_bytes)?;
     Ok(hash)
 }

@@ -11,7 +11,7 @@ use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
 
 /// The names of all options, in the order of the documentation.
-pub const NAMES: [&str; 18] = [
+pub const NAMES: [&str; 19] = [
     "sample_rate",
     "sampling",
     "window_frame",
@@ -26,6 +26,7 @@ pub const NAMES: [&str; 18] = [
     "object_age",
     "labels",
     "thread_names",
+    "track_peak",
     "sample_type_names",
     "pretty_backtraces",
     "seed",
@@ -96,6 +97,7 @@ pub fn set(ruby: &Ruby, options: &mut Options, name: &str, value: Value) -> Resu
         "object_age" => options.object_age = boolean(ruby, name, value)?,
         "labels" => options.labels = boolean(ruby, name, value)?,
         "thread_names" => options.thread_names = boolean(ruby, name, value)?,
+        "track_peak" => options.track_peak = boolean(ruby, name, value)?,
         "sample_type_names" => options.sample_type_names = choice(ruby, name, value, &SAMPLE_TYPE_NAMES)?,
         "pretty_backtraces" => options.pretty_backtraces = boolean(ruby, name, value)?,
         "seed" => {
@@ -129,6 +131,7 @@ pub fn get(ruby: &Ruby, options: &Options, name: &str) -> Value {
         "object_age" => options.object_age.into_value_with(ruby),
         "labels" => options.labels.into_value_with(ruby),
         "thread_names" => options.thread_names.into_value_with(ruby),
+        "track_peak" => options.track_peak.into_value_with(ruby),
         "sample_type_names" => ruby.to_symbol(name_of(options.sample_type_names)).as_value(),
         "pretty_backtraces" => options.pretty_backtraces.into_value_with(ruby),
         "seed" => options.seed.into_value_with(ruby),

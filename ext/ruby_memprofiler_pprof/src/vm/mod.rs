@@ -24,6 +24,7 @@ pub mod profile_frames;
 mod protect;
 pub mod quirks;
 pub mod ractor;
+pub mod resident;
 pub mod safepoint;
 pub mod seen_frame;
 pub mod selftest;

@@ -7,6 +7,7 @@ mod failure;
 mod flushed;
 mod options;
 mod pace;
+mod peak;
 mod visit;
 
 pub use failure::FlushFailure;
@@ -54,6 +55,30 @@ impl Collector {
     /// thread's.
     pub fn flush(&self, ruby: &Ruby, options: FlushOptions, mute: &Mute) -> Result<Flushed, FlushFailure> {
         let start = Instant::now();
+        let mut flush = self.begin(ruby, options, mute, start)?;
+        let last = self.is_ending() && options.reader == Some(0);
+        flush.leftovers()?;
+        flush.allocations()?;
+        flush.live_samples()?;
+        // Those that died before they were visited belong to this interval, too.
+        flush.allocations()?;
+        flush.name_peak()?;
+        let header = self.header(ruby, start, &options)?;
+        let gc_time = flush.produce(&header)?;
+        let result = flush.commit(last, gc_time);
+        let Header { time_nanos, duration_nanos, .. } = header;
+        let sample_type_names = self.sample_type_names(&options);
+        Ok(Flushed { time_nanos, duration_nanos, sample_type_names, duration: start.elapsed(), ..result })
+    }
+
+    /// Begins a flush.
+    fn begin<'a>(
+        &'a self,
+        ruby: &'a Ruby,
+        options: FlushOptions,
+        mute: &'a Mute,
+        start: Instant,
+    ) -> Result<Flush<'a>, FlushFailure> {
         let pace = Pace::new(ruby, options, mute)?;
         if options.gc {
             mute.lift(|| gc::start(ruby))?;
@@ -77,36 +102,14 @@ impl Collector {
         // The dead that have not been swept yet belong to this interval.
         flush.settle()?;
         flush.stale = self.state.with(|state| state.begin_flush(threads::current()));
-        let last = self.is_ending() && options.reader == Some(0);
-        flush.leftovers()?;
-        flush.allocations()?;
-        flush.live_samples()?;
-        // Those that died before they were visited belong to this interval, too.
-        flush.allocations()?;
-        let sample_type_names = self.state.with(|state| state.options.sample_type_names);
-        let sample_type_names = options.sample_type_names.unwrap_or(sample_type_names);
-        let header = self.header(ruby, start, &options, sample_type_names)?;
-        flush.tidy()?;
-        let extract = flush.extract()?;
-        flush.result.sample_add = start.elapsed();
-        flush.encode(extract, &header)?;
-        let gc_time = pace::gc_time(ruby, mute)?;
-        // The VM checks interrupts when a method returns: a pending exception would then discard the profile. Let it
-        // come now, while everything can still be put back.
-        mute.lift(threads::check_interrupts)?;
-        flush.check()?;
-        let result = flush.commit(last, gc_time);
-        let Header { time_nanos, duration_nanos, .. } = header;
-        Ok(Flushed { time_nanos, duration_nanos, sample_type_names, duration: start.elapsed(), ..result })
+        Ok(flush)
     }
 
-    fn header(
-        &self,
-        ruby: &Ruby,
-        now: Instant,
-        options: &FlushOptions,
-        names: SampleTypeNames,
-    ) -> Result<Header, Error> {
+    fn sample_type_names(&self, options: &FlushOptions) -> SampleTypeNames {
+        options.sample_type_names.unwrap_or_else(|| self.state.with(|state| state.options.sample_type_names))
+    }
+
+    fn header(&self, ruby: &Ruby, now: Instant, options: &FlushOptions) -> Result<Header, Error> {
         let time = faults::time(SystemTime::now()).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // A snapshot has none: its interval continues.
         let duration = options
@@ -117,6 +120,7 @@ impl Collector {
         Ok(self.state.with(|state| {
             comments.extend(stats::remarks(state, sampling));
             comments.extend(totals);
+            let names = options.sample_type_names.unwrap_or(state.options.sample_type_names);
             let types = names.types();
             Header {
                 default_sample_type: Arc::clone(&types[options.default_sample_type as usize].name),
@@ -150,6 +154,21 @@ impl Flush<'_> {
             self.rest()?;
         }
         Ok(())
+    }
+
+    /// Encodes the profile of what was added up. Nothing fails after that; returns the total time of garbage
+    /// collections, for [`Pace::finish`].
+    fn produce(&mut self, header: &Header) -> Result<Duration, FlushFailure> {
+        self.tidy()?;
+        let extract = self.extract()?;
+        self.result.sample_add = self.start.elapsed();
+        self.encode(extract, header)?;
+        let gc_time = pace::gc_time(self.ruby, self.pace.mute)?;
+        // The VM checks interrupts when a method returns: a pending exception would then discard the profile. Let it
+        // come now, while everything can still be put back.
+        self.pace.mute.lift(threads::check_interrupts)?;
+        self.check()?;
+        Ok(gc_time)
     }
 
     /// Copies what the profile needs out of the collector.

@@ -39,6 +39,7 @@ impl State {
             let lost = self.sites.stacks.lose(stack);
             self.count_allocated((lost, class, readers, window), allocated);
         }
+        self.lose_stacks_of_peak();
         while self.sites.stacks.node_count() > enough && !self.reservoir.live().is_empty() {
             self.halve();
             if self.flushing.is_some() || self.naming.is_under_way() {

@@ -3,6 +3,7 @@
 mod bounds;
 mod departures;
 mod naming;
+mod peak;
 mod samples;
 
 use crate::collector::only::Only;
@@ -11,6 +12,7 @@ use crate::collector::sites::{Names, Sites};
 use crate::collector::stacks::Settings;
 use crate::collector::{backtrace_job, walker_check};
 use crate::vm::mark_bits::MarkBits;
+use memprofiler_core::peak::Peak;
 use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::Reservoir;
 use memprofiler_core::stack_tree::StackTree;
@@ -52,6 +54,8 @@ pub struct State {
     /// How deaths are noticed; None stands for FREEOBJ.
     pub mark_bits: Option<MarkBits>,
     pub tally: Tally,
+    /// The live set when the process had the most memory, if that is tracked.
+    pub peak: Peak,
     /// The current readers; the first one is always there.
     pub readers: Readers,
     /// Readers removed during the current flush, which may hold unreported allocations of theirs.
@@ -79,6 +83,7 @@ impl State {
             options,
             mark_bits: None,
             tally: Tally::new(),
+            peak: Peak::default(),
             readers: Readers::only(0),
             removed: Readers::NONE,
             flushing: None,
@@ -96,6 +101,9 @@ impl State {
         self.reservoir.set_bound(options.max_heap_samples);
         self.sites.stacks.configure(stack_settings(&options));
         self.options = options;
+        if !self.options.track_peak {
+            self.forget_peak();
+        }
     }
 
     /// Must be called when a flush begins, and be followed by [`end_flush`](Self::end_flush). Returns what was named
@@ -158,6 +166,7 @@ impl State {
         self.reservoir.clear(true);
         self.thinned_reported = self.reservoir.thinned();
         self.tally = Tally::new();
+        self.peak = Peak::default();
         self.merged_limit = 0;
         self.naming = Naming::default();
         self.sites.clear();
@@ -165,7 +174,7 @@ impl State {
 
     /// Bytes held in total.
     pub fn bytes(&self) -> usize {
-        self.reservoir.live().bytes() + self.tally.bytes() + self.sites.bytes()
+        self.reservoir.live().bytes() + self.tally.bytes() + self.peak.bytes() + self.sites.bytes()
     }
 }
 

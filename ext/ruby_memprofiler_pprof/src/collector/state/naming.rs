@@ -15,6 +15,8 @@ pub enum Naming {
     Tally(usize),
     /// The live samples are named, below this position.
     Live(usize),
+    /// The peak is named, below this position.
+    Peak(usize),
     /// The references are released.
     Release,
     /// Names that are no longer needed are dropped, from this number on.
@@ -61,6 +63,14 @@ impl State {
             Naming::Live(mut position) => {
                 let outcome = self.name_live(&mut position);
                 self.naming = Naming::Live(position);
+                if position == 0 {
+                    self.naming = Naming::Peak(usize::MAX);
+                }
+                return outcome.map_or_else(Progress::Unnamed, |()| Progress::More);
+            }
+            Naming::Peak(mut position) => {
+                let outcome = self.name_peak(&mut position);
+                self.naming = Naming::Peak(position);
                 if position == 0 {
                     self.sites.stacks.forget_contexts();
                     self.naming = Naming::Release;
