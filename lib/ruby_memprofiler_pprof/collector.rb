@@ -72,8 +72,8 @@ module MemprofilerPprof
   #   @raise [InternalError] after a bug of the gem's own
   # @!method peak_profile(**options)
   #   The profile of what was alive when the process had the most memory, as far as garbage collections saw it; without
-  #   allocations. Ends no interval. The comment `peak_rss=BYTES` has the resident bytes. A forked child begins again,
-  #   and a collector that was stopped forgets it at its last flush.
+  #   allocations. Ends no interval. The comment `tracked_peak_rss_bytes` has the resident bytes. A forked child
+  #   begins again, and a collector that was stopped forgets it at its last flush.
   #   @param options [Hash{Symbol => Object}] as for {#flush}; `gc` and `min_age` make no difference
   #   @return [ProfileData, nil] with the time of the peak; nil unless `track_peak` is on and a garbage collection has
   #     seen one

@@ -47,6 +47,15 @@ RSpec.describe "The totals in a profile", :liveness, :moving do
     expect(totals.fetch("rss_bytes").to_i).to be_within(20).percent_of(resident_bytes)
   end
 
+  it "include the most physical memory that there has been" do
+    skip "there is no /proc" unless File.exist?("/proc/self/status")
+
+    collector.start
+    highest = File.read("/proc/self/status")[/^VmHWM:\s*(\d+) kB/, 1].to_i * 1024
+    expect(totals.fetch("peak_rss_bytes").to_i).to be >= highest
+    expect(collector.stats[:peak_rss_bytes]).to be >= highest
+  end
+
   it "include how many slots were in use before" do
     slots = GC.stat(:heap_live_slots)
     collector.start

@@ -77,7 +77,7 @@ RSpec.describe MemprofilerPprof::Collector, "track_peak", :moving do
       ended = Time.now
       profile = collector.peak_profile.profile
       puts profile.time.between?(began, ended)
-      bytes = profile.comments.filter_map { |comment| comment[/\\Apeak_rss=(\\d+)/, 1]&.to_i }
+      bytes = profile.comments.filter_map { |comment| comment[/\\Atracked_peak_rss_bytes=(\\d+)/, 1]&.to_i }
       puts bytes == [collector.stats[:tracked_peak_rss_bytes]]
       puts bytes.first.between?(64 << 20, collector.stats[:peak_rss_bytes])
     RUBY

@@ -8,8 +8,9 @@ module MemprofilerPprof
     class Totals
       # The comments that are numbers.
       NUMBERS = %w[pid live_slots_at_start heap_live_slots total_allocated_objects malloc_increase_bytes
-                   oldmalloc_increase_bytes minor_gc_count major_gc_count heap_bytes rss_bytes thinned_samples
-                   missed_collections missed_deaths stack_overflows class_overflows label_overflows].freeze
+                   oldmalloc_increase_bytes minor_gc_count major_gc_count heap_bytes rss_bytes peak_rss_bytes
+                   thinned_samples missed_collections missed_deaths stack_overflows class_overflows
+                   label_overflows].freeze
       # Of those, what a profile lost.
       LOSSES = %w[thinned_samples missed_collections missed_deaths stack_overflows class_overflows
                   label_overflows].freeze
@@ -93,7 +94,13 @@ module MemprofilerPprof
         interval = Units.interval(retained_bytes.low, retained_bytes.high, "bytes")
         heap = self["heap_bytes"]
         "Explains #{size(retained_bytes.value)} (#{interval}) of #{size(rss)} resident memory" \
-          "#{", of which #{size(heap)} are the pages of Ruby's heap" if heap}."
+          "#{", of which #{size(heap)} are the pages of Ruby's heap" if heap}.#{peak(rss)}"
+      end
+
+      # Only if it was notably more than now.
+      def peak(rss)
+        highest = self["peak_rss_bytes"]
+        " At its peak it was #{size(highest)}." if highest && highest > rss * 1.1
       end
 
       def seen

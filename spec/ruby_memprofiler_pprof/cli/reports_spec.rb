@@ -80,6 +80,13 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       )
     end
 
+    it "shows the peak of memory if that was notably more" do
+      { 11_400_000 => false, 11_600_000 => true }.each do |peak, shown|
+        write("peak.pprof", { "/srv/shop/a.rb:1" => [0, 2000] }, comments: { **totals, peak_rss_bytes: peak })
+        expect(cli("report", "peak.pprof").stdout.include?(" At its peak it was 11.1 MiB.")).to be(shown)
+      end
+    end
+
     it "says what sampling in windows can miss" do
       expect(cli("report", file).stdout).not_to include("windows")
       write("w.pprof", { "/srv/shop/a.rb:1" => [0, 2000] }, windows: [1] * 16)

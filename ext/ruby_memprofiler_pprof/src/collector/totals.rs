@@ -1,5 +1,6 @@
 //! The process's totals, which show how much of it a profile explains.
 
+use crate::vm::resident;
 use magnus::{Error, Module, RHash, RModule, Ruby};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -39,7 +40,8 @@ pub fn remarks(ruby: &Ruby, baseline: Option<Baseline>) -> Vec<String> {
     remarks.extend(statistics.map(|(name, value)| format!("{name}={value}")));
     let pages = ruby.gc_stat("heap_allocated_pages").ok().zip(page_size(ruby).ok());
     remarks.extend(pages.map(|(pages, size)| format!("heap_bytes={}", pages * size)));
-    remarks.extend(resident_bytes().map(|bytes| format!("rss_bytes={bytes}")));
+    remarks.extend(resident::now().map(|bytes| format!("rss_bytes={bytes}")));
+    remarks.extend(resident::highest().map(|bytes| format!("peak_rss_bytes={bytes}")));
     remarks
 }
 
@@ -47,11 +49,4 @@ pub fn remarks(ruby: &Ruby, baseline: Option<Baseline>) -> Vec<String> {
 fn page_size(ruby: &Ruby) -> Result<usize, Error> {
     let gc: RModule = ruby.class_object().const_get("GC")?;
     gc.const_get::<_, RHash>("INTERNAL_CONSTANTS")?.fetch(ruby.to_symbol("HEAP_PAGE_SIZE"))
-}
-
-/// The physical memory of the process, on Linux only. Not from `statm`, whose unit would need another query.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
-    Some(kilobytes.parse::<u64>().ok()? * 1024)
 }

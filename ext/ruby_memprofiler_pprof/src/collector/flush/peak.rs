@@ -26,7 +26,7 @@ impl Collector {
         flush.leftovers()?;
         let Some((resident, time)) = flush.add_peak()? else { return Ok(None) };
         let mut header = Header { time_nanos: nanoseconds(time), ..self.header(ruby, start, &options)? };
-        header.comments.push(format!("peak_rss={resident}: what was alive then").into());
+        header.comments.push(format!("tracked_peak_rss_bytes={resident}: what was alive then").into());
         let gc_time = flush.produce(&header)?;
         self.state.with(|state| state.sites.end_naming());
         let mut result = std::mem::take(&mut flush.result);
