@@ -116,7 +116,7 @@ RSpec.describe "The signatures", :own_process do
                  SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
                  Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries OpenTelemetry::Contexts
-                 OwnLabels PeriodicThread Profile::Source RactorGuard Resque::Job Retainers::Recording
+                 OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job Retainers::Recording
                  Retainers::Reference RetainersFile RunningFlushers Service SignalActions SocketServer Tags] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }

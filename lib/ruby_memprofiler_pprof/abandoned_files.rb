@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/atomic_file"
+require "ruby_memprofiler_pprof/peak_file"
 require "ruby_memprofiler_pprof/retainers_file"
 
 module MemprofilerPprof
@@ -10,7 +11,8 @@ module MemprofilerPprof
   # none. Nobody asks whether a process id exists: it may be one of another container, or used again.
   #
   # Removed is only what has a name that the pattern makes, is a regular file of this user, and can be read as a profile
-  # of this gem; and with it what such a file beside it records ({RetainersFile}). Several processes may do so at once.
+  # of this gem; and with it what such files beside it record ({RetainersFile}, {PeakFile}). Several processes may do
+  # so at once.
   # @api private
   class AbandonedFiles
     # Seconds after which a file that was not renewed belongs to no living process.
@@ -66,7 +68,8 @@ module MemprofilerPprof
 
     # A profile, and what was recorded beside it.
     def unlink_all(path, now)
-      aged([RetainersFile.beside(path)], now).each { |beside, _| unlink(beside) if profile?(beside) }
+      besides = [RetainersFile, PeakFile].map { |kind| kind.beside(path) }
+      aged(besides, now).each { |beside, _| unlink(beside) if profile?(beside) }
       unlink(path)
     end
 

@@ -5,6 +5,7 @@ require "ruby_memprofiler_pprof/atomic_file"
 require "ruby_memprofiler_pprof/block_flusher"
 require "ruby_memprofiler_pprof/file_pattern"
 require "ruby_memprofiler_pprof/file_series"
+require "ruby_memprofiler_pprof/peak_file"
 require "ruby_memprofiler_pprof/retainers_file"
 
 module MemprofilerPprof
@@ -16,7 +17,8 @@ module MemprofilerPprof
   # own files and counts them from 0.
   #
   # With `retainers_every`, some profiles have a file beside them that records who holds the heap, and is removed with
-  # them.
+  # them. With the collector's option `track_peak`, a file beside the first profile has what was alive when the process
+  # had the most memory; it is replaced when there is a higher peak.
   #
   # Old files are removed: of its own files it keeps the first and the newest, and in between ever fewer ({FileSeries});
   # those of processes that have ended stay for some days ({AbandonedFiles}).
@@ -75,6 +77,12 @@ module MemprofilerPprof
 
     private
 
+    def flush
+      # Before, since the last flush of a collector that was stopped forgets it.
+      @new_peak = new_peak
+      super
+    end
+
     def deliver(profile)
       write(profile)
       super
@@ -88,10 +96,35 @@ module MemprofilerPprof
       path = AtomicFile.create(path, profile.pprof_data)
       @written += 1
       @series.add(path, Process.clock_gettime(Process::CLOCK_MONOTONIC), *retainers_beside(path))
+      write_peak
       written(path, profile)
     rescue SystemCallError, IOError => e
       failed(e, "cannot write #{path}: #{e.message}; the allocations since the last flush are lost " \
                 "(#{profile.allocation_samples_count} samples), live objects will be in the next profile")
+    end
+
+    # @return [Array(Integer, ProfileData), nil] the resident bytes and the profile, if there is a new one
+    def new_peak
+      # A reader has none.
+      return unless @collector.respond_to?(:peak_profile) && @collector.track_peak
+
+      MemprofilerPprof.without_profiling do
+        bytes = @collector.stats[:tracked_peak_rss_bytes]
+        [bytes, @collector.peak_profile(**@flush_options)] if bytes && bytes != @peak
+      end
+    rescue *SURVIVABLE => e
+      log(:warn, "the peak of memory was not recorded: #{e.message} (#{e.class})")
+      nil
+    end
+
+    def write_peak
+      bytes, profile = @new_peak
+      return unless profile
+
+      AtomicFile.write(PeakFile.beside(@series.paths.first), profile.pprof_data)
+      @peak = bytes
+    rescue SystemCallError, IOError => e
+      log(:error, "cannot write the peak of memory: #{e.message}")
     end
 
     # @return [String, nil] the file, if it was its turn
@@ -114,6 +147,7 @@ module MemprofilerPprof
     def begin_series
       @pid = Process.pid
       @written = 0
+      @peak = nil
       @series = FileSeries.new(@keep_files)
       @tidied = nil
     end

@@ -15,10 +15,11 @@ module MemprofilerPprof
     module_function
 
     # @param path [String] of a profile; it may have any bytes, as all names of files
+    # @param other [String] another extension
     # @return [String]
-    def beside(path)
+    def beside(path, other = EXTENSION)
       extension = File.basename(path.b)[AtomicFile::EXTENSION].to_s
-      (path.b.delete_suffix(extension) << EXTENSION).force_encoding(path.encoding)
+      (path.b.delete_suffix(extension) << other).force_encoding(path.encoding)
     end
 
     # @param profile [Profile]

@@ -204,6 +204,64 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
     end
   end
 
+  describe "the peak of memory" do
+    # A collector whose highest resident bytes are these, one after the other.
+    def peaks(*bytes, track: true)
+      collector.define_singleton_method(:track_peak) { track }
+      collector.define_singleton_method(:stats) { { tracked_peak_rss_bytes: bytes.first } }
+      collector.define_singleton_method(:peak_profile) do |**options|
+        raise ArgumentError, options.inspect unless options == { max_hold: 0.1 }
+
+        FakeCollector::Profile.new("peak #{bytes.first}")
+      end
+      collector.define_singleton_method(:flush) { |**options| super(**options).tap { bytes.shift if bytes.size > 1 } }
+    end
+
+    # What is in the peak's file after each of some flushes.
+    def after_flushes(times, **options)
+      flusher = new_flusher(pattern: "%{index}.pprof", interval: 1000, max_hold: 0.1, **options)
+      Array.new(times) do
+        flusher.start!.stop!
+        files.grep(/peak/).to_h { |path| [path, File.read(path)] }
+      end
+    end
+
+    it "is beside the first profile, and replaced by a higher one" do
+      peaks(nil, 10, 10, 30)
+      expect(after_flushes(4)).to eq([{}, *([{ "0.peak.pprof" => "peak 10" }] * 2), { "0.peak.pprof" => "peak 30" }])
+      expect(File.stat("0.peak.pprof").mode & 0o777).to eq(0o600)
+    end
+
+    it "is written once" do
+      peaks(10)
+      flusher = new_flusher(pattern: "%{index}.pprof", interval: 1000, max_hold: 0.1)
+      flusher.start!.stop!
+      File.write("0.peak.pprof", "mine")
+      flusher.start!.stop!
+      expect(File.read("0.peak.pprof")).to eq("mine")
+    end
+
+    it "is not written unless it is tracked" do
+      peaks(10, track: false)
+      expect(after_flushes(2)).to eq([{}, {}])
+    end
+
+    it "is missing if it cannot be had, as the log says, and the profile is written" do
+      peaks(10)
+      collector.define_singleton_method(:peak_profile) { |**| raise "no such luck" }
+      expect(after_flushes(1)).to eq([{}])
+      expect(logger[:warn]).to match([/the peak of memory was not recorded: no such luck \(RuntimeError\)/])
+      expect(files).to eq(["0.pprof"])
+    end
+
+    it "is removed with the first profile when the process has ended" do
+      profile = Pprof::Maker.lines({ "/a.rb:1" => [0, 1] }, comments: { greatest_weight: 1 }).to_s
+      %w[a-1.pprof a-1.peak.pprof].each { |name| File.binwrite(name, profile) && File.utime(0, 0, name) }
+      MemprofilerPprof::AbandonedFiles.new(MemprofilerPprof::FilePattern.new("a-%{pid}.pprof"), 7).remove(Time.now)
+      expect(files).to eq([])
+    end
+  end
+
   { retainers_every: [-1, 1.5, nil], keep_files: [-1, 1.5, nil],
     keep_days: [-1, "7", Float::NAN] }.each do |name, values|
     values.each do |value|

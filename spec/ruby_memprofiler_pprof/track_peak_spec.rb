@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "tmpdir"
+
 RSpec.describe MemprofilerPprof::Collector, "track_peak", :moving do
   # What the examples' programs begin with. Only what is asked for is in their output.
   preamble = <<~RUBY
@@ -81,6 +83,18 @@ RSpec.describe MemprofilerPprof::Collector, "track_peak", :moving do
       puts bytes == [collector.stats[:tracked_peak_rss_bytes]]
       puts bytes.first.between?(64 << 20, collector.stats[:peak_rss_bytes])
     RUBY
+  end
+
+  it "is a setting, with which the peak is in a file of its own when the process ends" do
+    Dir.mktmpdir do |directory|
+      run_ruby(preamble + <<~RUBY, env: { "RUBY_MEMPROFILER_PPROF_TRACK_PEAK" => "on" }, args: [directory])
+        MemprofilerPprof.start(sample_rate: 1.0, pattern: File.join(ARGV[0], "%{index}.pprof"))
+        alive { first(64) }
+      RUBY
+      expect(Dir.children(directory).sort).to eq(%w[0.peak.pprof 0.pprof])
+      peak = MemprofilerPprof::Profile.load(File.join(directory, "0.peak.pprof"))
+      expect(peak.focus(/#first/).total("retained_size").value).to be >= 64 << 20
+    end
   end
 
   it "knows nothing unless asked, or no longer" do

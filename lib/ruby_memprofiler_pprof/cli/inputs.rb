@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/cli/progress"
+require "ruby_memprofiler_pprof/peak_file"
 require "ruby_memprofiler_pprof/retainers_file"
 
 module MemprofilerPprof
@@ -29,7 +30,7 @@ module MemprofilerPprof
 
       # What was recorded beside profiles cannot be added to them. It is taken if there is nothing else.
       def without_retainers(files)
-        profiles = files.reject { |file| RetainersFile.name?(file) }
+        profiles = files.reject { |file| RetainersFile.name?(file) || PeakFile.name?(file) }
         profiles.empty? ? files : profiles
       end
 

@@ -93,6 +93,14 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("report", "w.pprof").stdout).to include("Sampled in windows of time: what happens once,")
     end
 
+    it "leaves out the file of the peak in a directory, unless there is nothing else" do
+      Dir.mkdir("d")
+      write("d/0.peak.pprof", { "/srv/shop/peak.rb:1" => [0, 2000] })
+      expect(cli("report", "d").stdout).to include("peak.rb:1")
+      write("d/0.pprof", { "/srv/shop/a.rb:1" => [0, 2000] })
+      expect(cli("report", "d").stdout.scan(/(\w+)\.rb:1/).flatten.uniq).to eq(["a"])
+    end
+
     it "adds profiles up" do
       write("b.pprof", { "/srv/shop/a.rb:1" => [0, 2000] })
       json = JSON.parse(cli("report", "--value", "retained_objects", file, "b.pprof", "--json").stdout)
