@@ -5,14 +5,7 @@
 /// A sparse array indexed by id, a small number. It grows by one chunk at a time and never moves its values.
 #[derive(Debug)]
 pub struct SparseArray<T> {
-    chunks: Vec<Option<Chunk<T>>>,
-}
-
-#[derive(Debug)]
-struct Chunk<T> {
-    values: Box<[Option<T>]>,
-    /// How many values there are.
-    count: usize,
+    chunks: Vec<Option<Box<[Option<T>]>>>,
 }
 
 const CHUNK: usize = 4096;
@@ -21,7 +14,7 @@ impl<T> SparseArray<T> {
     /// The value for `id`.
     #[inline]
     pub fn get(&self, id: usize) -> Option<&T> {
-        self.chunks.get(id / CHUNK)?.as_ref()?.values[id % CHUNK].as_ref()
+        self.chunks.get(id / CHUNK)?.as_ref()?[id % CHUNK].as_ref()
     }
 
     /// Sets the value for `id`.
@@ -30,33 +23,18 @@ impl<T> SparseArray<T> {
         if chunk >= self.chunks.len() {
             self.chunks.resize_with(chunk + 1, || None);
         }
-        let chunk = self.chunks[chunk].get_or_insert_with(Chunk::new);
-        if chunk.values[index].replace(value).is_none() {
-            chunk.count += 1;
-        }
+        let chunk = self.chunks[chunk].get_or_insert_with(|| std::iter::repeat_with(|| None).take(CHUNK).collect());
+        chunk[index] = Some(value);
+    }
+
+    /// Removes the value for `id`.
+    pub fn remove(&mut self, id: usize) -> Option<T> {
+        self.chunks.get_mut(id / CHUNK)?.as_mut()?[id % CHUNK].take()
     }
 
     /// Drops the last chunk. Returns whether there was one.
     pub fn drop_chunk(&mut self) -> bool {
         self.chunks.pop().is_some()
-    }
-
-    /// Removes the value for `id`, and with the last value of a chunk its memory.
-    pub fn remove(&mut self, id: usize) -> Option<T> {
-        let place = self.chunks.get_mut(id / CHUNK)?;
-        let chunk = place.as_mut()?;
-        let removed = chunk.values[id % CHUNK].take()?;
-        chunk.count -= 1;
-        if chunk.count == 0 {
-            *place = None;
-        }
-        Some(removed)
-    }
-}
-
-impl<T> Chunk<T> {
-    fn new() -> Self {
-        Self { values: std::iter::repeat_with(|| None).take(CHUNK).collect(), count: 0 }
     }
 }
 
@@ -84,18 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_freed_with_its_last_value() {
+    fn values_are_removed_one_by_one_or_by_chunks() {
         let mut array = SparseArray::default();
-        (0..3).for_each(|id| array.insert(id, id));
-        array.insert(1, 10);
-        assert_eq!([2, 0, 0, CHUNK].map(|id| array.remove(id)), [Some(2), Some(0), None, None]);
-        assert_eq!((array.get(0), array.get(1)), (None, Some(&10)));
-        assert!(array.chunks[0].is_some());
-        assert_eq!(array.remove(1), Some(10));
-        assert!(array.chunks[0].is_none());
-        array.insert(CHUNK, 1);
-        assert!(array.drop_chunk() && array.get(CHUNK).is_none() && array.get(1).is_none());
-        array.insert(1, 11);
-        assert_eq!(array.get(1), Some(&11));
+        [0, 1, CHUNK, 3 * CHUNK].into_iter().for_each(|id| array.insert(id, id));
+        assert_eq!([1, 1, 2, 2 * CHUNK].map(|id| array.remove(id)), [Some(1), None, None, None]);
+        assert!(array.drop_chunk());
+        assert_eq!([0, 1, CHUNK, 3 * CHUNK].map(|id| array.get(id).copied()), [Some(0), None, Some(CHUNK), None]);
+        array.insert(3 * CHUNK, 7);
+        assert_eq!((0..9).take_while(|_| array.drop_chunk()).count(), 4);
+        assert_eq!(array.get(0), None);
     }
 }

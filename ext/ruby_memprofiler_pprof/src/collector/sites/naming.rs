@@ -136,7 +136,9 @@ impl Sites {
         let Self { stacks, resolver: Resolver { raw_stacks, latest_stack, names, .. }, .. } = self;
         if let Some(latest) = raw_stacks.last_mut().filter(|latest| **latest == stack) {
             *latest = stacks.trim(stack, |stack, function| names.forget(stack, function));
-            *latest_stack = None;
+            if *latest != stack {
+                *latest_stack = None;
+            }
         }
     }
 
