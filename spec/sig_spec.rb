@@ -24,7 +24,7 @@ end
 module RealMethods
   # Methods that could be called, but that only other parts of the gem call.
   INTERNAL = {
-    "MemprofilerPprof" => %i[enter_span forget_threads profiler signal_handler yield_deep],
+    "MemprofilerPprof" => %i[enter_span forget_threads memory_data profiler signal_handler yield_deep],
     "MemprofilerPprof::Atfork" => %i[around install remove],
     "MemprofilerPprof::Atfork::Handler" => %i[initialize],
     "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
@@ -33,6 +33,9 @@ module RealMethods
     "MemprofilerPprof::DelayedJob" => %i[name_of],
     "MemprofilerPprof::FileFlusher" => %i[profiles],
     "MemprofilerPprof::Flamegraph" => %i[policy],
+    "MemprofilerPprof::Memory" => %i[initialize ask of parse],
+    "MemprofilerPprof::Memory::Limit" => %i[of],
+    "MemprofilerPprof::Memory::Line" => %i[of],
     "MemprofilerPprof::OpenTelemetry" => %i[enter],
     "MemprofilerPprof::Profile::Estimate" => %i[of],
     "MemprofilerPprof::Pyroscope" => %i[after_fork finish],
@@ -49,7 +52,9 @@ module RealMethods
     "MemprofilerPprof::Report" => %i[type],
     "MemprofilerPprof::Report::Totals" => %i[notes],
     "MemprofilerPprof::Report::Leaks" => %i[notes rising section],
+    "MemprofilerPprof::Report::Memory" => %i[section],
     "MemprofilerPprof::Report::Retainers" => %i[section],
+    "MemprofilerPprof::Report::Workers" => %i[section],
     "MemprofilerPprof::Report::Growth" => %i[initialize trend testable? grows? late? proven? settled? slowing?],
     "MemprofilerPprof::Report::Style" => %i[paint]
   }.freeze
@@ -100,24 +105,27 @@ RSpec.describe "The signatures", :own_process do
   end
 
   # These have no signatures: see `@api private` in the code.
-  rack = %w[Access Answers Cluster Cluster::Refusal Drain Drain::Sink FlamegraphPage Gate IndexPage LeaksPage PageQuery
-            Query Query::Invalid ReportPage RequestSummary RequestSummary::Outcome RequestSummary::Path
-            RequestSummary::Table Response RetainersPage RetainersQuery StackText SummaryPage SummaryText]
+  rack = %w[Access Answers Cluster Cluster::Refusal Drain Drain::Sink FlamegraphPage Gate IndexPage LeaksPage
+            MemoryPage MemoryQuery PageQuery Query Query::Invalid ReportPage RequestSummary RequestSummary::Outcome
+            RequestSummary::Path RequestSummary::Table Response RetainersPage RetainersQuery StackText SummaryPage
+            SummaryText]
          .map { |name| "Rack::#{name}" }
   pyroscope = %w[Client Client::Answer Deferred Series].map { |name| "Pyroscope::#{name}" }
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
                Testing::LeakCheck Testing::Limit Testing::Measurement Testing::Report Testing::Sample
                Testing::Selection]
-  report = %w[Births Counts DisplayWidth Document Json LeaksText Markdown Note PathShortener RetainersText Section
-              SiteHolders SiteText Statistics Table Table::Column Table::Row Text Trend Units View]
+  report = %w[Births Counts DisplayWidth Document Json LeaksText Markdown MemoryText Note
+              PathShortener RetainersText Section SiteHolders SiteText Statistics Table Table::Column Table::Row Text
+              Trend Units View]
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request SocketClient
                  SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
-                 Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries OpenTelemetry::Contexts
-                 OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job Retainers::Recording
-                 Retainers::Reference RetainersFile RunningFlushers Service SignalActions SocketServer Tags] +
+                 Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries Memory::Advisor
+                 OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job
+                 Retainers::Recording Retainers::Reference RetainersFile RunningFlushers Service SignalActions
+                 SocketServer Tags] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process examines it.

@@ -42,6 +42,7 @@ module MemprofilerPprof
   #   class InternalError < Error; end
 
   # Loaded at its first use, since few programs need it.
+  autoload :Memory, "ruby_memprofiler_pprof/memory"
   autoload :Retainers, "ruby_memprofiler_pprof/retainers"
 end
 

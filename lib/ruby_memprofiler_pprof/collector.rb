@@ -106,6 +106,9 @@ module MemprofilerPprof
   # @!method retainers_data(site, class_name, limit, in_process, timeout)
   #   @return [Array(String, String)] what {#retainers} consists of: JSON, and gzipped pprof
   #   @api private
+  # @!method memory_data(full)
+  #   @return [String] what {#memory} consists of: JSON
+  #   @api private
   # @!method before_ractor
   #   Stops where this Ruby would crash otherwise.
   #   @api private
@@ -186,6 +189,17 @@ module MemprofilerPprof
       ensure
         reader.close
       end
+    end
+
+    # Finds out where the resident memory of this process is, with what the samples know.
+    #
+    # @param full [Boolean] whether to walk over the whole heap, which takes some milliseconds for each 10,000 objects
+    # @return [Memory]
+    # @raise [ArgumentError] if the argument is something else
+    def memory(full: true)
+      Argument.one_of(:full, full, [true, false])
+      # Loaded only here, since few programs need it; it is none of the program's objects.
+      MemprofilerPprof.without_profiling { Memory.ask(self, full) }
     end
 
     # Finds out who holds the sampled objects that are alive: which constants, variables, threads and so on. The heap

@@ -7,10 +7,10 @@ module MemprofilerPprof
   class OnDemand
     # The profiles, and which value a viewer shows first.
     PROFILES = { "heap" => :retained_size, "allocs" => :allocations_size, "delta_heap" => :retained_size }.freeze
-    # What can be asked for: a profile, two profiles for a comparison (see {split}), the text of `leaks`, or who holds
-    # what is alive.
-    NAMES = [*PROFILES.keys, "diff", "leaks", "retainers"].freeze
-    # The forms of `retainers`; `both` is JSON and pprof (see {split}).
+    # What can be asked for: a profile, two profiles for a comparison (see {split}), the text of `leaks`, who holds what
+    # is alive, or where the memory is.
+    NAMES = [*PROFILES.keys, "diff", "leaks", "retainers", "memory"].freeze
+    # The forms of `retainers`; `both` is JSON and pprof (see {split}). Those of `memory` are the first two.
     FORMATS = %i[text json pprof both].freeze
     # The greatest values of parameters.
     MOST_SECONDS = 60
@@ -30,6 +30,7 @@ module MemprofilerPprof
       "class" => ["the name of a class", ->(text) { text unless text.empty? }],
       "timeout" => ["a whole number from 1 to #{MOST_TIMEOUT}", ->(text) { OnDemand.number(text, MOST_TIMEOUT) }],
       "in_process" => ["0 or 1", { "0" => false, "1" => true }],
+      "quick" => ["0 or 1", { "0" => false, "1" => true }],
       "format" => ["one of #{FORMATS.join(", ")}", FORMATS.to_h { |format| [format.name, format] }]
     }.freeze
     # The default of `timeout`.
@@ -76,6 +77,7 @@ module MemprofilerPprof
     def answer(request, collector, wait: method(:sleep), turn: AT_ONCE, **flush_options)
       return turn.call { leaks(request, collector) } if request.name == "leaks"
       return retainers(request, collector) if request.name == "retainers"
+      return turn.call { memory(request, collector) } if request.name == "memory"
 
       options = { **flush_options, gc: request.gc ? true : false, **{ sample_type_names: request.names }.compact }
       return pair(request, collector, wait, turn, options) if request.name == "diff"
@@ -152,6 +154,11 @@ module MemprofilerPprof
       when :both then OnDemand.join(retainers.to_json, retainers.pprof_data)
       else retainers.to_s
       end
+    end
+
+    def memory(request, collector)
+      memory = collector.memory(full: !request.quick)
+      request.format == :json ? memory.to_json : memory.to_s
     end
 
     # @return [FileFlusher, nil] which writes this collector's profiles to files

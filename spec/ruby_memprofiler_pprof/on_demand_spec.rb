@@ -91,6 +91,24 @@ RSpec.describe MemprofilerPprof::OnDemand do
     end
   end
 
+  describe "memory" do
+    it "is where the memory is, after a walk over the heap or at a glance" do
+      start
+      asked = RecordedMemory.answer_of(profiler.collector)
+      expect(answer("/memory")).to start_with("Process #{Process.pid}, 2026-11-23 07:00:00 UTC\n204 MiB resident")
+      expect(JSON.parse(answer("/memory?quick=1&format=json"))).to include("full" => false, "rss_bytes" => 213_647_360)
+      expect(asked).to eq([true, false])
+    end
+
+    it "waits for its turn" do
+      start
+      RecordedMemory.answer_of(profiler.collector)
+      turns = []
+      answer("/memory", turn: ->(&flush) { flush.call.tap { turns << true } })
+      expect(turns).to eq([true])
+    end
+  end
+
   describe "leaks" do
     it "rests on the files that the process has written" do
       start(pattern: "%{index}.pprof", interval: 1000)

@@ -138,6 +138,12 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       expect(get("/retainers")).to match(/\AHTTP.1.0 503 .*^Memory is short\. \(MemprofilerPprof::RetainersError\)$/m)
     end
 
+    it "are where the memory is, as text or JSON" do
+      RecordedMemory.answer_of(profiler.collector)
+      expect(get("/memory")).to match(%r{^Content-Type: text/plain.*^204 MiB resident}m)
+      expect(get("/memory?format=json")).to match(%r{^Content-Type: application/json.*"rss_bytes":213647360}m)
+    end
+
     it "are the leaks, as text" do
       expect(get("/leaks?by=class&limit=3"))
         .to match(%r{^Content-Type: text/plain.*^Process #{Process.pid}: 1 profile so far}m)

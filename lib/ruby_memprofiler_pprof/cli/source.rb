@@ -63,6 +63,17 @@ module MemprofilerPprof
         raise Unavailable, "no answer came"
       end
 
+      # @param full [Boolean] whether the process walks over its whole heap
+      # @return [Array<MemprofilerPprof::Memory>] one for each process for which the address stands
+      # @raise [Unavailable]
+      def memory(full:)
+        body = ask(OnDemand::Request.new(name: "memory", format: :json, quick: !full))
+        memories = MemprofilerPprof::Memory.parse(body.dup.force_encoding(Encoding::UTF_8))
+        memories.empty? ? raise(Unavailable, "no answer came") : memories
+      rescue ProfileError
+        raise Unavailable, "no answer came"
+      end
+
       private
 
       # @param request [OnDemand::Request]

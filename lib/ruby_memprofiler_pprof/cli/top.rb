@@ -19,8 +19,8 @@ module MemprofilerPprof
 
         Keys: q or Ctrl-C quits; p or space pauses; Left and Right choose the column to sort by; Tab groups by line,
         method, file, gem; a counts what libraries allocate for the program's own lines; / filters rows by regular
-        expression, Esc removes the filter; Up, Down, PageUp, PageDown and Home scroll; w asks who holds the objects of a
-        row, which pauses the program for a few milliseconds.
+        expression, Esc removes the filter; Up, Down, PageUp, PageDown and Home scroll; m shows where all of the memory is;
+        w asks who holds the objects of a row, which pauses the program for a few milliseconds.
       TEXT
       EXAMPLES = <<~TEXT
         memprofiler run --socket tmp/memprofiler.sock -- puma

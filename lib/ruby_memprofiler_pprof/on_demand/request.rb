@@ -24,11 +24,13 @@ module MemprofilerPprof
     #   @return [Integer, nil]
     # @!attribute in_process
     #   @return [Boolean]
+    # @!attribute quick
+    #   @return [Boolean] whether `memory` is to walk over no heap
     # @!attribute format
     #   @return [Symbol, nil] one of {FORMATS}; nil is text
     # @api private
-    Request = Struct.new(:name, :seconds, :gc, :names, :by, :limit, :site, :class_name, :timeout, :in_process, :format,
-                         keyword_init: true) do
+    Request = Struct.new(:name, :seconds, :gc, :names, :by, :limit, :site, :class_name, :timeout, :in_process, :quick,
+                         :format, keyword_init: true) do
       # @param target [String] such as "/heap?seconds=1"
       # @return [Request, nil] nil if there is no such thing
       # @raise [ArgumentError] naming the parameter, its value and what is allowed
@@ -36,7 +38,9 @@ module MemprofilerPprof
         name, query = target.delete_prefix("/").split("?", 2)
         return unless OnDemand::NAMES.include?(name)
 
-        new(name: name, **query.to_s.split("&").to_h { |pair| parameter(*pair.split("=", 2)) })
+        request = new(name: name, **query.to_s.split("&").to_h { |pair| parameter(*pair.split("=", 2)) })
+        binary = name == "memory" && %i[pprof both].include?(request.format)
+        binary ? raise(ArgumentError, "format must be text or json, got #{request.format}.") : request
       end
 
       def self.parameter(name = "", text = "")
@@ -69,7 +73,7 @@ module MemprofilerPprof
 
       # @return [Symbol] what the answer is: `:text`, `:json`, or `:bytes`
       def kind
-        return name == "leaks" ? :text : :bytes unless name == "retainers"
+        return name == "leaks" ? :text : :bytes unless %w[retainers memory].include?(name)
 
         { nil => :text, text: :text, json: :json }.fetch(format, :bytes)
       end

@@ -20,7 +20,7 @@ module MemprofilerPprof
     # `?seconds=N` all three have the allocations of N seconds, during which only this request's thread waits.
     #
     # `report`, `diff`, `flamegraph` and `leaks` are pages that show what the commands of these names do. `retainers` is
-    # one that shows what the command `why` does: who holds what is alive.
+    # one that shows what the command `why` does: who holds what is alive; `memory` is one for the command of that name.
     #
     # `?gc=1` collects garbage first, `?debug=1` answers with text. Errors are text, which `go tool pprof` shows.
     #
@@ -91,8 +91,9 @@ module MemprofilerPprof
         when *OnDemand::PROFILES.keys then profile(name, Query.new(env["QUERY_STRING"], @max_seconds), head)
         when *PAGES then page(name, env, head)
         when "retainers" then retainers(env, head)
+        when "memory" then memory(env, head)
         else
-          names = [*PAGES, "retainers", *OnDemand::PROFILES.keys].join(", ")
+          names = [*PAGES, "retainers", "memory", *OnDemand::PROFILES.keys].join(", ")
           Response.error(404, "There is no #{name.inspect} here, only #{names} and cmdline.")
         end
       end
@@ -128,6 +129,16 @@ module MemprofilerPprof
         with_collector(query, head, Response.html("")) do |collector|
           answers = answers(query.pid, query.request, collector)
           answers.mark(RetainersPage.new(answers, query, env["SCRIPT_NAME"]).response)
+        end
+      end
+
+      def memory(env, head)
+        # Loaded only here, as the pages are.
+        %w[page query].each { |part| require "ruby_memprofiler_pprof/rack/memory_#{part}" }
+        query = MemoryQuery.new(env["QUERY_STRING"], @max_seconds)
+        with_collector(query, head, Response.html("")) do |collector|
+          answers = answers(query.pid, query.request, collector)
+          answers.mark(MemoryPage.new(answers, query, env["SCRIPT_NAME"]).response)
         end
       end
 

@@ -23,6 +23,7 @@ module MemprofilerPprof
               ["flamegraph", "", "what is alive, as a flame graph"],
               ["leaks", "", "which lines keep growing"],
               ["retainers", "", "who holds what is alive; pauses the program for some milliseconds"],
+              ["memory", "", "where all of the memory is"],
               ["heap", "", "what is alive"],
               ["heap", "?gc=1", "what is alive after a garbage collection"],
               ["allocs", "?seconds=10", "what is allocated in the next 10 seconds"],
@@ -30,7 +31,7 @@ module MemprofilerPprof
               ["heap", "?debug=1", "what is alive, as text"],
               ["cmdline", "", "the command that runs"]].freeze
       # Those that each process has in the list of all.
-      PROCESS_ROWS = %w[report flamegraph leaks retainers heap].freeze
+      PROCESS_ROWS = %w[report flamegraph leaks retainers memory heap].freeze
       private_constant :ROWS, :PROCESS_ROWS
 
       # @param env [Hash] of the request
@@ -55,8 +56,8 @@ module MemprofilerPprof
           <table>#{ROWS.map { |row| row_of(*row) }.join}</table>
           #{processes}
           <p>All but <code>cmdline</code> take <code>pid=N</code> or <code>pid=all</code> (of another process, or of all) and
-          <code>debug=1</code> (text); all but <code>retainers</code> also <code>gc=1</code> (collect garbage first) and
-          <code>seconds=N</code> (count the allocations of N seconds, at most #{@max_seconds}).</p>
+          <code>debug=1</code> (text); all but <code>retainers</code> and <code>memory</code> also <code>gc=1</code>
+          (collect garbage first) and <code>seconds=N</code> (count the allocations of N seconds, at most #{@max_seconds}).</p>
           <p><code>go tool pprof -http=: #{@url}/heap</code></p>
           </body></html>
         HTML

@@ -40,13 +40,6 @@ module MemprofilerPprof
       def value(profile)
         choice("value", profile.sample_types.map { |type| type.name.to_sym })
       end
-
-      private
-
-      def choice(name, allowed)
-        value = @parameters[name] or return
-        allowed.find { |each| each.name == value } || invalid(name, value, "one of #{allowed.join(", ")}")
-      end
     end
   end
 end

@@ -53,6 +53,13 @@ module MemprofilerPprof
         end
       end
 
+      # @param allowed [Array<Symbol>]
+      # @return [Symbol, nil] nil if there is no such parameter
+      def choice(name, allowed)
+        value = @parameters[name] or return
+        allowed.find { |each| each.name == value } || invalid(name, value, "one of #{allowed.join(", ")}")
+      end
+
       def process
         value = @parameters.fetch("pid") { return Process.pid }
         value == "all" ? :all : Integer(value, 10, exception: false) || invalid("pid", value, "a process's id or all")

@@ -30,6 +30,20 @@ module MemprofilerPprof
       UNREACHABLE = "UNREACHABLE"
       UNNAMED = "UNNAMED"
 
+      # About where the memory of a process is: its lines, and which sites keep free slots.
+      LINE = "LINE"
+      HELD_SLOTS = "HELD_SLOTS"
+      # About processes side by side.
+      PROCESS = "PROCESS"
+      ALL = "ALL"
+      # About all of it.
+      RESIDENT = "RESIDENT"
+      PARTS = "PARTS"
+      SHARED = "SHARED"
+      SWAPPED = "SWAPPED"
+      LIMIT = "LIMIT"
+      MEASURED = "MEASURED"
+
       # About a profile as a whole.
       EXPLAINED = "EXPLAINED"
       SEEN = "SEEN"

@@ -30,7 +30,7 @@ module MemprofilerPprof
     # @!attribute table
     #   @return [Table, nil] a row per finding, the most important first
     # @!attribute closing
-    #   @return [String, nil] what stands below the table
+    #   @return [String, Array<String>, nil] what stands below the table; an Array has paragraphs
     # @!attribute data
     #   @return [Hash{Symbol => Object}] for JSON, with the findings in full
     # @api private

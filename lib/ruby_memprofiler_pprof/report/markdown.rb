@@ -83,7 +83,7 @@ module MemprofilerPprof
 
       def head(section)
         title = [section.group, section.title].compact.join(": ")
-        paragraphs = [section.summary, section.closing].compact.map { |text| "#{escape(text)}\n\n" }
+        paragraphs = [section.summary, *section.closing].compact.map { |text| "#{escape(text)}\n\n" }
         notes = section.notes.map { |note| "- **#{note.code}**: #{escape(note.text)}\n" }
         ["## #{escape(title)}\n\n", *paragraphs, *notes].join
       end

@@ -11,9 +11,15 @@ module MemprofilerPprof
       # @return [String]
       def self.section(section, style)
         head = [section.title, *section.notes&.map(&:text), section.summary].compact
-        [head, section.table&.lines(style), section.closing].compact.map { |part| [*part].join("\n") }
-                                                            .reject(&:empty?).join("\n\n")
+        closing = [*section.closing].map { |paragraph| wrap(paragraph, style.width) }
+        [head, section.table&.lines(style), closing].compact.map { |part| part.join("\n") }
+                                                    .reject(&:empty?).join("\n\n")
       end
+
+      def self.wrap(text, width)
+        text.gsub(/(.{1,#{width}})(?: +|$)/, "\\1\n").chomp
+      end
+      private_class_method :wrap
 
       # @param document [Document]
       # @param style [Style]

@@ -28,7 +28,11 @@ module MemprofilerPprof
         single = pairs.group_by(&:first).values.select { |found| found.size == 1 }
         @figures = single.to_h(&:first)
         @tags = Tags.of(profile.comments)
+        @memory = MemprofilerPprof::Memory.of(profile)
       end
+
+      # @return [MemprofilerPprof::Memory, nil] where the memory was; nil if the profile does not say
+      attr_reader :memory
 
       # @return [Hash{String => String}] the setting `tags` of the process; of a merged profile those that all share
       attr_reader :tags
@@ -69,15 +73,16 @@ module MemprofilerPprof
       # @return [Array<Note>] the same, with their codes
       # @api private
       def notes
-        Note.list(Codes::EXPLAINED => explained, Codes::SEEN => seen, Codes::LOST => lost,
-                  Codes::WINDOWS => windows)
+        Note.list(Codes::EXPLAINED => explained, **MemoryText.head(memory), Codes::SEEN => seen,
+                  Codes::LOST => lost, Codes::WINDOWS => windows)
       end
 
       # @return [Hash{Symbol => Object}] for JSON, with nil for what is not known
       def to_h
         NUMBERS.to_h { |name| [name.to_sym, self[name]] }
                .merge(started_at: started_at, tags: tags, retained_bytes: retained_bytes&.to_h&.except(:windows),
-                      retained_objects: retained_objects&.to_h&.except(:windows), unseen_objects: unseen_objects)
+                      retained_objects: retained_objects&.to_h&.except(:windows), unseen_objects: unseen_objects,
+                      memory: memory&.to_h)
       end
 
       private

@@ -67,6 +67,17 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
         .to include("195 KiB", "170 KiB..221 KiB", "96%").and end_with("a.rb:1", "a#line1")
     end
 
+    it "says where the memory was" do
+      write("b.pprof", { "/a.rb:1" => [0, 9] }, comments: { pid: 7, **RecordedMemory.comments(RecordedMemory::QUICK) })
+      expect(cli("report", "b.pprof").stdout.lines.first(3))
+        .to eq(["b.pprof, 2001-09-09 01:46:40 UTC\n",
+                "204 MiB resident, 213 MiB at most so far. Unexplained: 0.1%.\n",
+                "Of that: VM and C libraries 74.2 MiB, objects 52.0 MiB, free slots 32.0 MiB, free in malloc " \
+                "18.0 MiB, files 17.2 MiB, profiler 10.0 MiB.\n"])
+      expect(section("report", "b.pprof")["totals"].first["memory"]).to include("rss_bytes" => 213_647_360)
+      expect(cli("report", "b.pprof", "b.pprof").stdout).not_to include("resident")
+    end
+
     it "says low confidence below ten samples" do
       expect(rows(file).map { |row| row.include?("low confidence") }).to eq([false, true, true])
     end

@@ -5,7 +5,8 @@ RSpec.describe MemprofilerPprof::OnDemand::Request do
     [described_class.new(name: "heap"), described_class.new(name: "allocs", seconds: 3, gc: true, names: :go),
      described_class.new(name: "leaks", by: :class, limit: 5),
      described_class.new(name: "retainers", site: "/srv/a b+ü.rb:7", class_name: "Foo::B&r=%", timeout: 9,
-                         format: :json, in_process: true)].each do |request|
+                         format: :json, in_process: true),
+     described_class.new(name: "memory", quick: true, format: :json)].each do |request|
       expect(described_class.parse(request.target)).to eq(request)
     end
   end
@@ -36,8 +37,9 @@ RSpec.describe MemprofilerPprof::OnDemand::Request do
     "/retainers?timeout=601" => 'timeout must be a whole number from 1 to 600, got "601".',
     "/retainers?format=xml" => 'format must be one of text, json, pprof, both, got "xml".',
     "/retainers?site=" => 'site must be FILE:LINE or FILE, got "".',
-    "/heap?pid=all" => "The parameters are seconds, gc, names, by, limit, site, class, timeout, in_process, format, " \
-                       'got "pid".',
+    "/heap?pid=all" => "The parameters are seconds, gc, names, by, limit, site, class, timeout, in_process, quick, " \
+                       'format, got "pid".',
+    "/memory?format=pprof" => "format must be text or json, got pprof.",
     "/heap?a&&b" => /got "a"/ }.each do |target, message|
     it "refuses #{target}" do
       expect { described_class.parse(target) }.to raise_error(ArgumentError, message)

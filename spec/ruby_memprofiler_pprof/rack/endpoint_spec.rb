@@ -310,6 +310,33 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     end
   end
 
+  describe "memory" do
+    it "is a page with what the command prints" do
+      asked = RecordedMemory.answer_of(collector)
+      _, headers, body = get("/memory?token=%22%3E&quick=1")
+      expect(headers["content-type"]).to eq("text/html; charset=utf-8")
+      expect(body).to include("<h1>Process #{Process.pid}: where the memory is</h1>", "204 MiB resident",
+                              '<a href="?quick=1&amp;token=%22%3E&amp;format=json">JSON</a>')
+      expect(asked).to eq([false])
+    end
+
+    it "is text or JSON on request" do
+      asked = RecordedMemory.answer_of(collector)
+      expect(get("/memory?debug=1")[2]).to eq(get("/memory?format=text")[2]).and start_with("Process #{Process.pid}, ")
+      status, headers, body = get("/memory?format=json")
+      expect([status, headers["content-type"]]).to eq([200, "application/json"])
+      expect(JSON.parse(body)).to include("rss_bytes" => 213_647_360, "full" => true)
+      expect(get("/memory?format=pprof")).to match([400, Hash, /\Aformat must be one of html, text, json, got "pprof"/])
+      expect(asked).to eq([true] * 3)
+    end
+
+    it "escapes what it shows" do
+      held = [{ site: "<img src=x>:1", bytes: 1e7, objects: 1.0 }]
+      RecordedMemory.answer_of(collector) { RecordedMemory.json(held_slots: held) }
+      expect(get("/memory")[2]).to include("&lt;img src=x&gt;").and(satisfy { |html| !html.include?("<img") })
+    end
+  end
+
   describe "retainers" do
     let(:json) { RecordedRetainers.json(pid: Process.pid) }
 

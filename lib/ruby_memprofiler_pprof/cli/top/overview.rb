@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/cli/top/memory_panel"
 require "ruby_memprofiler_pprof/cli/top/processes"
 require "ruby_memprofiler_pprof/cli/top/view"
 
@@ -9,8 +10,9 @@ module MemprofilerPprof
       # The contents of the screen for several processes: all of them side by side, or the {View} of the chosen one.
       class Overview
         KEYS = { "p" => :pause, " " => :pause, :up => :up, :down => :down, :enter => :choose, :left => :previous_order,
-                 "<" => :previous_order, :right => :next_order, ">" => :next_order }.freeze
-        HELP = "q quit  p pause  Left/Right sort  Up/Down, Enter choose a process"
+                 "<" => :previous_order, :right => :next_order, ">" => :next_order,
+                 "m" => :show_memory }.freeze
+        HELP = "q quit  p pause  Left/Right sort  Up/Down, Enter choose a process  m memory"
         VIEW_HELP = "Backspace all processes  #{View::HELP}".freeze
         private_constant :KEYS, :HELP, :VIEW_HELP
 
@@ -28,6 +30,7 @@ module MemprofilerPprof
           @narrow = narrow
           @paused = false
           @answers = {}
+          @memory = MemoryPanel.new
         end
 
         # @return [Boolean]
@@ -71,6 +74,7 @@ module MemprofilerPprof
         def press(key)
           return @view = @chosen = nil if @view && key == :backspace && !typing?
           return @view.press(key) if @view
+          return if @memory.press(key)
 
           action = KEYS[key]
           __send__(action) if action
@@ -82,18 +86,26 @@ module MemprofilerPprof
         def lines(style, height)
           return @view.lines(style, height) if @view
 
-          body = @answers.empty? ? [@problem || "Waiting for the first profiles ..."] : table(style, height - 4)
-          filled = [title, "", *body].first(height - 1)
-          [*filled, *[""] * (height - 1 - filled.size), HELP].first(height)
+          filled = [title, "", *body(style, height)].first(height - 1)
+          [*filled, *[""] * (height - 1 - filled.size), @memory.help || HELP].first(height)
         end
 
         private
+
+        def body(style, height)
+          return [@problem || "Waiting for the first profiles ..."] if @answers.empty?
+          return table(style, height - 4) unless @memory.open?
+
+          memories = processes.rows.map { |row| row.totals&.memory }
+          @memory.lines(memories, style, height - 3)
+        end
 
         def pause = @paused = !@paused
         def up = move(-1)
         def down = move(1)
         def previous_order = order(-1)
         def next_order = order(1)
+        def show_memory = @memory.open
 
         def move(step)
           @selected = selected_after(step)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/cli/top/holders"
+require "ruby_memprofiler_pprof/cli/top/memory_panel"
 require "ruby_memprofiler_pprof/cli/top/prompt"
 
 module MemprofilerPprof
@@ -12,8 +13,10 @@ module MemprofilerPprof
         GROUPINGS = %i[class line method file gem].freeze
         KEYS = { "p" => :pause, " " => :pause, "a" => :toggle_app, :left => :previous_order, "<" => :previous_order,
                  :right => :next_order, ">" => :next_order, :tab => :next_grouping, "/" => :ask, :escape => :show_all,
-                 "w" => :choose, up: :up, down: :down, page_up: :page_up, page_down: :page_down, home: :home }.freeze
-        HELP = "q quit  p pause  Left/Right sort  Tab class, line, ...  a app  / filter  w holders  Up/Down scroll"
+                 "w" => :choose, "m" => :show_memory, up: :up, down: :down, page_up: :page_up, page_down: :page_down,
+                 home: :home }.freeze
+        HELP = "q quit  p pause  Left/Right sort  Tab class, line, ...  a app  / filter  w holders  m memory  " \
+               "Up/Down scroll"
         private_constant :GROUPINGS, :KEYS
 
         # @param text [String] why there is no newer profile
@@ -37,6 +40,7 @@ module MemprofilerPprof
           @paused = false
           @prompt = Prompt.new
           @holders = Holders.new
+          @memory = MemoryPanel.new
         end
 
         # @return [Boolean]
@@ -73,6 +77,7 @@ module MemprofilerPprof
           @activity = nil
           return @prompt.press(key) if typing?
           return @holders.press(key, @by, activity.rows) if @holders.state
+          return if @memory.press(key)
 
           action = KEYS[key]
           __send__(action) if action
@@ -85,7 +90,8 @@ module MemprofilerPprof
           return [title, "", @problem || "Waiting for the first profile ..."].first(height) unless @profile
 
           body = body(style, height - 1)
-          [*body, *[""] * (height - 1 - body.size), @prompt.line || @holders.help || @help].first(height)
+          help = @prompt.line || @holders.help || @memory.help || @help
+          [*body, *[""] * (height - 1 - body.size), help].first(height)
         end
 
         private
@@ -103,6 +109,7 @@ module MemprofilerPprof
         def page_down = @first += @page
         def home = @first = 0
         def choose = @profile && @holders.open(@first)
+        def show_memory = @profile && @memory.open
 
         def order(step)
           @sort = neighbour(MemprofilerPprof::Report::Activity::ORDERS, @sort, step)
@@ -113,13 +120,21 @@ module MemprofilerPprof
         end
 
         def body(style, height)
-          return [title, "", *@holders.lines(style, height - 2)].first([height, 0].max) if @holders.shown?
+          panel = panel(style, height - 2)
+          return [title, "", *panel].first([height, 0].max) if panel
 
           head = [title, *activity.summary(style), *@totals.lines.first, ""]
           # Two more lines: the one about the table, and the table's titles.
           scroll(height - head.size - 2)
           table = table(style)
           [*head, about(table.size - 1), *table].first([height, 0].max)
+        end
+
+        # What takes the place of the table, if anything does.
+        def panel(style, height)
+          return @holders.lines(style, height) if @holders.shown?
+
+          @memory.lines([@totals.memory], style, height) if @memory.open?
         end
 
         def table(style)

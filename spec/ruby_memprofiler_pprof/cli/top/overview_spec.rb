@@ -50,6 +50,21 @@ RSpec.describe MemprofilerPprof::CLI::Top::Overview do
     expect(pids).to eq(["1", "> 2"])
   end
 
+  it "shows the memory of all side by side" do
+    show(a: process(1, 30), b: process(2, 20))
+    press("m")
+    expect(overview.lines(style, 24)[2]).to eq("The profiles of this process do not say where its memory is.")
+    memories = [1, 2].map do |pid|
+      Pprof::Maker.new(time: 1, duration: 1, comments: { pid: pid, **RecordedMemory.comments(pid: pid) })
+                  .sample(["make /a.rb:1"], [1, 10, 1, 10], "K").profile
+    end
+    show(a: memories.first, b: memories.last, c: MemprofilerPprof::CLI::Source::Unavailable.new("gone"))
+    expect(overview.lines(style, 24)[2..7]).to match(["2 processes", /own memory is 378 MiB/, "", /\APID +RSS/,
+                                                      /\A *1 /, /\A *2 /])
+    press(:escape)
+    expect(pids).to eq(["> 1", "2"])
+  end
+
   it "keeps a process selected wherever it moves" do
     show(a: process(1, 30), b: process(2, 20), c: process(3, 10))
     press(:down, :down, :down)

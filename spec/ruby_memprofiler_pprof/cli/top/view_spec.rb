@@ -71,6 +71,44 @@ RSpec.describe MemprofilerPprof::CLI::Top::View do
       .to eq([nil, "rows by method cannot be asked for: Tab groups by line, file or class"])
   end
 
+  describe "with the memory" do
+    def show(**comments)
+      view.profile = Pprof::Maker.new(time: 1, duration: 1, comments: { pid: 7, **comments })
+                                 .sample(["make /a.rb:1"], [1, 40, 100, 4000], "K0").profile
+    end
+
+    before do
+      show(**RecordedMemory.comments)
+      press("m")
+    end
+
+    it "shows it in place of the table, and scrolls" do
+      expect(lines[2..3]).to eq(["Process 4711, 2026-11-23 07:00:00 UTC",
+                                 "204 MiB resident, 213 MiB at most so far. Unexplained: 0.1%."])
+      expect([lines.last, lines.size, lines(10).size]).to eq(["m, Esc back  p pause  Up/Down scroll", 24, 10])
+      press(:down)
+      expect(lines[2]).to start_with("204 MiB resident")
+      press(:page_down, :page_down, :page_down)
+      expect(lines[-2]).to end_with("That frees 32.0 MiB at most.")
+    end
+
+    it "shows that of the newest profile" do
+      show(**RecordedMemory.comments({ code: 100 }))
+      expect(lines[3]).to start_with("259 MiB resident")
+      show
+      expect(lines[2]).to eq("The profiles of this process do not say where its memory is.")
+    end
+
+    it "goes back, and pauses, but does nothing else" do
+      press("w", "/", "p")
+      expect([lines.first, view.typing?, lines[2]]).to match([/PAUSED/, false, /\AProcess 4711/])
+      press("m")
+      expect(lines.last).to match(/  m memory  /)
+      press("m", :escape)
+      expect(lines.join).to include("K0")
+    end
+  end
+
   describe "with an answer" do
     before do
       press("w", :enter)
