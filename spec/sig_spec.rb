@@ -53,6 +53,7 @@ module RealMethods
     "MemprofilerPprof::Report::Totals" => %i[notes],
     "MemprofilerPprof::Report::Leaks" => %i[notes rising section],
     "MemprofilerPprof::Report::Memory" => %i[section],
+    "MemprofilerPprof::Report::MemoryGrowth" => %i[initialize],
     "MemprofilerPprof::Report::Retainers" => %i[section],
     "MemprofilerPprof::Report::Workers" => %i[section],
     "MemprofilerPprof::Report::Growth" => %i[initialize trend testable? grows? late? proven? settled? slowing?],
@@ -114,7 +115,7 @@ RSpec.describe "The signatures", :own_process do
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
                Testing::LeakCheck Testing::Limit Testing::Measurement Testing::Report Testing::Sample
                Testing::Selection]
-  report = %w[Births Counts DisplayWidth Document Json LeaksText Markdown MemoryText Note
+  report = %w[Births Counts DisplayWidth Document Json LeaksText Markdown MemoryGrowthText MemoryText Note
               PathShortener RetainersText Section SiteHolders SiteText Statistics Table Table::Column Table::Row Text
               Trend Units View]
            .map { |name| "Report::#{name}" }

@@ -84,7 +84,12 @@ module MemprofilerPprof
       end
 
       def status(reports)
-        @exit_code && reports.any? { |report| report.growing.any? } ? 1 : 0
+        @exit_code && reports.any? { |report| grows?(report) } ? 1 : 0
+      end
+
+      # Sites, or a part of the memory that belongs to none.
+      def grows?(report)
+        report.growing.any? || report.memory_growth.growing.any?
       end
 
       def snapshots(files)
@@ -122,7 +127,9 @@ module MemprofilerPprof
       # Those with the most serious findings first.
       def ranked(reports)
         verdicts = MemprofilerPprof::Report::Leaks::VERDICTS
-        ranks = reports.map { |report| verdicts.index(report.findings.first&.verdict) || verdicts.size }
+        ranks = reports.map do |report|
+          grows?(report) ? 0 : verdicts.index(report.findings.first&.verdict) || verdicts.size
+        end
         reports.sort_by.with_index { |_, index| [ranks[index], index] }
       end
 

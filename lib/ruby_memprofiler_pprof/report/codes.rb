@@ -33,6 +33,9 @@ module MemprofilerPprof
       # About where the memory of a process is: its lines, and which sites keep free slots.
       LINE = "LINE"
       HELD_SLOTS = "HELD_SLOTS"
+      # About a series of it.
+      MEMORY_GROWS = "MEMORY_GROWS"
+      MEMORY_STEADY = "MEMORY_STEADY"
       # About processes side by side.
       PROCESS = "PROCESS"
       ALL = "ALL"

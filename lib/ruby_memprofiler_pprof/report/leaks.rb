@@ -33,6 +33,8 @@ module MemprofilerPprof
 
       # @return [Array<Finding>] in the order of the verdicts; of those with the same one, the fastest first
       attr_reader :findings
+      # @return [MemoryGrowth] which lines of the ledger of all memory grow
+      attr_reader :memory_growth
       # @return [Array<Note>] why no site can be called growing in this series
       # @api private
       attr_reader :notes
@@ -49,6 +51,7 @@ module MemprofilerPprof
         @limit = limit
         check
         @clean = clean
+        @memory_growth = MemoryGrowth.new(@snapshots, @clean)
         @cut = 0
         cut_off_the_unproven
         @notes = Note.list(Codes::TOO_FEW_PROFILES => too_few, Codes::NO_MAJOR_COLLECTION => no_major_collection)
@@ -94,7 +97,7 @@ module MemprofilerPprof
       def to_h
         first, last = @snapshots.values_at(0, -1)
         { pid: last.totals["pid"], by: @by, profiles: @snapshots.size, left_out: @cut, from: first.time, to: last.time,
-          totals: last.totals.to_h, counts: @findings.map(&:code).tally,
+          totals: last.totals.to_h, memory: @memory_growth.to_a, counts: @findings.map(&:code).tally,
           findings: shown.map { |finding| to_json_finding(finding) } }
       end
 

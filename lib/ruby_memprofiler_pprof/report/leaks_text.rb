@@ -21,7 +21,7 @@ module MemprofilerPprof
       # @param about [Hash{Symbol => Object}] other members of the section
       # @return [Section]
       def section(more, **about)
-        notes = @snapshots.last.totals.notes + @leaks.notes + more
+        notes = MemoryGrowthText.new(@leaks.memory_growth).notes + @snapshots.last.totals.notes + @leaks.notes + more
         Section.new(title: title, notes: notes, table: (table if @shown.any?), closing: rest, **about)
       end
 
@@ -69,7 +69,7 @@ module MemprofilerPprof
       def rest
         counts = @leaks.findings.map(&:verdict).tally
         growing = counts.delete(:growing)
-        said = "Growing: #{growing || "none"}"
+        said = "Growing: #{growing || (@leaks.memory_growth.not_objects? ? "no line of code" : "none")}"
         others = Leaks::VERDICTS.filter_map { |verdict| "#{counts[verdict]} #{verdict}" if counts[verdict] }
         "#{[said, *(others.join(", ") if others.any?)].join("; ")}."
       end

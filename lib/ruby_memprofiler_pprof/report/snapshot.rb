@@ -40,6 +40,11 @@ module MemprofilerPprof
         [@totals["pid"], @totals.started_at]
       end
 
+      # @return [MemprofilerPprof::Memory, nil] where the memory was; nil if the profile does not say
+      def memory
+        @totals.memory
+      end
+
       # @return [Integer] how many objects are alive
       def objects(name)
         @objects[name]

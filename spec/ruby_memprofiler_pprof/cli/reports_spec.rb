@@ -286,6 +286,21 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("leaks", "--exit-code", "--focus", "cache", ".")).to be_success
     end
 
+    it "exits with 1 on request if memory grows that is no object's, and shows that process first" do
+      Dir.glob("*.pprof") { |name| File.unlink(name) }
+      [[7, 0], [8, 1]].product((0...20).to_a) do |(pid, growth), index|
+        memory = RecordedMemory.json({ vm_memory: 30 + (growth * index) + (0.1 * (index % 3)) }, pid: pid)
+        comments = { pid: pid, started_at: 1.5, major_gc_count: index, memory: memory }
+        write("mem-#{pid}-#{index}.pprof", { "/srv/shop/leak.rb:1" => [0, 400] },
+              time: 1_000_000_000 + (index * 60), comments: comments)
+      end
+      outcome = cli("leaks", "--exit-code", ".")
+      expect(outcome.status.exitstatus).to eq(1)
+      expect(outcome.stdout.scan(/^Process \d+|no leak of objects, but native memory|No part of the resident/))
+        .to eq(["Process 8", "no leak of objects, but native memory", "Process 7", "No part of the resident"])
+      expect(cli("leaks", "--exit-code", "mem-7-*.pprof")).to be_success
+    end
+
     it "takes files in any order, and expands patterns itself" do
       expected = cli("leaks", ".").stdout
       expect(cli("leaks", *Dir["*.pprof"].shuffle(random: Random.new(1))).stdout).to eq(expected)

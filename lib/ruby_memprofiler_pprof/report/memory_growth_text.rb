@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module Report
+    # {MemoryGrowth} in words.
+    #
+    # @api private
+    class MemoryGrowthText
+      HOUR = 3600
+      private_constant :HOUR
+
+      # @param growth [MemoryGrowth]
+      def initialize(growth)
+        @growth = growth
+      end
+
+      # @return [Array<Note>] none if there are too few profiles that say where the memory was
+      def notes
+        return [] unless @growth.resident
+        return Note.list(Codes::MEMORY_STEADY => "No part of the resident memory grows.") if @growth.findings.empty?
+
+        Note.list(Codes::MEMORY_GROWS => "#{parts}.#{verdict}")
+      end
+
+      private
+
+      def parts
+        parts = @growth.findings.map { |finding| "#{finding.line.name} #{details(finding)}" }
+        resident = Units.format(@growth.resident.rate.first * HOUR, "bytes", signed: true)
+        "Of the resident memory (#{resident}/h) these parts grow: #{parts.join(", ")}"
+      end
+
+      def details(finding)
+        rate, *interval = finding.growth.rate.map { |each| each * HOUR }
+        slowing = ", ever more slowly" if finding.verdict == :slowing
+        "#{Units.format(rate, "bytes", signed: true)}/h (#{Units.interval(*interval, "bytes")}#{slowing})"
+      end
+
+      def verdict
+        return unless @growth.not_objects?
+
+        " That is no leak of objects, but #{@growth.growing.map(&:kind).uniq.join(" and ")}."
+      end
+    end
+  end
+end

@@ -1,0 +1,112 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/report"
+
+RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
+  # A series in which lines of the ledger have these sizes, in MiB; each profile follows a major collection.
+  def leaks(count: 20, major: ->(index) { index }, sites: {}, **lines)
+    snapshots = Array.new(count) do |index|
+      memory = RecordedMemory.json(lines.transform_values { |levels| levels[index] })
+      comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: major.call(index), memory: memory }
+      objects = { "/a.rb:1" => [0, 1000], **sites.transform_values { |levels| [0, levels[index]] } }
+      MemprofilerPprof::Report::Snapshot.new(
+        Pprof::Maker.lines(objects, time: 1_000_000_000 + (index * 60), comments: comments).profile
+      )
+    end
+    MemprofilerPprof::Report::Leaks.new(snapshots)
+  end
+
+  # Rises by so many MiB at a time, with ups and downs.
+  def rising(from, by, count = 20)
+    random = Random.new(1)
+    Array.new(count) { |index| from + (by * index) + random.rand(-0.25..0.25) }
+  end
+
+  def growing(...)
+    leaks(...).memory_growth.growing.map { |finding| finding.line.key }
+  end
+
+  it "finds nothing if nothing grows" do
+    expect(growing).to eq([])
+    waves = Array.new(20) { |index| 10 + (5 * (index % 4)) }
+    expect(growing(vm_memory: rising(30, 0), allocator_free: waves)).to eq([])
+    expect(leaks.to_s).to include("\nNo part of the resident memory grows.\n")
+      .and end_with("Growing: none; 1 steady.")
+  end
+
+  it "finds the lines that grow, the fastest first" do
+    expect(growing(vm_memory: rising(30, 1), free_slots: rising(10, 2))).to eq(%i[free_slots vm_memory])
+  end
+
+  it "calls a leak that is not of objects so" do
+    text = leaks(vm_memory: rising(30, 1)).to_s
+    expect(text.lines[1])
+      .to match(%r{\AOf the resident memory \(\+[56]\d\.\d MiB/h\) these parts grow: Ruby VM and C libraries \+\S+ Mi})
+      .and end_with(" MiB). That is no leak of objects, but native memory.\n")
+    expect(text).to end_with("Growing: no line of code; 1 steady.")
+  end
+
+  { free_slots: "fragmentation of Ruby's heap", allocator_free: "fragmentation in malloc",
+    unexplained: "native memory", thread_stacks: "threads", profiler: "the profiler itself" }.each do |key, kind|
+    it "says what it is if #{key} grows" do
+      expect(leaks(key => rising(10, 1)).to_s).to include(" That is no leak of objects, but #{kind}.\n")
+    end
+  end
+
+  it "says nothing of the kind if objects grow, too" do
+    text = leaks(vm_memory: rising(30, 1), object_memory: rising(20, 2),
+                 sites: { "/leak.rb:1" => Array.new(20) { |index| 100 * index } }).to_s
+    expect(text).to include("these parts grow: memory that objects own +", ", Ruby VM and C libraries +")
+    expect(text).not_to include("no leak of objects")
+    expect(text).to match(/^growing .*leak\.rb:1  leak#line1$/).and end_with("Growing: 1; 1 steady.")
+  end
+
+  it "says that it grows ever more slowly" do
+    levels = Array.new(60) { |index| 30 + (20 * (1 - Math.exp(-index / 25.0))) }
+    report = leaks(count: 60, vm_memory: levels)
+    expect(report.memory_growth.findings.map(&:verdict)).to eq([:slowing])
+    expect(report.to_s).to include(", ever more slowly).").and(satisfy { |text| !text.include?("no leak of objects") })
+  end
+
+  it "takes garbage for no growth of objects, but waits for no collection with the rest" do
+    lines = { object_slots: rising(20, 1), vm_memory: rising(30, 1) }
+    expect(growing(**lines)).to match_array(%i[object_slots vm_memory])
+    expect(growing(**lines, major: ->(_) { 3 })).to eq([:vm_memory])
+  end
+
+  it "finds nothing in too short a series, or without ledgers" do
+    expect(leaks(count: 7, vm_memory: rising(30, 1)).memory_growth).to have_attributes(findings: [], resident: nil)
+    expect(leaks(count: 7).to_s).not_to include("No part of the resident memory")
+  end
+
+  it "compares only profiles that know the same lines, as what is unknown is part of another" do
+    sizes = Array.new(20) { |index| index % 3 == 1 ? nil : 40 }
+    native = sizes.zip(rising(30, 0)).map { |size, level| size ? level : level + 40 }
+    expect(growing(object_memory: sizes, vm_memory: native)).to eq([])
+    leak = rising(30, 2).zip(sizes).map { |level, size| size ? level : level + 40 }
+    expect(growing(object_memory: sizes, vm_memory: leak)).to eq([:vm_memory])
+    expect(growing(code: [nil] * 20, vm_memory: rising(30, 1))).to eq([:vm_memory])
+  end
+
+  it "knows which of the compared profiles are the first after a major collection" do
+    sizes = Array.new(24) { |index| index % 3 == 1 ? nil : 40 }
+    slots = rising(20, 1, 24)
+    expect(growing(count: 24, object_memory: sizes, object_slots: slots)).to eq([:object_slots])
+    # Those that no major collection follows are left out.
+    expect(growing(count: 24, object_memory: sizes, object_slots: slots, major: ->(index) { index / 12 })).to eq([])
+  end
+
+  it "leaves out what matters little" do
+    line = ->(rise) { Array.new(20) { |index| 10 + (rise * index / 19.0) } }
+    expect([growing(profiler: line.call(0.9)), growing(profiler: line.call(1.2))]).to eq([[], [:profiler]])
+  end
+
+  it "is JSON" do
+    json = leaks(vm_memory: rising(30, 1)).to_h[:memory]
+    expect(json).to match([include(code: "GROWING", key: :vm_memory, name: "Ruby VM and C libraries",
+                                   kind: "native memory", probability: be > 0.999)])
+    expect(json.first[:bytes].size).to eq(20)
+    expect(json.first[:growth_bytes_per_second][:low]..json.first[:growth_bytes_per_second][:high])
+      .to cover(RecordedMemory::MIB / 60.0)
+  end
+end
