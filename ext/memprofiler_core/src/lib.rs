@@ -17,6 +17,7 @@ pub mod id_index;
 pub mod interner;
 pub mod interrupt;
 pub mod labels;
+pub mod ledger;
 pub mod name_table;
 pub mod peak;
 pub mod pprof;

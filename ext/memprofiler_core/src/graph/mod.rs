@@ -37,6 +37,7 @@ pub use answering::answer;
 pub use builder::Builder;
 pub use describe::{Describe, Edge, NodeName};
 pub use dominators::Dominators;
+pub(crate) use estimates::Sums;
 pub use kind::{Kind, NodeId};
 pub use nodes::Graph;
 pub use profile::profile;

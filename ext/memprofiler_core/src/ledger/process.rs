@@ -1,0 +1,32 @@
+//! What Linux says about a process as a whole.
+
+use super::mapping::kilobytes;
+
+/// The memory of a process in bytes, from `/proc/PID/status`; what is missing there is None.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Process {
+    /// In memory.
+    pub resident: Option<u64>,
+    /// In memory, at most so far.
+    pub peak: Option<u64>,
+    /// In memory, pages of files or shared.
+    pub files: Option<u64>,
+    /// In swap.
+    pub swap: Option<u64>,
+}
+
+impl Process {
+    /// From the content of `/proc/PID/status`.
+    pub fn parse(status: &str) -> Self {
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.split(':').next() == Some(name))?;
+            kilobytes(line.split_once(':')?.1)
+        };
+        Self {
+            resident: field("VmRSS"),
+            peak: field("VmHWM"),
+            files: field("RssFile").map(|files| files + field("RssShmem").unwrap_or(0)),
+            swap: field("VmSwap"),
+        }
+    }
+}
