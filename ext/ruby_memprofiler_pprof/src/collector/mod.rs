@@ -6,6 +6,7 @@ mod classes;
 mod events;
 mod flush;
 mod hooked;
+pub mod ledger;
 mod lifecycle;
 mod marking;
 mod missed_collections;

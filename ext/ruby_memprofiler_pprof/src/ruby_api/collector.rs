@@ -2,6 +2,7 @@
 
 use super::errors::{self, Wrong, argument};
 use super::flush_options::{check_flush_options, flush_options};
+use super::memory::memory_data;
 use super::options;
 use super::profile_data::ProfileData;
 use super::retainers::retainers_data;
@@ -68,6 +69,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_method("peak_profile", method!(peak_profile, -1))?;
     class.define_private_method("flush_for", method!(flush_for, -1))?;
     class.define_private_method("retainers_data", method!(retainers_data, 5))?;
+    class.define_private_method("memory_data", method!(memory_data, 1))?;
     class.define_private_method("add_reader", method!(add_reader, 0))?;
     class.define_private_method("remove_reader", method!(remove_reader, 1))?;
     class.define_method("only", method!(only, 0))?;

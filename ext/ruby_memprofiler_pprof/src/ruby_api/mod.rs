@@ -6,6 +6,7 @@ pub mod errors;
 mod flush_options;
 mod labels;
 mod long_work;
+mod memory;
 mod module;
 mod options;
 mod profile;
@@ -31,6 +32,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let module = ruby.define_module("MemprofilerPprof")?;
     errors::init(ruby, module)?;
     module::init(module)?;
+    memory::init(module)?;
     without_profiling::init(ruby, module)?;
     diagnosis::init(module)?;
     labels::init(ruby, module)?;

@@ -16,6 +16,7 @@ pub mod labels;
 pub mod layout;
 pub mod machine_stack;
 pub mod mark_bits;
+pub mod memory;
 pub mod memsize;
 pub mod names;
 pub mod object;

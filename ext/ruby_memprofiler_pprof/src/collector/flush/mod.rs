@@ -18,7 +18,7 @@ use super::mute::Mute;
 use super::sample_types::{SampleTypeNames, Values};
 use super::sites::Names;
 use super::stacks::Stacks;
-use super::{Collector, Phase, stats, totals};
+use super::{Collector, Phase, ledger, stats, totals};
 use crate::faults;
 use crate::vm::{gc, threads};
 use extract::{Extract, Key};
@@ -117,9 +117,11 @@ impl Collector {
             .map_or(Duration::ZERO, |reader| now.saturating_duration_since(self.interval_starts[reader].get()));
         let mut comments = vec![stats::ruby_description(ruby)?];
         let (sampling, totals) = (self.sampling(), totals::remarks(ruby, self.baseline.get()));
+        let memory = ledger::remark(ruby, self)?;
         Ok(self.state.with(|state| {
             comments.extend(stats::remarks(state, sampling));
             comments.extend(totals);
+            comments.extend(memory);
             let names = options.sample_type_names.unwrap_or(state.options.sample_type_names);
             let types = names.types();
             Header {

@@ -3,7 +3,7 @@
 mod samples;
 mod site;
 
-pub use site::Place;
+pub use site::{Place, site};
 
 use super::mute::Mute;
 use super::{Collector, FlushFailure, FlushOptions, stats};

@@ -21,6 +21,8 @@ mod types;
 mod variables;
 mod walk;
 
+pub use callback::Callback;
 pub use describer::Describer;
 pub use prepared::{Prepared, settle};
+pub use types::{DataType, data};
 pub use walk::{Sizes, walk};

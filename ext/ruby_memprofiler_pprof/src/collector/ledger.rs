@@ -1,0 +1,134 @@
+//! Where the memory of the process is, with what collectors know of it.
+
+use super::mute::Mute;
+use super::retainers::site;
+use super::{Collector, hooked};
+use crate::vm::memory::{self, Measurement};
+use crate::vm::{memsize, threads};
+use magnus::{Error, Ruby};
+use memprofiler_core::hash::Map;
+use memprofiler_core::ledger::{self, Figure, HeapPage, HeldSlots, Ledger, Limit, Site};
+use memprofiler_core::stack_tree::StackId;
+use rb_sys::VALUE;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Instant, SystemTime};
+
+/// How many samples are measured, at most, if it has to be quick.
+const MOST_SAMPLES: usize = 4096;
+
+/// A quick ledger, with what `collector` knows, if there is one. May run Ruby code.
+///
+/// # Errors
+/// What signals or other threads raise meanwhile.
+pub fn quick(ruby: &Ruby, collector: Option<&Collector>) -> Result<Ledger, Error> {
+    let start = Instant::now();
+    let mut measurement = memory::measure(ruby)?;
+    if let Some(estimated) = collector.map(|collector| collector.object_memory(ruby)).transpose()?.flatten() {
+        measurement.account.object_memory = estimated;
+    }
+    measurement.account.profiler = Figure::exact(own_bytes(collector));
+    Ok(ledger(measurement, start, Vec::new()))
+}
+
+/// A full ledger, with what `collector` knows, if there is one. `mute` is this thread's.
+///
+/// # Errors
+/// What signals or other threads raise meanwhile.
+///
+/// # Safety
+/// There must be no other Ractors.
+pub unsafe fn full(ruby: &Ruby, collector: Option<&Collector>, mute: &Mute) -> Result<Ledger, Error> {
+    let start = Instant::now();
+    // SAFETY: the GVL is held, as `ruby` shows, and there are no other Ractors.
+    let measurement = unsafe { memory::measure_all(ruby, || mute.lift(threads::schedule)) }?;
+    let pages = measurement.walk.as_ref().map_or(&[][..], |walk| &walk.pages);
+    let held = collector.map_or_else(Vec::new, |collector| collector.held_slots(pages));
+    Ok(ledger(measurement, start, held))
+}
+
+/// A quick ledger as a profile's comment; None if it cannot be had.
+///
+/// # Errors
+/// What signals or other threads raise meanwhile.
+pub fn remark(ruby: &Ruby, collector: &Collector) -> Result<Option<String>, Error> {
+    let Ok(ledger) = catch_unwind(AssertUnwindSafe(|| quick(ruby, Some(collector)))) else { return Ok(None) };
+    Ok(serde_json::to_string(&ledger?).ok().map(|json| format!("memory={json}")))
+}
+
+fn ledger(measurement: Measurement, start: Instant, held_slots: Vec<HeldSlots>) -> Ledger {
+    let Measurement { account, process, usage, allocator, walk } = measurement;
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let ledger = Ledger::new(std::process::id(), time, account);
+    Ledger {
+        full: walk.is_some(),
+        peak_rss_bytes: process.peak,
+        swap_bytes: usage.map(|usage| usage.swap).or(process.swap),
+        shared_bytes: usage.map(|usage| usage.shared),
+        private_bytes: usage.map(|usage| usage.private),
+        allocator,
+        limit: Limit::read(Path::new("/")),
+        held_slots,
+        elapsed_nanoseconds: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        ..ledger
+    }
+}
+
+/// The bytes of the tables of all collectors that have hooks, and of `collector`.
+fn own_bytes(collector: Option<&Collector>) -> u64 {
+    let mut bytes = collector.map_or(0, Collector::bytes);
+    hooked::each(|other| {
+        if collector.is_none_or(|collector| !std::ptr::eq(collector, other)) {
+            bytes += other.bytes();
+        }
+    });
+    bytes as u64
+}
+
+impl Collector {
+    /// What the objects own outside their slots that were allocated since the start. None if that is not known: the dead
+    /// are still among the samples, or there are none.
+    fn object_memory(&self, ruby: &Ruby) -> Result<Option<Figure>, Error> {
+        if !self.was_started() || self.failure().is_some() {
+            return Ok(None);
+        }
+        self.check_collections(ruby)?;
+        if !self.uses_mark_bits() && self.missed_collections.info(ruby)?.is_sweeping() {
+            return Ok(None);
+        }
+        Ok(self.state.with(|state| {
+            let live = state.reservoir.live().samples();
+            let nth = live.len().div_ceil(MOST_SAMPLES).max(1);
+            let samples = live.iter().step_by(nth).map(|sample| {
+                let object = sample.address as VALUE;
+                // SAFETY: the GVL is held, and the object alive: no collection was missed, and either the samples of
+                // the dead were dropped when they were marked, or all dead are swept.
+                let size = unsafe { memsize::of_plain_at_once(object) };
+                let bytes = size.unwrap_or(0).saturating_sub(memsize::slot_size(object)) as u64;
+                (state.reservoir.weight(sample), bytes, state.reservoir.window(sample))
+            });
+            let note = "of objects that were allocated since the profiler was started, without those of extensions; \
+                        the rest is part of vm_memory";
+            (!live.is_empty()).then(|| ledger::estimate(samples, nth).noting(note))
+        }))
+    }
+
+    /// Which sites keep pages that have free slots, as far as stacks are known by name.
+    fn held_slots(&self, pages: &[HeapPage]) -> Vec<HeldSlots> {
+        if !self.was_started() || self.failure().is_some() {
+            return Vec::new();
+        }
+        let sites = self.state.with(|state| {
+            let mut sites: Map<StackId, Site> = Map::default();
+            for sample in state.reservoir.live().samples() {
+                let site = sites.entry(sample.stack).or_insert_with(|| {
+                    let name = site(&state.sites.stacks, sample.stack).map(|site| site.name).unwrap_or_default();
+                    Site { name, objects: Vec::new() }
+                });
+                site.objects.push((sample.address, state.reservoir.weight(sample)));
+            }
+            sites.into_values().filter(|site| !site.name.is_empty()).collect::<Vec<_>>()
+        });
+        ledger::held_slots(&sites, pages)
+    }
+}

@@ -1,0 +1,63 @@
+//! `MemprofilerPprof.memory_data` and `Collector#memory_data`, which `MemprofilerPprof::Memory` wraps.
+
+use super::collector::{RubyCollector, abandoned, check_failure, on_main_ractor};
+use super::errors;
+use crate::collector::mute::Mute;
+use crate::collector::{Collector, ledger};
+use crate::vm::threads;
+use magnus::typed_data::Obj;
+use magnus::{Error, Module, RModule, RString, Ruby, Value, function, prelude::*};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Defines the function of the module.
+pub fn init(module: RModule) -> Result<(), Error> {
+    module.define_module_function("memory_data", function!(of_process, 1))
+}
+
+/// A ledger as JSON, without what a collector knows; with a walk over the heap if it is `full`.
+fn of_process(ruby: &Ruby, full: bool) -> Result<RString, Error> {
+    let mute = Mute::new(threads::current_context());
+    json(ruby, None, full, &mute)
+}
+
+/// A ledger as JSON, with what the collector knows; with a walk over the heap if it is `full`.
+pub fn memory_data(ruby: &Ruby, this: Obj<RubyCollector>, full: bool) -> Result<RString, Error> {
+    check_failure(ruby, &this)?;
+    if full && this.collector.was_started() {
+        name_samples(ruby, this)?;
+    }
+    let mute = Mute::new(threads::current_context());
+    json(ruby, Some(&this.collector), full, &mute)
+}
+
+/// So that sites are known.
+fn name_samples(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<(), Error> {
+    let mutex = this.flushing().ok_or_else(|| errors::not_started(ruby))?;
+    let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
+    let mute = Mute::new(threads::current_context());
+    let named = catch_unwind(AssertUnwindSafe(|| this.collector.name_samples(ruby, &mute)));
+    let Ok(named) = named else {
+        this.collector.panicked("flush");
+        return Err(abandoned(ruby, &this, "flush"));
+    };
+    named.map_err(|failure| errors::flush(ruby, failure))
+}
+
+fn json(ruby: &Ruby, collector: Option<&Collector>, full: bool, mute: &Mute) -> Result<RString, Error> {
+    let ledger = if full && is_alone(ruby)? {
+        // SAFETY: there are no other Ractors, as just checked.
+        unsafe { ledger::full(ruby, collector, mute) }?
+    } else {
+        ledger::quick(ruby, collector)?
+    };
+    let json = serde_json::to_string(&ledger).map_err(|failure| errors::error(ruby, failure.to_string()))?;
+    let json = ruby.str_new(&json);
+    json.freeze();
+    Ok(json)
+}
+
+/// Whether this is the only Ractor.
+fn is_alone(ruby: &Ruby) -> Result<bool, Error> {
+    let Ok(class) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(true) };
+    Ok(on_main_ractor(ruby)? && class.funcall::<_, _, usize>("count", ())? == 1)
+}

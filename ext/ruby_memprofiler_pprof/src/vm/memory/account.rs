@@ -1,0 +1,137 @@
+//! What the figures that were measured mean.
+
+use super::Said;
+use super::allocator::{Allocator, Statistics};
+use super::heap_figures::HeapFigures;
+use super::heap_walk::HeapWalk;
+use memprofiler_core::ledger::{Account, Figure, Process, Survey};
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    pub allocator: Allocator,
+    pub said: Said,
+    pub survey: Option<Survey>,
+    pub figures: HeapFigures,
+    pub walk: Option<&'a HeapWalk>,
+    pub process: Process,
+    pub has_transient_heap: bool,
+}
+
+impl Facts<'_> {
+    /// The lines' figures.
+    pub fn account(&self) -> Account {
+        let Some(survey) = self.survey else {
+            return Account {
+                resident: self.process.resident,
+                heap_pages: self.heap_pages(0),
+                object_slots: self.object_slots(),
+                code: self.code(),
+                object_memory: self.object_memory(),
+                ..Account::default()
+            };
+        };
+        let (allocated, allocator_free) = self.allocated(&survey);
+        let or_unknown = |bytes: u64| {
+            let seen = survey.usage.is_some() || survey.complete;
+            if seen { Figure::exact(bytes) } else { Figure::unknown("the process's pages cannot be looked at") }
+        };
+        Account {
+            resident: survey.usage.map(|usage| usage.resident).or(self.process.resident),
+            files_shared: match (survey.usage, self.process.files) {
+                (None, Some(files)) => Figure::exact(files),
+                _ => or_unknown(survey.files_shared),
+            },
+            files_private: or_unknown(survey.files_private),
+            thread_stacks: or_unknown(survey.thread_stacks),
+            jit_code: or_unknown(survey.jit_code),
+            transient_heap: match (cfg!(ruby_gte_3_3), self.has_transient_heap && survey.complete) {
+                (true, _) => Figure::exact(0).noting("this Ruby has none"),
+                (false, true) => Figure::exact(survey.transient_heap),
+                (false, false) => Figure::unknown("it was not found"),
+            },
+            heap_pages: self.heap_pages(survey.heap_pages),
+            object_slots: self.object_slots(),
+            allocated,
+            allocator_free,
+            profiler: self.walk.map_or_else(Figure::default, |walk| Figure::exact(walk.profiler)),
+            code: self.code(),
+            object_memory: self.object_memory(),
+        }
+    }
+
+    /// The pages of the heap, of which `seen` bytes were found in memory.
+    fn heap_pages(&self, seen: u64) -> Figure {
+        match (self.walk, self.figures.pages) {
+            (Some(walk), Some(pages)) if seen > 0 => {
+                // Pages without objects are in no list.
+                let listed: u64 = walk.pages.iter().map(|page| page.end - page.start).sum();
+                Figure::exact(seen + pages.saturating_sub(listed))
+            }
+            (_, Some(pages)) => Figure::exact(pages),
+            (_, None) => Figure::unknown("this garbage collector does not say how many pages it has"),
+        }
+    }
+
+    fn object_slots(&self) -> Figure {
+        if let Some(walk) = self.walk {
+            return Figure::exact(walk.live_bytes());
+        }
+        let note = "with dead objects that were not swept yet";
+        match (self.figures.objects, self.figures.exact) {
+            (Some(bytes), true) => Figure::exact(bytes).noting(note),
+            (Some(bytes), false) => Figure::estimated(bytes, note),
+            (None, _) => Figure::unknown("this garbage collector does not say how many objects there are"),
+        }
+    }
+
+    fn code(&self) -> Figure {
+        let unknown = || Figure::unknown("only a walk over the heap can tell; part of vm_memory");
+        self.walk.map_or_else(unknown, |walk| Figure::exact(walk.code))
+    }
+
+    fn object_memory(&self) -> Figure {
+        let unknown = || Figure::unknown("only samples or a walk over the heap can tell; part of vm_memory");
+        self.walk.map_or_else(unknown, |walk| Figure::exact(walk.object_memory))
+    }
+
+    /// What the allocator and the VM have of anonymous memory, and the part that the allocator has in no use.
+    fn allocated(&self, survey: &Survey) -> (Figure, Figure) {
+        const NO_STATISTICS: &str = "this allocator keeps no statistics; part of vm_memory";
+        if !survey.complete {
+            let note = "not all of the process's pages could be looked at; part of vm_memory";
+            return (Figure::default(), Figure::unknown(note));
+        }
+        // A quick survey does not know the pages of the heap.
+        let unlisted = if self.walk.is_some() { 0 } else { self.figures.pages.unwrap_or(0) };
+        let other = survey.other.saturating_sub(unlisted);
+        match (self.allocator, self.said.statistics) {
+            (Allocator::Glibc(_), Some(Statistics { used, resident })) => {
+                let mapped = if self.walk.is_some() { survey.mapped_blocks } else { resident.min(other) };
+                let touched = used.saturating_sub(survey.untouched_in_arenas);
+                let free = survey.arenas.saturating_sub(touched);
+                (Figure::exact(survey.arenas + mapped + survey.of_vm), self.free(free))
+            }
+            (Allocator::Glibc(_), None) if self.walk.is_some() => {
+                let bytes = survey.arenas + survey.mapped_blocks + survey.of_vm;
+                (Figure::exact(bytes), Figure::unknown(NO_STATISTICS))
+            }
+            (_, Some(Statistics { used, resident })) => {
+                let bytes = resident.min(survey.arenas + other);
+                let touched = used.saturating_sub(survey.untouched_in_arenas + survey.untouched_elsewhere);
+                (Figure::exact(bytes + survey.of_vm), self.free(bytes.saturating_sub(touched)))
+            }
+            (_, None) => (Figure::default(), Figure::unknown(NO_STATISTICS)),
+        }
+    }
+
+    fn free(&self, bytes: u64) -> Figure {
+        let age = self.said.at.elapsed().as_secs();
+        // The walk and the survey take less than that.
+        if age < 5 {
+            Figure::exact(bytes)
+        } else {
+            Figure::estimated(bytes, "from what the allocator said minutes ago")
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Where the memory of this process is, as far as it can be told from inside: from Linux's files, the allocator's
+//! statistics, and the pages of Ruby's heap.
+
+mod account;
+mod allocator;
+mod heap_figures;
+mod heap_walk;
+mod shapes;
+mod space;
+mod transient;
+
+pub use heap_walk::HeapWalk;
+
+use super::frames::LAYOUT;
+use super::layout::{EC_VM_STACK, EC_VM_STACK_SIZE};
+use super::threads::without_gvl;
+use crate::faults;
+use allocator::{Allocator, Statistics};
+use heap_figures::HeapFigures;
+use magnus::{Error, Ruby};
+use memprofiler_core::ledger::{Account, HeapPage, Mapping, Places, Process, Space, Survey, Usage};
+use space::OwnSpace;
+use std::fs::read_to_string;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How many bytes of addresses are looked at page by page, at most: in a quick measurement, and in a full one.
+const MOST_QUICKLY: u64 = 1 << 30;
+const MOST: u64 = 16 << 30;
+/// If the allocator takes longer for its statistics, a quick measurement asks it seldom.
+const SLOW: Duration = Duration::from_millis(2);
+const SELDOM: Duration = Duration::from_secs(600);
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Measurement {
+    /// For the lines, without what a collector knows.
+    pub account: Account,
+    /// From `/proc/self/status`.
+    pub process: Process,
+    /// Sums over all mappings.
+    pub usage: Option<Usage>,
+    /// The allocator's name.
+    pub allocator: String,
+    /// What the walk over the heap has found, if there was one.
+    pub walk: Option<HeapWalk>,
+}
+
+/// What an allocator has said, and when.
+#[derive(Debug, Clone, Copy)]
+struct Said {
+    at: Instant,
+    took: Duration,
+    statistics: Option<Statistics>,
+}
+
+static SAID: Mutex<Option<Said>> = Mutex::new(None);
+
+/// What can be found in less than five milliseconds. May run Ruby code.
+///
+/// # Errors
+/// What signals or other threads raise meanwhile.
+pub fn measure(ruby: &Ruby) -> Result<Measurement, Error> {
+    let figures = HeapFigures::read(ruby)?;
+    let (space, allocator) = (OwnSpace::open(), Allocator::find());
+    let transient_heap = transient::find(&space);
+    let has_transient_heap = transient_heap.is_some();
+    let glibc = matches!(allocator, Allocator::Glibc(_));
+    let places = Places { transient_heap, glibc, most: MOST_QUICKLY, ..Places::default() };
+    let survey = survey("/proc/self/maps", places, &space);
+    let said = ask(allocator, true);
+    Ok(finish(allocator, said, survey, figures, None, has_transient_heap))
+}
+
+/// Everything, with a walk over the heap in slices; calls `rest` between them. Gives up the GVL at the end.
+///
+/// # Errors
+/// As for [`measure`], those of `rest`, and what an extension's function for measuring raises twice.
+///
+/// # Safety
+/// The GVL must be held, and there must be no other Ractors.
+pub unsafe fn measure_all(ruby: &Ruby, rest: impl FnMut() -> Result<(), Error>) -> Result<Measurement, Error> {
+    let page_size = HeapFigures::read(ruby)?.page_size;
+    let Some(page_size) = page_size.filter(|&size| size > 0) else { return measure(ruby) };
+    // SAFETY: as required of the caller.
+    let walk = unsafe { heap_walk::walk(ruby, page_size, rest) }?;
+    let figures = HeapFigures::read(ruby)?;
+    let (space, allocator) = (OwnSpace::open(), Allocator::find());
+    let transient_heap = transient::find(&space);
+    Ok(without_gvl(move || {
+        let has_transient_heap = transient_heap.is_some();
+        let places = Places {
+            heap_pages: joined(&walk.pages),
+            transient_heap,
+            vm_stacks: walk.threads.iter().filter_map(|&thread| vm_stack(thread, &space)).collect(),
+            glibc: matches!(allocator, Allocator::Glibc(_)),
+            mapped_blocks: true,
+            most: MOST,
+            ..Places::default()
+        };
+        let survey = survey("/proc/self/smaps", places, &space);
+        let said = ask(allocator, false);
+        finish(allocator, said, survey, figures, Some(walk), has_transient_heap)
+    }))
+}
+
+fn survey(mappings: &str, places: Places, space: &OwnSpace) -> Option<Survey> {
+    let mappings = Mapping::parse(&read(mappings)?);
+    let places = Places { of_vm: shapes::find(&mappings, space), ..places };
+    Some(Survey::new(&mappings, &places, space))
+}
+
+/// The content of a file of Linux's.
+fn read(path: &str) -> Option<String> {
+    if faults::denied(path) { None } else { read_to_string(path).ok() }
+}
+
+/// The allocator's statistics; if they must be had `quickly`, perhaps older ones.
+fn ask(allocator: Allocator, quickly: bool) -> Said {
+    let mut last = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(said) = last.filter(|said| quickly && said.took > SLOW && said.at.elapsed() < SELDOM) {
+        return said;
+    }
+    let at = Instant::now();
+    let statistics = allocator.statistics();
+    *last.insert(Said { at, took: at.elapsed(), statistics })
+}
+
+fn finish(
+    allocator: Allocator,
+    said: Said,
+    survey: Option<Survey>,
+    figures: HeapFigures,
+    walk: Option<HeapWalk>,
+    has_transient_heap: bool,
+) -> Measurement {
+    let process = read("/proc/self/status").map(|status| Process::parse(&status)).unwrap_or_default();
+    let facts = account::Facts { allocator, said, survey, figures, walk: walk.as_ref(), process, has_transient_heap };
+    Measurement {
+        account: facts.account(),
+        process,
+        usage: survey.and_then(|survey| survey.usage),
+        allocator: allocator.name(),
+        walk,
+    }
+}
+
+/// The addresses of pages, which are in order; those without a gap between them become one range.
+fn joined(pages: &[HeapPage]) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for page in pages {
+        match ranges.last_mut() {
+            Some(last) if last.end == page.start => last.end = page.end,
+            _ => ranges.push(page.start..page.end),
+        }
+    }
+    ranges
+}
+
+/// The stack on which the VM keeps a thread's frames; None if there is none.
+fn vm_stack(thread: u64, space: &OwnSpace) -> Option<Range<u64>> {
+    const _: () = assert!(EC_VM_STACK == 0 && EC_VM_STACK_SIZE == 8);
+    /// No program has larger ones.
+    const LARGEST: u64 = 64 << 20;
+    let [context, ..] = space.words(thread + LAYOUT?.thread_ec as u64)?;
+    let [start, words, ..] = space.words(context)?;
+    let bytes = words.checked_mul(8).filter(|&bytes| bytes <= LARGEST)?;
+    (start != 0).then(|| start..start.saturating_add(bytes))
+}
