@@ -9,6 +9,8 @@ pub struct Process {
     pub resident: Option<u64>,
     /// In memory, at most so far.
     pub peak: Option<u64>,
+    /// In memory, and neither of a file nor shared on purpose.
+    pub anonymous: Option<u64>,
     /// In memory, pages of files or shared.
     pub files: Option<u64>,
     /// In swap.
@@ -25,6 +27,7 @@ impl Process {
         Self {
             resident: field("VmRSS"),
             peak: field("VmHWM"),
+            anonymous: field("RssAnon"),
             files: field("RssFile").map(|files| files + field("RssShmem").unwrap_or(0)),
             swap: field("VmSwap"),
         }

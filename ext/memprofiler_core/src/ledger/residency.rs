@@ -18,14 +18,38 @@ const ANONYMOUS: u8 = 2;
 pub const WORD: usize = 8;
 
 impl Residency {
-    /// From the words that `/proc/PID/pagemap` has for the pages from address `start` on.
-    pub fn new(start: u64, page_size: u64, words: &[u8]) -> Self {
-        let page = |word: &[u8]| {
+    /// Nothing is known yet of the pages from address `start` on.
+    pub fn new(start: u64, page_size: u64) -> Self {
+        Self { start, page_size, pages: Vec::new() }
+    }
+
+    /// Adds the next pages, from the words that `/proc/PID/pagemap` has for them.
+    pub fn add(&mut self, words: &[u8]) {
+        self.pages.extend(words.chunks_exact(WORD).map(|word| {
             let word = word.try_into().map_or(0, u64::from_ne_bytes);
             // Bit 63: in memory; bit 61: of a file, or shared.
-            if word >> 63 == 0 { 0 } else { PRESENT | if word >> 61 & 1 == 0 { ANONYMOUS } else { 0 } }
-        };
-        Self { start, page_size, pages: words.chunks_exact(WORD).map(page).collect() }
+            match (word >> 63 & 1, word >> 61 & 1) {
+                (0, _) => 0,
+                (_, 0) => PRESENT | ANONYMOUS,
+                _ => PRESENT,
+            }
+        }));
+    }
+
+    /// Takes the next pages to be like the last ones, which are as many or more.
+    pub fn repeat_last(&mut self, pages: usize) {
+        let first = self.pages.len().saturating_sub(pages);
+        self.pages.extend_from_within(first..);
+    }
+
+    /// How many pages there are.
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
     }
 
     /// Claims what is in memory of a range of addresses, with the whole page of each, and returns its bytes.

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 /// The addresses of a process.
 pub trait Space {
-    /// The words of `/proc/PID/pagemap` for these pages; None if it cannot be read.
-    fn pagemap(&self, pages: &Range<u64>) -> Option<Vec<u8>>;
+    /// Which of the pages at these addresses are in memory; None if that cannot be found out.
+    fn residency(&self, addresses: &Range<u64>) -> Option<Residency>;
 
     /// The four words at an address; None if it cannot be read.
     fn words(&self, address: u64) -> Option<[u64; 4]>;
@@ -41,6 +41,8 @@ pub struct Places {
 pub struct Survey {
     /// Sums over all mappings; None where the list of mappings does not say it.
     pub usage: Option<Usage>,
+    /// The part of it that is anonymous and that other processes have as well, since they were forked from one another.
+    pub shared_anonymous: u64,
     /// Pages of files and the kernel.
     pub files_shared: u64,
     /// Pages of files that were written to and so became the process's own.
@@ -89,11 +91,10 @@ impl Survey {
             if absent {
                 continue;
             }
-            survey.add_usage(mapping.usage);
+            survey.add_usage(mapping);
             let mut residency = || {
                 left = left.checked_sub(mapping.size())?;
-                let words = space.pagemap(&(mapping.start..mapping.end))?;
-                Some(Residency::new(mapping.start, space.page_size(), &words))
+                space.residency(&(mapping.start..mapping.end))
             };
             match (mapping.kind, mapping.usage) {
                 (Kind::System, usage) => survey.files_shared += usage.unwrap_or_default().resident,
@@ -126,8 +127,11 @@ impl Survey {
         self.arenas + self.mapped_blocks + self.other
     }
 
-    fn add_usage(&mut self, usage: Option<Usage>) {
-        let Some(usage) = usage else { return };
+    fn add_usage(&mut self, mapping: &Mapping) {
+        let Some(usage) = mapping.usage else { return };
+        if !matches!(mapping.kind, Kind::File | Kind::System) {
+            self.shared_anonymous += usage.shared;
+        }
         let sum = self.usage.get_or_insert_default();
         sum.resident += usage.resident;
         sum.anonymous += usage.anonymous;

@@ -58,10 +58,9 @@ fn what_makes_no_sense_is_left_out() {
 
 #[test]
 fn a_process_has_totals() {
-    let status =
-        "Name:\tVmRSS: 1 kB\nVmHWM:\t    20 kB\nVmRSS:\t   10 kB\nRssFile:\t 3 kB\nRssShmem:\t 2 kB\nVmSwap:\t 1 kB\n";
+    let status = "Name:\tVmRSS: 1 kB\nVmHWM:\t    20 kB\nVmRSS:\t   10 kB\nRssAnon:\t 5 kB\nRssFile:\t 3 kB\nRssShmem:\t 2 kB\nVmSwap:\t 1 kB\n";
     let process = Process::parse(status);
     assert_eq!((process.resident, process.peak), (Some(10 << 10), Some(20 << 10)));
-    assert_eq!((process.files, process.swap), (Some(5 << 10), Some(1 << 10)));
+    assert_eq!((process.files, process.anonymous, process.swap), (Some(5 << 10), Some(5 << 10), Some(1 << 10)));
     assert_eq!(Process::parse(""), Process::default());
 }

@@ -1,6 +1,6 @@
 //! Made-up processes: mappings, the pages that are in memory, and their words.
 
-use memprofiler_core::ledger::{Kind, Mapping, Places, Space, Survey};
+use memprofiler_core::ledger::{Kind, Mapping, Places, Residency, Space, Survey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -46,12 +46,14 @@ impl Process {
 }
 
 impl Space for Process {
-    fn pagemap(&self, pages: &Range<u64>) -> Option<Vec<u8>> {
+    fn residency(&self, addresses: &Range<u64>) -> Option<Residency> {
         let word = |page: u64| {
             let (present, of_file) = (self.present.contains(&page), self.of_files.contains(&page));
             (u64::from(present) << 63 | u64::from(of_file) << 61 | 0xabc).to_ne_bytes()
         };
-        (!self.closed).then(|| (pages.start / PAGE..pages.end / PAGE).flat_map(word).collect())
+        let mut residency = Residency::new(addresses.start, PAGE);
+        (addresses.start / PAGE..addresses.end / PAGE).for_each(|page| residency.add(&word(page)));
+        (!self.closed).then_some(residency)
     }
 
     fn words(&self, address: u64) -> Option<[u64; 4]> {

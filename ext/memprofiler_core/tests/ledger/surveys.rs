@@ -1,7 +1,7 @@
 //! What is where.
 
 use crate::process::{PAGE, Process};
-use memprofiler_core::ledger::{Kind, Places, Survey, Usage};
+use memprofiler_core::ledger::{Kind, Places, Residency, Survey, Usage};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::ops::Range;
@@ -27,6 +27,9 @@ fn usage_is_believed_where_it_is_known() {
     let survey = process.survey(Places::default());
     assert_eq!((survey.files_private, survey.files_shared), (2, 6));
     assert_eq!(survey.usage, Some(Usage { resident: 8, ..usage }));
+    assert_eq!(survey.shared_anonymous, 0);
+    process.map(Kind::Heap, 2..3).usage = Some(usage);
+    assert_eq!(process.survey(Places::default()).shared_anonymous, 1);
 }
 
 #[test]
@@ -137,4 +140,14 @@ fn the_parts_add_up_to_what_is_in_memory() {
         let parts = survey.thread_stacks + survey.jit_code + survey.heap_pages + survey.transient_heap + survey.of_vm;
         assert_eq!(parts + survey.allocated(), process.present.len() as u64 * PAGE, "seed {seed}: {survey:?}");
     }
+}
+
+#[test]
+fn pages_that_were_not_looked_at_are_like_those_before() {
+    let mut residency = Residency::new(0, PAGE);
+    let (present, absent) = ((1_u64 << 63).to_ne_bytes(), [0; 8]);
+    [present, absent, absent, present].iter().for_each(|word| residency.add(word));
+    residency.repeat_last(2);
+    assert_eq!((residency.len(), residency.resident()), (6, 3 * PAGE));
+    assert_eq!(residency.take(&bytes(4..6)), PAGE);
 }

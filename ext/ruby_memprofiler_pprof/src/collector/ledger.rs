@@ -57,7 +57,7 @@ pub fn remark(ruby: &Ruby, collector: &Collector) -> Result<Option<String>, Erro
 }
 
 fn ledger(measurement: Measurement, start: Instant, held_slots: Vec<HeldSlots>) -> Ledger {
-    let Measurement { account, process, usage, allocator, walk } = measurement;
+    let Measurement { account, process, usage, copied, allocator, walk } = measurement;
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let ledger = Ledger::new(std::process::id(), time, account);
     Ledger {
@@ -69,6 +69,7 @@ fn ledger(measurement: Measurement, start: Instant, held_slots: Vec<HeldSlots>) 
         allocator,
         limit: Limit::read(Path::new("/")),
         held_slots,
+        copied_bytes: copied,
         elapsed_nanoseconds: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
         ..ledger
     }

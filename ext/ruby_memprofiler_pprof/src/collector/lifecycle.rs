@@ -4,7 +4,7 @@ use super::options::Liveness;
 use super::{Collector, Only, Phase, State, random_seed, state, totals};
 use crate::faults;
 use crate::vm::mark_bits::MarkBits;
-use crate::vm::{child, threads};
+use crate::vm::{child, memory, threads};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value};
 use std::sync::atomic::Ordering;
@@ -134,6 +134,7 @@ impl Collector {
     /// For a forked child. Keeps the live set, and the number of stack ends, since the child may notice that a
     /// collection was missed at one of them. Resets other counters, the interval and the random numbers.
     pub fn after_fork(&self) {
+        memory::after_fork();
         child::after_fork();
         self.begin_intervals();
         self.contended.store(0, Ordering::Relaxed);

@@ -1,26 +1,48 @@
 //! What the figures that were measured mean.
 
-use super::Said;
 use super::allocator::{Allocator, Statistics};
 use super::heap_figures::HeapFigures;
 use super::heap_walk::HeapWalk;
+use super::{FORKED, Measurement, Said};
 use memprofiler_core::ledger::{Account, Figure, Process, Survey};
+use std::sync::PoisonError;
 
 /// What was measured.
 #[derive(Debug)]
-pub struct Facts<'a> {
+pub struct Facts {
     pub allocator: Allocator,
     pub said: Said,
     pub survey: Option<Survey>,
     pub figures: HeapFigures,
-    pub walk: Option<&'a HeapWalk>,
+    pub walk: Option<HeapWalk>,
     pub process: Process,
     pub has_transient_heap: bool,
+    /// Of large mappings, only every nth sample of pages was looked at.
+    pub nth: usize,
 }
 
-impl Facts<'_> {
+impl Facts {
+    /// What they mean.
+    pub fn measurement(self) -> Measurement {
+        Measurement {
+            account: self.account(),
+            process: self.process,
+            usage: self.survey.and_then(|survey| survey.usage),
+            copied: self.copied(),
+            allocator: self.allocator.name(),
+            walk: self.walk,
+        }
+    }
+
+    /// What was unshared or given back since the process was forked, if it was.
+    fn copied(&self) -> Option<u64> {
+        let (child, common) = (*FORKED.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let survey = self.survey.filter(|survey| survey.usage.is_some() && child == std::process::id())?;
+        Some(common.saturating_sub(survey.shared_anonymous))
+    }
+
     /// The lines' figures.
-    pub fn account(&self) -> Account {
+    fn account(&self) -> Account {
         let Some(survey) = self.survey else {
             return Account {
                 resident: self.process.resident,
@@ -47,14 +69,14 @@ impl Facts<'_> {
             jit_code: or_unknown(survey.jit_code),
             transient_heap: match (cfg!(ruby_gte_3_3), self.has_transient_heap && survey.complete) {
                 (true, _) => Figure::exact(0).noting("this Ruby has none"),
-                (false, true) => Figure::exact(survey.transient_heap),
+                (false, true) => self.sampled(survey.transient_heap),
                 (false, false) => Figure::unknown("it was not found"),
             },
             heap_pages: self.heap_pages(survey.heap_pages),
             object_slots: self.object_slots(),
             allocated,
             allocator_free,
-            profiler: self.walk.map_or_else(Figure::default, |walk| Figure::exact(walk.profiler)),
+            profiler: self.walk.as_ref().map_or_else(Figure::default, |walk| Figure::exact(walk.profiler)),
             code: self.code(),
             object_memory: self.object_memory(),
         }
@@ -62,7 +84,7 @@ impl Facts<'_> {
 
     /// The pages of the heap, of which `seen` bytes were found in memory.
     fn heap_pages(&self, seen: u64) -> Figure {
-        match (self.walk, self.figures.pages) {
+        match (&self.walk, self.figures.pages) {
             (Some(walk), Some(pages)) if seen > 0 => {
                 // Pages without objects are in no list.
                 let listed: u64 = walk.pages.iter().map(|page| page.end - page.start).sum();
@@ -74,7 +96,7 @@ impl Facts<'_> {
     }
 
     fn object_slots(&self) -> Figure {
-        if let Some(walk) = self.walk {
+        if let Some(walk) = &self.walk {
             return Figure::exact(walk.live_bytes());
         }
         let note = "with dead objects that were not swept yet";
@@ -87,12 +109,12 @@ impl Facts<'_> {
 
     fn code(&self) -> Figure {
         let unknown = || Figure::unknown("only a walk over the heap can tell; part of vm_memory");
-        self.walk.map_or_else(unknown, |walk| Figure::exact(walk.code))
+        self.walk.as_ref().map_or_else(unknown, |walk| Figure::exact(walk.code))
     }
 
     fn object_memory(&self) -> Figure {
         let unknown = || Figure::unknown("only samples or a walk over the heap can tell; part of vm_memory");
-        self.walk.map_or_else(unknown, |walk| Figure::exact(walk.object_memory))
+        self.walk.as_ref().map_or_else(unknown, |walk| Figure::exact(walk.object_memory))
     }
 
     /// What the allocator and the VM have of anonymous memory, and the part that the allocator has in no use.
@@ -129,9 +151,17 @@ impl Facts<'_> {
         let age = self.said.at.elapsed().as_secs();
         // The walk and the survey take less than that.
         if age < 5 {
-            Figure::exact(bytes)
+            self.sampled(bytes)
         } else {
-            Figure::estimated(bytes, "from what the allocator said minutes ago")
+            Figure::estimated(bytes, "from what the allocator said minutes ago: it takes long to say it")
+        }
+    }
+
+    /// What depends on pages that may not all have been looked at.
+    fn sampled(&self, bytes: u64) -> Figure {
+        match self.nth {
+            1 => Figure::exact(bytes),
+            nth => Figure::estimated(bytes, &format!("from one in {nth} pages")),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::frames::LAYOUT;
 use super::layout::{EC_VM_STACK, EC_VM_STACK_SIZE};
 use super::threads::without_gvl;
 use crate::faults;
+use account::Facts;
 use allocator::{Allocator, Statistics};
 use heap_figures::HeapFigures;
 use magnus::{Error, Ruby};
@@ -25,9 +26,10 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many bytes of addresses are looked at page by page, at most: in a quick measurement, and in a full one.
-const MOST_QUICKLY: u64 = 1 << 30;
+/// How many bytes of addresses are looked at page by page, at most.
 const MOST: u64 = 16 << 30;
+/// How many bytes of memory a quick measurement looks at, about.
+const MOST_QUICKLY: u64 = 96 << 20;
 /// If the allocator takes longer for its statistics, a quick measurement asks it seldom.
 const SLOW: Duration = Duration::from_millis(2);
 const SELDOM: Duration = Duration::from_secs(600);
@@ -41,6 +43,8 @@ pub struct Measurement {
     pub process: Process,
     /// Sums over all mappings.
     pub usage: Option<Usage>,
+    /// Pages that only this process has, of those that it had in common with the one that it was forked from.
+    pub copied: Option<u64>,
     /// The allocator's name.
     pub allocator: String,
     /// What the walk over the heap has found, if there was one.
@@ -55,7 +59,18 @@ struct Said {
     statistics: Option<Statistics>,
 }
 
+/// The child that was forked, and the bytes that it had in common with its parent.
+static FORKED: Mutex<Option<(u32, u64)>> = Mutex::new(None);
 static SAID: Mutex<Option<Said>> = Mutex::new(None);
+
+/// For a forked child, before it changes anything: remembers what it has in common with its parent.
+pub fn after_fork() {
+    let mut forked = FORKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let pid = std::process::id();
+    if forked.is_none_or(|(child, _)| child != pid) {
+        *forked = process().anonymous.map(|bytes| (pid, bytes));
+    }
+}
 
 /// What can be found in less than five milliseconds. May run Ruby code.
 ///
@@ -63,14 +78,17 @@ static SAID: Mutex<Option<Said>> = Mutex::new(None);
 /// What signals or other threads raise meanwhile.
 pub fn measure(ruby: &Ruby) -> Result<Measurement, Error> {
     let figures = HeapFigures::read(ruby)?;
-    let (space, allocator) = (OwnSpace::open(), Allocator::find());
+    let (mut space, allocator) = (OwnSpace::open(), Allocator::find());
+    space.nth = process().resident.unwrap_or(0).div_ceil(MOST_QUICKLY).max(1) as usize;
     let transient_heap = transient::find(&space);
     let has_transient_heap = transient_heap.is_some();
     let glibc = matches!(allocator, Allocator::Glibc(_));
-    let places = Places { transient_heap, glibc, most: MOST_QUICKLY, ..Places::default() };
+    let places = Places { transient_heap, glibc, most: MOST, ..Places::default() };
     let survey = survey("/proc/self/maps", places, &space);
     let said = ask(allocator, true);
-    Ok(finish(allocator, said, survey, figures, None, has_transient_heap))
+    let facts =
+        Facts { allocator, said, survey, figures, has_transient_heap, nth: space.nth, walk: None, process: process() };
+    Ok(facts.measurement())
 }
 
 /// Everything, with a walk over the heap in slices; calls `rest` between them. Gives up the GVL at the end.
@@ -101,7 +119,8 @@ pub unsafe fn measure_all(ruby: &Ruby, rest: impl FnMut() -> Result<(), Error>) 
         };
         let survey = survey("/proc/self/smaps", places, &space);
         let said = ask(allocator, false);
-        finish(allocator, said, survey, figures, Some(walk), has_transient_heap)
+        let walk = Some(walk);
+        Facts { allocator, said, survey, figures, has_transient_heap, nth: 1, walk, process: process() }.measurement()
     }))
 }
 
@@ -127,23 +146,8 @@ fn ask(allocator: Allocator, quickly: bool) -> Said {
     *last.insert(Said { at, took: at.elapsed(), statistics })
 }
 
-fn finish(
-    allocator: Allocator,
-    said: Said,
-    survey: Option<Survey>,
-    figures: HeapFigures,
-    walk: Option<HeapWalk>,
-    has_transient_heap: bool,
-) -> Measurement {
-    let process = read("/proc/self/status").map(|status| Process::parse(&status)).unwrap_or_default();
-    let facts = account::Facts { allocator, said, survey, figures, walk: walk.as_ref(), process, has_transient_heap };
-    Measurement {
-        account: facts.account(),
-        process,
-        usage: survey.and_then(|survey| survey.usage),
-        allocator: allocator.name(),
-        walk,
-    }
+fn process() -> Process {
+    read("/proc/self/status").map(|status| Process::parse(&status)).unwrap_or_default()
 }
 
 /// The addresses of pages, which are in order; those without a gap between them become one range.

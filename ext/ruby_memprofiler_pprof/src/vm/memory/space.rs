@@ -2,13 +2,17 @@
 //! meanwhile is an error of a system call.
 
 use crate::faults;
-use memprofiler_core::ledger::{Space, WORD};
+use memprofiler_core::ledger::{Residency, Space, WORD};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// The most bytes of `/proc/self/pagemap` that are read at a time.
-const PIECE: usize = 1 << 16;
+/// How many pages are looked at together.
+const PIECE: usize = 1 << 13;
+/// The same if not all are looked at.
+const SAMPLE: usize = 64;
+/// Of how many such samples a mapping has to have room.
+const FEWEST: usize = 32;
 
 /// The addresses of this process. After a change of user the files may be closed to it.
 #[derive(Debug)]
@@ -16,6 +20,8 @@ pub struct OwnSpace {
     pagemap: Option<File>,
     memory: Option<File>,
     page_size: u64,
+    /// Of large mappings, only every nth sample of pages is looked at. A page in memory takes some 70 ns.
+    pub nth: usize,
 }
 
 impl OwnSpace {
@@ -28,25 +34,32 @@ impl OwnSpace {
             pagemap: open("/proc/self/pagemap"),
             memory: open("/proc/self/mem"),
             page_size: u64::try_from(page_size).ok().filter(|&size| size > 0).unwrap_or(4096),
+            nth: 1,
         }
     }
 }
 
 impl Space for OwnSpace {
-    fn pagemap(&self, pages: &Range<u64>) -> Option<Vec<u8>> {
+    fn residency(&self, addresses: &Range<u64>) -> Option<Residency> {
         let file = self.pagemap.as_ref()?;
-        let offset = |address: u64| address / self.page_size * WORD as u64;
-        let length = usize::try_from(offset(pages.end) - offset(pages.start)).ok()?;
-        let mut words = vec![0; length];
-        let mut done = 0;
-        while done < length {
-            let piece = &mut words[done..length.min(done + PIECE)];
-            match file.read_at(piece, offset(pages.start) + done as u64).ok()? {
-                0 => break,
-                read => done += read,
+        let (first, end) = (addresses.start / self.page_size, addresses.end / self.page_size);
+        let pages = usize::try_from(end.checked_sub(first)?).ok()?;
+        let (piece, nth) = if pages < FEWEST * SAMPLE * self.nth { (PIECE, 1) } else { (SAMPLE, self.nth) };
+        let mut residency = Residency::new(addresses.start, self.page_size);
+        let mut words = [0; PIECE * WORD];
+        while residency.len() < pages {
+            let left = pages - residency.len();
+            let words = &mut words[..piece.min(left) * WORD];
+            let read = file.read_at(words, (first + residency.len() as u64) * WORD as u64).ok()? / WORD * WORD;
+            if read == 0 {
+                break;
+            }
+            residency.add(&words[..read]);
+            for _ in 1..nth {
+                residency.repeat_last((read / WORD).min(pages - residency.len()));
             }
         }
-        Some(words)
+        Some(residency)
     }
 
     fn words(&self, address: u64) -> Option<[u64; 4]> {
