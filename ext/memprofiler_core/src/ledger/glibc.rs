@@ -62,7 +62,10 @@ pub fn take_mapped_blocks(
 fn mapped_block(page: u64, page_size: u64, space: &impl Space) -> Option<u64> {
     /// `IS_MMAPPED` among the three lowest bits of a size.
     const MAPPED: u64 = 2;
+    /// `CHUNK_HDR_SZ`: from some version between 2.36 and 2.43 on, the size does not include it.
+    const HEADER: u64 = 16;
     let [before, size, ..] = space.words(page)?;
-    let bytes = size & !7;
-    (before == 0 && size & 7 == MAPPED && bytes % page_size == 0 && bytes >= SMALLEST_MAPPED).then_some(bytes)
+    let bytes = (size & !7).checked_add(HEADER)? / page_size * page_size;
+    let is_whole = [bytes, bytes.wrapping_sub(HEADER)].contains(&(size & !7));
+    (before == 0 && size & 7 == MAPPED && is_whole && bytes >= SMALLEST_MAPPED).then_some(bytes)
 }

@@ -21,7 +21,7 @@ pub use held_slots::{HeapPage, HeldSlots, Site, held_slots};
 pub use limit::Limit;
 pub use line::{Figure, Key, Line, Source};
 pub use mapping::{Kind, Mapping, Usage};
-pub use process::Process;
+pub use process::{Process, stack_pointer};
 pub use residency::{Residency, WORD};
 pub use survey::{Places, Space, Survey};
 

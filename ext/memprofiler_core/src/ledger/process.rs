@@ -17,6 +17,13 @@ pub struct Process {
     pub swap: Option<u64>,
 }
 
+/// Where the stack of a thread ends that waits, from the content of `/proc/PID/task/TID/syscall`.
+pub fn stack_pointer(syscall: &str) -> Option<u64> {
+    // The last two are the stack pointer and the program counter.
+    let pointer = syscall.split_ascii_whitespace().rev().nth(1)?;
+    u64::from_str_radix(pointer.strip_prefix("0x")?, 16).ok()
+}
+
 impl Process {
     /// From the content of `/proc/PID/status`.
     pub fn parse(status: &str) -> Self {

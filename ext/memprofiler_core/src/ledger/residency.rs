@@ -61,6 +61,19 @@ impl Residency {
         count * self.page_size
     }
 
+    /// Claims what is in memory of the pages around an address without a gap, at most so many bytes in each direction, and
+    /// returns its bytes.
+    pub fn take_around(&mut self, address: u64, most: u64) -> u64 {
+        let Range { start: at, .. } = self.indices(&(address..address.saturating_add(1)));
+        let most = (most / self.page_size) as usize;
+        let (before, behind) = self.pages.split_at(at);
+        let present = |page: &&u8| **page != 0;
+        let up = behind.iter().take(most).take_while(present).count();
+        let down = if up == 0 { 0 } else { before.iter().rev().take(most).take_while(present).count() };
+        self.pages[at - down..at + up].fill(0);
+        (down + up) as u64 * self.page_size
+    }
+
     /// The bytes in memory of all pages that are in the range as a whole.
     pub fn inside(&self, addresses: &Range<u64>) -> u64 {
         let start = addresses.start.next_multiple_of(self.page_size);

@@ -28,6 +28,9 @@ pub struct Places {
     pub of_vm: Vec<Range<u64>>,
     /// The stacks of VM threads. They are malloc'ed, and mostly never touched.
     pub vm_stacks: Vec<Range<u64>>,
+    /// Where the machine stacks of threads that wait end, as far as that is known: the guards below stacks are no
+    /// mappings of their own everywhere.
+    pub stack_pointers: Vec<u64>,
     /// Whether malloc is glibc's, whose memory is known by its content.
     pub glibc: bool,
     /// Whether to look for glibc's blocks with mappings of their own, which takes a read for each page.
@@ -184,16 +187,24 @@ impl Survey {
             self.untouched_in_arenas += untouched(&arena);
             self.arenas += residency.take(&arena);
         }
-        self.untouched_elsewhere += untouched(&all) - (self.untouched_in_arenas - before);
+        let machine_stack = mapping.start..mapping.start + if guarded { stack_size(mapping) } else { 0 };
+        // Before Ruby 3.3, a VM stack is a part of its thread's machine stack.
+        let elsewhere = untouched(&all).saturating_sub(untouched(&machine_stack));
+        self.untouched_elsewhere += elsewhere.saturating_sub(self.untouched_in_arenas - before);
         if places.glibc && places.mapped_blocks && mapping.writable {
             self.mapped_blocks += glibc::take_mapped_blocks(&mut residency, &all, page_size, space);
         }
-        if guarded {
-            let most = if mapping.size() <= LARGEST_STACK { LARGEST_STACK } else { MERGED_STACK };
-            self.thread_stacks += residency.take(&(mapping.start..mapping.start + most));
+        self.thread_stacks += residency.take(&machine_stack);
+        for &pointer in places.stack_pointers.iter().filter(|&pointer| all.contains(pointer)) {
+            self.thread_stacks += residency.take_around(pointer, MERGED_STACK);
         }
         self.other += residency.take(&all);
     }
+}
+
+/// The most bytes at the beginning of a mapping that a machine stack has.
+fn stack_size(mapping: &Mapping) -> u64 {
+    if mapping.size() <= LARGEST_STACK { mapping.size() } else { MERGED_STACK }
 }
 
 /// Whether `before` is the guard below a stack at the beginning of `mapping`.

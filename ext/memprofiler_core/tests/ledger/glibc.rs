@@ -59,7 +59,9 @@ fn large_blocks_are_known_by_their_size() {
     process.map(Kind::Anonymous, 0..40);
     process.present.remove(&12);
     process.words.insert(4 * PAGE, [0, (10 * PAGE) | 2, 0, 0]);
-    process.words.insert(14 * PAGE, [0, (20 * PAGE) | 2, 0, 0]);
+    process.words.insert(14 * PAGE, [0, (10 * PAGE) | 2, 0, 0]);
+    // By version 2.43.
+    process.words.insert(24 * PAGE, [0, (10 * PAGE - 16) | 2, 0, 0]);
     // Larger than what is mapped, not marked as mapped, and smaller than a block with a mapping of its own.
     process.words.insert(34 * PAGE, [0, (20 * PAGE) | 2, 0, 0]);
     process.words.insert(35 * PAGE, [0, 8 * PAGE, 0, 0]);
@@ -77,4 +79,16 @@ fn what_nobody_has_touched_of_a_stack_in_an_arena_is_known() {
     let survey = process.survey(Places { vm_stacks, ..places() });
     // Of eleven pages, two are in memory as a whole, and two in part.
     assert_eq!((survey.arenas, survey.untouched_in_arenas), (32 * PAGE, 9 * PAGE));
+}
+
+#[test]
+fn a_vm_stack_within_a_machine_stack_is_not_the_allocator_s() {
+    let mut process = Process::default();
+    process.reserve(9..10);
+    process.map(Kind::Anonymous, 10..20);
+    process.map(Kind::Anonymous, 20..40);
+    process.present.retain(|page| page % 10 < 5);
+    let vm_stacks = vec![10 * PAGE..20 * PAGE, 20 * PAGE..30 * PAGE];
+    let survey = process.survey(Places { vm_stacks, ..places() });
+    assert_eq!((survey.untouched_in_arenas, survey.untouched_elsewhere), (0, 5 * PAGE));
 }

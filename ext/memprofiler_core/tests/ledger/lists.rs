@@ -1,6 +1,6 @@
 //! What Linux's lists say.
 
-use memprofiler_core::ledger::{Kind, Mapping, Process, Usage};
+use memprofiler_core::ledger::{Kind, Mapping, Process, Usage, stack_pointer};
 
 const SMAPS: &str = "\
 55dc96f91000-55dc96f93000 r-xp 00000000 fe:00 247282                     /usr/bin/a b
@@ -63,4 +63,12 @@ fn a_process_has_totals() {
     assert_eq!((process.resident, process.peak), (Some(10 << 10), Some(20 << 10)));
     assert_eq!((process.files, process.anonymous, process.swap), (Some(5 << 10), Some(5 << 10), Some(1 << 10)));
     assert_eq!(Process::parse(""), Process::default());
+}
+
+#[test]
+fn a_thread_that_waits_has_a_stack_pointer() {
+    let waiting = "202 0x7ffe 0x80 0x0 0x0 0x0 0x0 0x7f57805da010 0x7f57804e5010\n";
+    assert_eq!(stack_pointer(waiting), Some(0x7f57_805d_a010));
+    assert_eq!(stack_pointer("-1 0x7f57805da010 0x7f57804e5010\n"), Some(0x7f57_805d_a010));
+    assert_eq!(["running\n", "", "1 2 3"].map(stack_pointer), [None; 3]);
 }

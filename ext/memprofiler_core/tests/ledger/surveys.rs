@@ -151,3 +151,16 @@ fn pages_that_were_not_looked_at_are_like_those_before() {
     assert_eq!((residency.len(), residency.resident()), (6, 3 * PAGE));
     assert_eq!(residency.take(&bytes(4..6)), PAGE);
 }
+
+#[test]
+fn a_stack_is_what_is_in_memory_around_its_end() {
+    let mut process = Process::default();
+    process.map(Kind::Anonymous, 0..20);
+    [3, 9, 17].iter().for_each(|page| {
+        process.present.remove(page);
+    });
+    // Nothing is in memory at the second.
+    let stack_pointers = vec![5 * PAGE + 8, 9 * PAGE, 100 * PAGE];
+    let survey = process.survey(Places { stack_pointers, ..Places::default() });
+    assert_eq!((survey.thread_stacks, survey.other), (5 * PAGE, 12 * PAGE));
+}

@@ -31,20 +31,34 @@ pub fn quick(ruby: &Ruby, collector: Option<&Collector>) -> Result<Ledger, Error
     Ok(ledger(measurement, start, Vec::new()))
 }
 
-/// A full ledger, with what `collector` knows, if there is one. `mute` is this thread's.
+/// What a full ledger is made of.
+#[derive(Debug)]
+pub struct Measured {
+    measurement: Measurement,
+    start: Instant,
+}
+
+/// Measures everything. `mute` is this thread's.
 ///
 /// # Errors
 /// What signals or other threads raise meanwhile.
 ///
 /// # Safety
 /// There must be no other Ractors.
-pub unsafe fn full(ruby: &Ruby, collector: Option<&Collector>, mute: &Mute) -> Result<Ledger, Error> {
+pub unsafe fn measure(ruby: &Ruby, mute: &Mute) -> Result<Measured, Error> {
     let start = Instant::now();
     // SAFETY: the GVL is held, as `ruby` shows, and there are no other Ractors.
     let measurement = unsafe { memory::measure_all(ruby, || mute.lift(threads::schedule)) }?;
-    let pages = measurement.walk.as_ref().map_or(&[][..], |walk| &walk.pages);
-    let held = collector.map_or_else(Vec::new, |collector| collector.held_slots(pages));
-    Ok(ledger(measurement, start, held))
+    Ok(Measured { measurement, start })
+}
+
+impl Measured {
+    /// The ledger, with what `collector` knows, if there is one.
+    pub fn ledger(self, collector: Option<&Collector>) -> Ledger {
+        let pages = self.measurement.walk.as_ref().map_or(&[][..], |walk| &walk.pages);
+        let held = collector.map_or_else(Vec::new, |collector| collector.held_slots(pages));
+        ledger(self.measurement, self.start, held)
+    }
 }
 
 /// A quick ledger as a profile's comment; None if it cannot be had.

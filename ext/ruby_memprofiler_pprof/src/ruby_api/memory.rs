@@ -2,11 +2,12 @@
 
 use super::collector::{RubyCollector, abandoned, check_failure, on_main_ractor};
 use super::errors;
+use crate::collector::ledger;
 use crate::collector::mute::Mute;
-use crate::collector::{Collector, ledger};
 use crate::vm::threads;
 use magnus::typed_data::Obj;
 use magnus::{Error, Module, RModule, RString, Ruby, Value, function, prelude::*};
+use memprofiler_core::ledger::Ledger;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Defines the function of the module.
@@ -17,17 +18,32 @@ pub fn init(module: RModule) -> Result<(), Error> {
 /// A ledger as JSON, without what a collector knows; with a walk over the heap if it is `full`.
 fn of_process(ruby: &Ruby, full: bool) -> Result<RString, Error> {
     let mute = Mute::new(threads::current_context());
-    json(ruby, None, full, &mute)
+    if full && is_alone(ruby)? {
+        // SAFETY: there are no other Ractors, as just checked.
+        let measured = unsafe { ledger::measure(ruby, &mute) }?;
+        json(ruby, &measured.ledger(None))
+    } else {
+        json(ruby, &ledger::quick(ruby, None)?)
+    }
 }
 
 /// A ledger as JSON, with what the collector knows; with a walk over the heap if it is `full`.
 pub fn memory_data(ruby: &Ruby, this: Obj<RubyCollector>, full: bool) -> Result<RString, Error> {
     check_failure(ruby, &this)?;
-    if full && this.collector.was_started() {
+    if !full || !is_alone(ruby)? {
+        let _mute = Mute::new(threads::current_context());
+        return json(ruby, &ledger::quick(ruby, Some(&this.collector))?);
+    }
+    let measured = {
+        let mute = Mute::new(threads::current_context());
+        // SAFETY: there are no other Ractors, as just checked.
+        unsafe { ledger::measure(ruby, &mute) }?
+    };
+    // Only then, since it takes memory.
+    if this.collector.was_started() {
         name_samples(ruby, this)?;
     }
-    let mute = Mute::new(threads::current_context());
-    json(ruby, Some(&this.collector), full, &mute)
+    json(ruby, &measured.ledger(Some(&this.collector)))
 }
 
 /// So that sites are known.
@@ -43,14 +59,8 @@ fn name_samples(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<(), Error> {
     named.map_err(|failure| errors::flush(ruby, failure))
 }
 
-fn json(ruby: &Ruby, collector: Option<&Collector>, full: bool, mute: &Mute) -> Result<RString, Error> {
-    let ledger = if full && is_alone(ruby)? {
-        // SAFETY: there are no other Ractors, as just checked.
-        unsafe { ledger::full(ruby, collector, mute) }?
-    } else {
-        ledger::quick(ruby, collector)?
-    };
-    let json = serde_json::to_string(&ledger).map_err(|failure| errors::error(ruby, failure.to_string()))?;
+fn json(ruby: &Ruby, ledger: &Ledger) -> Result<RString, Error> {
+    let json = serde_json::to_string(ledger).map_err(|failure| errors::error(ruby, failure.to_string()))?;
     let json = ruby.str_new(&json);
     json.freeze();
     Ok(json)

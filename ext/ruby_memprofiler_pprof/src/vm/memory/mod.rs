@@ -19,9 +19,9 @@ use account::Facts;
 use allocator::{Allocator, Statistics};
 use heap_figures::HeapFigures;
 use magnus::{Error, Ruby};
-use memprofiler_core::ledger::{Account, HeapPage, Mapping, Places, Process, Space, Survey, Usage};
+use memprofiler_core::ledger::{Account, HeapPage, Mapping, Places, Process, Space, Survey, Usage, stack_pointer};
 use space::OwnSpace;
-use std::fs::read_to_string;
+use std::fs::{read_dir, read_to_string};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ pub fn measure(ruby: &Ruby) -> Result<Measurement, Error> {
     let transient_heap = transient::find(&space);
     let has_transient_heap = transient_heap.is_some();
     let glibc = matches!(allocator, Allocator::Glibc(_));
-    let places = Places { transient_heap, glibc, most: MOST, ..Places::default() };
+    let places = Places { transient_heap, glibc, most: MOST, stack_pointers: stack_pointers(), ..Places::default() };
     let survey = survey("/proc/self/maps", places, &space);
     let said = ask(allocator, true);
     let facts =
@@ -114,6 +114,7 @@ pub unsafe fn measure_all(ruby: &Ruby, rest: impl FnMut() -> Result<(), Error>) 
             vm_stacks: walk.threads.iter().filter_map(|&thread| vm_stack(thread, &space)).collect(),
             glibc: matches!(allocator, Allocator::Glibc(_)),
             mapped_blocks: true,
+            stack_pointers: stack_pointers(),
             most: MOST,
             ..Places::default()
         };
@@ -148,6 +149,16 @@ fn ask(allocator: Allocator, quickly: bool) -> Said {
 
 fn process() -> Process {
     read("/proc/self/status").map(|status| Process::parse(&status)).unwrap_or_default()
+}
+
+/// Where the stacks of this thread and of those that wait end.
+fn stack_pointers() -> Vec<u64> {
+    /// A thread takes some 5 µs.
+    const MOST_THREADS: usize = 128;
+    let here = 0_u8;
+    let threads = read_dir("/proc/self/task").into_iter().flatten().flatten().take(MOST_THREADS);
+    let waiting = threads.filter_map(|thread| stack_pointer(&read_to_string(thread.path().join("syscall")).ok()?));
+    waiting.chain([(&raw const here) as u64]).collect()
 }
 
 /// The addresses of pages, which are in order; those without a gap between them become one range.
