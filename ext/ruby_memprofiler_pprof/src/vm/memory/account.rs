@@ -3,9 +3,9 @@
 use super::allocator::{Allocator, Statistics};
 use super::heap_figures::HeapFigures;
 use super::heap_walk::HeapWalk;
-use super::{FORKED, Measurement, Said};
+use super::{COMMON, FORKED, Measurement, Said};
 use memprofiler_core::ledger::{Account, Figure, Process, Survey};
-use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 /// What was measured.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ impl Facts {
 
     /// What was unshared or given back since the process was forked, if it was.
     fn copied(&self) -> Option<u64> {
-        let (child, common) = (*FORKED.lock().unwrap_or_else(PoisonError::into_inner))?;
-        let survey = self.survey.filter(|survey| survey.usage.is_some() && child == std::process::id())?;
-        Some(common.saturating_sub(survey.shared_anonymous))
+        let forked = FORKED.load(Ordering::Relaxed) == std::process::id();
+        let survey = self.survey.filter(|survey| survey.usage.is_some() && forked)?;
+        Some(COMMON.load(Ordering::Relaxed).saturating_sub(survey.shared_anonymous))
     }
 
     /// The lines' figures.

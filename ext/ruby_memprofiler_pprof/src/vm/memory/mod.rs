@@ -23,13 +23,14 @@ use memprofiler_core::ledger::{Account, HeapPage, Mapping, Places, Process, Spac
 use space::OwnSpace;
 use std::fs::{read_dir, read_to_string};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How many bytes of addresses are looked at page by page, at most.
 const MOST: u64 = 16 << 30;
 /// How many bytes of memory a quick measurement looks at, about.
-const MOST_QUICKLY: u64 = 96 << 20;
+const MOST_QUICKLY: u64 = 64 << 20;
 /// If the allocator takes longer for its statistics, a quick measurement asks it seldom.
 const SLOW: Duration = Duration::from_millis(2);
 const SELDOM: Duration = Duration::from_secs(600);
@@ -60,15 +61,18 @@ struct Said {
 }
 
 /// The child that was forked, and the bytes that it had in common with its parent.
-static FORKED: Mutex<Option<(u32, u64)>> = Mutex::new(None);
+static FORKED: AtomicU32 = AtomicU32::new(0);
+static COMMON: AtomicU64 = AtomicU64::new(0);
 static SAID: Mutex<Option<Said>> = Mutex::new(None);
 
 /// For a forked child, before it changes anything: remembers what it has in common with its parent.
 pub fn after_fork() {
-    let mut forked = FORKED.lock().unwrap_or_else(PoisonError::into_inner);
-    let pid = std::process::id();
-    if forked.is_none_or(|(child, _)| child != pid) {
-        *forked = process().anonymous.map(|bytes| (pid, bytes));
+    // Another collector may have been first.
+    if FORKED.load(Ordering::Relaxed) != std::process::id() {
+        if let Some(bytes) = process().anonymous {
+            COMMON.store(bytes, Ordering::Relaxed);
+            FORKED.store(std::process::id(), Ordering::Relaxed);
+        }
     }
 }
 
@@ -138,13 +142,18 @@ fn read(path: &str) -> Option<String> {
 
 /// The allocator's statistics; if they must be had `quickly`, perhaps older ones.
 fn ask(allocator: Allocator, quickly: bool) -> Said {
-    let mut last = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    // Nobody waits for the lock: a fork may have copied it while another thread held it.
+    let last = SAID.try_lock().ok().and_then(|said| *said);
     if let Some(said) = last.filter(|said| quickly && said.took > SLOW && said.at.elapsed() < SELDOM) {
         return said;
     }
     let at = Instant::now();
     let statistics = allocator.statistics();
-    *last.insert(Said { at, took: at.elapsed(), statistics })
+    let said = Said { at, took: at.elapsed(), statistics };
+    if let Ok(mut last) = SAID.try_lock() {
+        *last = Some(said);
+    }
+    said
 }
 
 fn process() -> Process {

@@ -12,7 +12,7 @@ const PIECE: usize = 1 << 13;
 /// The same if not all are looked at.
 const SAMPLE: usize = 64;
 /// Of how many such samples a mapping has to have room.
-const FEWEST: usize = 32;
+const FEWEST: usize = 8;
 
 /// The addresses of this process. After a change of user the files may be closed to it.
 #[derive(Debug)]
