@@ -121,7 +121,7 @@ const VERSION_1: Names =
     Names { used: "memory.usage_in_bytes", limits: &["memory.limit_in_bytes"], cache: "total_inactive_file" };
 
 /// The number after a word at the beginning of a line.
-fn field(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split([' ', ':']).next() == Some(name))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }

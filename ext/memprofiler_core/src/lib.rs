@@ -1,8 +1,8 @@
 //! The parts of a heap profiler that know nothing about Ruby.
 //!
 //! While the program runs: which allocations are sampled ([`reservoir`], [`windows`]), which readers still have to see
-//! them ([`sums`], [`readers`]), where they were made ([`stack_tree`]) and, for some, in which span ([`exemplars`]), and
-//! what was alive when there was the most memory ([`peak`]).
+//! them ([`sums`], [`readers`]), where they were made ([`stack_tree`]) and, for some, in which span ([`exemplars`]);
+//! what was alive when there was the most memory ([`peak`]), and whether memory runs short ([`watch`]).
 //! Afterwards: a [`profile`] in memory, its file format ([`pprof`]), and what it shows ([`analysis`]). On request: what
 //! holds the sampled objects ([`graph`]).
 
@@ -28,5 +28,6 @@ pub mod sparse_array;
 pub mod stack_tree;
 pub mod sums;
 pub mod table;
+pub mod watch;
 pub mod window_group;
 pub mod windows;

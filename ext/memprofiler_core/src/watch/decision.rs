@@ -1,0 +1,366 @@
+//! Whether to take a profile now, and when to look again.
+
+use super::level::Level;
+use super::pressure::Pressure;
+use super::rate::Rate;
+use super::source::Reading;
+use std::time::Duration;
+
+/// The most profiles that one process writes.
+const MOST: u32 = 10;
+
+/// How long a profile is expected to take, until one was taken. The first names all stacks.
+const EXPECTED_TIME: Duration = Duration::from_millis(300);
+
+/// How much memory a profile is expected to take meanwhile, in bytes; of a small limit no more than a tenth.
+const EXPECTED_MEMORY: u64 = 20_000_000;
+
+/// A growth of less, in bytes per second, predicts nothing.
+const LEAST_GROWTH: f64 = 1e6;
+
+/// The growth, in bytes per second, that is noticed in time however suddenly it begins.
+const FASTEST: f64 = 500e6;
+
+/// The shortest and the longest time between two looks.
+const INTERVALS: [Duration; 2] = [Duration::from_millis(5), Duration::from_secs(1)];
+
+/// The part of the limit above which the kernel's reports count. Files fill any cgroup once in a while, which is nothing
+/// to report.
+const SERIOUS: f64 = 0.75;
+
+/// The part of the level below which an episode has ended.
+const CALM: f64 = 0.9;
+
+/// The least time from one profile to the next.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// When a prediction that did not come true no longer stands in the way of a profile at the level.
+const DOUBT: Duration = Duration::from_secs(1);
+
+/// Why a profile is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The level was reached.
+    Level,
+    /// At this speed the limit is reached before a profile would be written.
+    Speed,
+    /// The limit was reached.
+    Events,
+    /// Tasks wait for memory.
+    Pressure,
+}
+
+impl Reason {
+    /// For comments and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Level => "level",
+            Self::Speed => "speed",
+            Self::Events => "events",
+            Self::Pressure => "pressure",
+        }
+    }
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Why to take a profile now; None if there is no reason.
+    pub fire: Option<Reason>,
+    /// When to look again; None for never.
+    pub next: Option<Duration>,
+}
+
+/// What a profile may be taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Armed {
+    /// Anything.
+    Fully,
+    /// Nothing yet in this episode; from then on the level.
+    Doubtful(Duration),
+    /// Nothing: there was one at the level in this episode.
+    Not,
+}
+
+/// Decides on the memory of one process. Times are those since any moment, and do not go backwards.
+#[derive(Debug)]
+pub struct Watch {
+    level: Level,
+    armed: Armed,
+    rate: Rate,
+    pressure: Pressure,
+    /// When the last profile was asked for.
+    fired: Option<Duration>,
+    count: u32,
+    expected_time: Duration,
+    expected_memory: u64,
+}
+
+impl Watch {
+    /// For a process that has taken no profile yet.
+    pub fn new(level: Level) -> Self {
+        Self {
+            level,
+            armed: Armed::Fully,
+            rate: Rate::default(),
+            pressure: Pressure::default(),
+            fired: None,
+            count: 0,
+            expected_time: EXPECTED_TIME,
+            expected_memory: EXPECTED_MEMORY,
+        }
+    }
+
+    /// Looks at the memory as it is now.
+    pub fn look(&mut self, now: Duration, reading: &Reading) -> Look {
+        self.rate.add(now, reading.usage.unwrap_or(reading.resident));
+        let signs = self.pressure.look(now, reading);
+        let Some(level) = self.level.bytes(reading.limit) else {
+            // A limit may be set later.
+            return Look { fire: None, next: Some(INTERVALS[1]) };
+        };
+        let used = self.used(reading);
+        if used < (level as f64 * CALM) as u64 && self.fired.is_none_or(|fired| now.saturating_sub(fired) >= PAUSE) {
+            self.armed = Armed::Fully;
+        }
+        let serious =
+            reading.limit.zip(reading.usage).is_some_and(|(limit, usage)| usage as f64 > limit as f64 * SERIOUS);
+        let fully = self.armed == Armed::Fully;
+        let reason = match self.armed {
+            Armed::Not => None,
+            Armed::Doubtful(until) if now < until => None,
+            _ if used >= level => Some(Reason::Level),
+            _ if fully && self.is_near(reading) => Some(Reason::Speed),
+            _ if fully && (signs.killing || serious && signs.reached) => Some(Reason::Events),
+            _ if fully && serious && signs.stalled => Some(Reason::Pressure),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            self.fired = Some(now);
+            self.count += 1;
+            self.armed = if reason == Reason::Level { Armed::Not } else { Armed::Doubtful(now + DOUBT) };
+        }
+        let exhausted = self.count >= MOST;
+        if exhausted {
+            self.armed = Armed::Not;
+        }
+        Look { fire: reason, next: (!exhausted).then(|| self.interval(reading, level)) }
+    }
+
+    /// Takes notice of the memory as it is now, and decides nothing.
+    pub fn follow(&mut self, now: Duration, reading: &Reading) {
+        self.rate.add(now, reading.usage.unwrap_or(reading.resident));
+    }
+
+    /// Whether the process would be killed before a profile is written if that does not begin now; `within` is the time
+    /// that this one would take.
+    pub fn is_dying(&self, reading: &Reading, within: Duration, memory: u64) -> bool {
+        let Some((limit, usage)) = reading.limit.zip(reading.usage) else { return false };
+        let growth = self.rate.bytes_per_second() * within.as_secs_f64();
+        usage.saturating_add(growth as u64).saturating_add(memory.min(limit / 10)) >= limit
+    }
+
+    /// Notes what a profile has cost, which the next one will.
+    pub fn measured(&mut self, time: Duration, memory: u64) {
+        self.expected_time = time.clamp(EXPECTED_TIME / 3, 10 * EXPECTED_TIME);
+        self.expected_memory = memory.clamp(EXPECTED_MEMORY / 4, 10 * EXPECTED_MEMORY);
+    }
+
+    /// How fast memory grows, in bytes per second.
+    pub fn growth(&self) -> f64 {
+        self.rate.bytes_per_second()
+    }
+
+    fn used(&self, reading: &Reading) -> u64 {
+        match self.level {
+            Level::Part(_) => reading.usage.unwrap_or(0),
+            Level::Resident(_) => reading.resident,
+        }
+    }
+
+    fn is_near(&self, reading: &Reading) -> bool {
+        self.rate.bytes_per_second() >= LEAST_GROWTH && self.is_dying(reading, self.expected_time, self.expected_memory)
+    }
+
+    /// Proportional to what is left: at the fastest growth it is used up by then.
+    fn interval(&self, reading: &Reading, level: u64) -> Duration {
+        let [least, most] = INTERVALS;
+        if self.armed == Armed::Not {
+            return most / 2;
+        }
+        let growth = self.rate.bytes_per_second() * self.expected_time.as_secs_f64();
+        let room = reading.limit.zip(reading.usage).map_or(u64::MAX, |(limit, usage)| {
+            limit
+                .saturating_sub(usage)
+                .saturating_sub(self.expected_memory.min(limit / 10))
+                .saturating_sub(growth as u64)
+        });
+        let left = level.saturating_sub(self.used(reading)).min(room);
+        Duration::from_secs_f64((left as f64 / FASTEST).min(most.as_secs_f64())).clamp(least, most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1_000_000;
+    const LIMIT: u64 = 300 * MB;
+
+    fn reading(usage: u64) -> Reading {
+        Reading { limit: Some(LIMIT), usage: Some(usage), ..Reading::default() }
+    }
+
+    /// A process whose memory is `usage` after so many seconds, watched for `seconds`. Returns when profiles were taken,
+    /// in seconds, why, and the number of looks.
+    fn live(level: Level, seconds: f64, usage: impl Fn(f64) -> u64) -> (Vec<(f64, Reason)>, u32) {
+        let (mut watch, mut now, mut looks, mut fired) = (Watch::new(level), Duration::ZERO, 0, Vec::new());
+        while now.as_secs_f64() < seconds {
+            let look = watch.look(now, &reading(usage(now.as_secs_f64())));
+            looks += 1;
+            fired.extend(look.fire.map(|reason| (now.as_secs_f64(), reason)));
+            let Some(next) = look.next else { break };
+            now += next;
+        }
+        (fired, looks)
+    }
+
+    fn grow(from: u64, rate: u64) -> impl Fn(f64) -> u64 {
+        move |seconds| from * MB + (seconds * (rate * MB) as f64) as u64
+    }
+
+    #[test]
+    fn a_slow_leak_fires_once_at_the_level() {
+        let (fired, _) = live(Level::Part(0.9), 100.0, grow(100, 2));
+        assert_eq!(fired.len(), 1, "{fired:?}");
+        let (seconds, reason) = fired[0];
+        assert_eq!(reason, Reason::Level);
+        assert!((85.0..85.1).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn a_fast_leak_fires_while_there_is_time_to_write() {
+        for rate in [50, 100, 200, 400] {
+            // Idle for a while, so that looks are rare when it begins.
+            let usage = move |seconds: f64| grow(100, rate)((seconds - 3.21).max(0.0));
+            let (fired, _) = live(Level::Part(0.9), 10.0, usage);
+            let (seconds, _) = fired[0];
+            let left = LIMIT.saturating_sub(usage(seconds)) as f64 / (rate * MB) as f64;
+            assert!(left > 0.2, "{rate} MB/s: {left} s left");
+            assert!(usage(seconds) > LIMIT / 3 + 10 * MB, "{rate} MB/s fired at {}", usage(seconds));
+        }
+    }
+
+    #[test]
+    fn an_idle_process_is_hardly_looked_at() {
+        assert!(live(Level::Part(0.9), 100.0, |_| 100 * MB).1 <= 300);
+        let mut watch = Watch::new(Level::Part(0.9));
+        let far = Reading { limit: Some(4000 * MB), usage: Some(100 * MB), ..Reading::default() };
+        assert_eq!(watch.look(Duration::ZERO, &far).next, Some(INTERVALS[1]));
+    }
+
+    #[test]
+    fn it_looks_often_just_below_the_level() {
+        let mut watch = Watch::new(Level::Part(0.9));
+        assert_eq!(watch.look(Duration::ZERO, &reading(269 * MB)).next, Some(INTERVALS[0]));
+    }
+
+    #[test]
+    fn staying_above_the_level_is_one_episode() {
+        assert_eq!(live(Level::Part(0.9), 1000.0, |_| 280 * MB).0.len(), 1);
+    }
+
+    #[test]
+    fn each_return_to_the_level_is_an_episode_and_there_are_at_most_ten() {
+        let wave = |seconds: f64| if (seconds / 50.0) as u64 % 2 == 0 { 200 * MB } else { 280 * MB };
+        assert_eq!(live(Level::Part(0.9), 450.0, wave).0.len(), 4);
+        assert_eq!(live(Level::Part(0.9), 5000.0, wave).0.len(), 10);
+    }
+
+    #[test]
+    fn hovering_around_the_level_is_one_episode() {
+        let wave = |seconds: f64| if seconds as u64 % 2 == 0 { 265 * MB } else { 275 * MB };
+        assert_eq!(live(Level::Part(0.9), 300.0, wave).0.len(), 1);
+    }
+
+    #[test]
+    fn a_false_alarm_does_not_stand_in_the_way_of_the_level() {
+        let usage = |seconds: f64| match seconds {
+            s if s < 1.0 => 100 * MB,
+            s if s < 1.5 => grow(100, 280)(s - 1.0),
+            s if s < 5.0 => 240 * MB,
+            s => grow(240, 5)(s - 5.0),
+        };
+        let (fired, _) = live(Level::Part(0.9), 15.0, usage);
+        assert_eq!(fired.iter().map(|&(_, reason)| reason).collect::<Vec<_>>(), [Reason::Speed, Reason::Level]);
+    }
+
+    #[test]
+    fn what_a_profile_has_cost_is_expected_of_the_next() {
+        let mut watch = Watch::new(Level::Part(0.9));
+        watch.measured(Duration::from_secs(1), 0);
+        let fires = |watch: &mut Watch| {
+            (0..).map(|step| (step, grow(0, 100)(f64::from(step) * 0.005))).find_map(|(step, usage)| {
+                watch.look(Duration::from_millis(5) * step, &reading(usage)).fire.map(|_| usage / MB)
+            })
+        };
+        let late = fires(&mut Watch::new(Level::Part(0.9)));
+        assert!(fires(&mut watch).zip(late).is_some_and(|(early, late)| early + 50 < late));
+    }
+
+    #[test]
+    fn without_a_limit_only_the_level_counts() {
+        let mut watch = Watch::new(Level::Resident(100 * MB));
+        let mut fire = |millis, resident| {
+            watch.look(Duration::from_millis(millis), &Reading { resident, ..Reading::default() }).fire
+        };
+        assert_eq!((fire(0, 0), fire(5, 99 * MB), fire(10, 100 * MB)), (None, None, Some(Reason::Level)));
+        let mut watch = Watch::new(Level::Part(0.9));
+        let look = watch.look(Duration::ZERO, &Reading { resident: LIMIT, ..Reading::default() });
+        assert_eq!(look, Look { fire: None, next: Some(INTERVALS[1]) });
+    }
+
+    #[test]
+    fn bytes_are_compared_with_this_process_and_the_limit_with_the_cgroup() {
+        let mut watch = Watch::new(Level::Resident(100 * MB));
+        let mut fire = |millis, resident, usage| {
+            watch.look(Duration::from_millis(millis), &Reading { resident, ..reading(usage) }).fire
+        };
+        assert_eq!(fire(0, 50 * MB, 150 * MB), None);
+        assert_eq!(fire(100, 50 * MB, 160 * MB), None);
+        assert_eq!(fire(200, 50 * MB, 250 * MB), Some(Reason::Speed));
+    }
+
+    #[test]
+    fn the_kernels_reports_count_where_memory_is_short() {
+        let fire = |usage, before: Reading, after: Reading| {
+            let mut watch = Watch::new(Level::Part(0.9));
+            let merged = |other: Reading| Reading {
+                kills: other.kills,
+                reached: other.reached,
+                stalled: other.stalled,
+                ..reading(usage)
+            };
+            watch.look(Duration::ZERO, &merged(before));
+            watch.look(Duration::from_millis(200), &merged(after)).fire
+        };
+        let reached = Reading { reached: 1, ..Reading::default() };
+        assert_eq!(fire(250 * MB, Reading::default(), reached), Some(Reason::Events));
+        assert_eq!(fire(100 * MB, Reading::default(), reached), None);
+        let stalled = |millis| Reading { stalled: Some(Duration::from_millis(millis)), ..Reading::default() };
+        assert_eq!(fire(250 * MB, stalled(0), stalled(50)), Some(Reason::Pressure));
+        assert_eq!(fire(100 * MB, stalled(0), stalled(50)), None);
+    }
+
+    #[test]
+    fn it_is_dying_when_the_limit_comes_first() {
+        let mut watch = Watch::new(Level::Part(0.9));
+        (0..100).for_each(|step| {
+            watch.look(Duration::from_millis(5 * step), &reading(grow(100, 100)(step as f64 * 0.005)));
+        });
+        let within = Duration::from_millis(100);
+        assert!(!watch.is_dying(&reading(280 * MB), within, 5 * MB));
+        assert!(watch.is_dying(&reading(286 * MB), within, 5 * MB));
+        assert!(!watch.is_dying(&Reading::default(), within, 5 * MB));
+    }
+}

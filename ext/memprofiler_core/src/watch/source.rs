@@ -1,0 +1,263 @@
+//! Reads how much memory is in use, from files of Linux that stay open.
+
+use crate::headroom::{Headroom, Limit, field};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long the size of the page cache is believed, since it takes longer to read.
+const CACHE: Duration = Duration::from_millis(20);
+
+/// What is in use now.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// The limit of the cgroup in bytes; None if there is none, or it is unknown.
+    pub limit: Option<u64>,
+    /// Bytes that all processes of the cgroup use, without files that the kernel would give up first.
+    pub usage: Option<u64>,
+    /// Bytes that this process has in physical memory; 0 if unknown.
+    pub resident: u64,
+    /// How often the kernel has looked for a process to kill.
+    pub kills: u64,
+    /// How often the limit was reached, so that something had to be given up.
+    pub reached: u64,
+    /// For how long some task has waited for memory; None without PSI.
+    pub stalled: Option<Duration>,
+}
+
+/// The files. They belong to the process that opened them: a forked child needs its own.
+#[derive(Debug)]
+pub struct Source {
+    resident: Option<File>,
+    group: Option<Group>,
+    /// When the page cache was measured, and its size.
+    cache: Option<(Duration, u64)>,
+}
+
+/// The cgroup whose limit is the tightest.
+#[derive(Debug)]
+struct Group {
+    limit: File,
+    usage: File,
+    stat: Option<File>,
+    cache: &'static str,
+    /// memory.events, or memory.failcnt of version 1.
+    events: Option<File>,
+    pressure: Option<File>,
+}
+
+impl Source {
+    /// Finds the files below `root`, which is "/" but for tests.
+    pub fn open(root: &Path) -> Self {
+        let bounds = Headroom::read(root).bounds.into_iter().filter_map(|bound| match bound.by {
+            Limit::Cgroup(file) if file.ends_with("memory.max") || file.ends_with("memory.limit_in_bytes") => {
+                Some((bound.left, file))
+            }
+            _ => None,
+        });
+        let tightest = bounds.min_by_key(|&(left, _)| left);
+        Self {
+            resident: File::open(root.join("proc/self/status")).ok(),
+            group: tightest.and_then(|(_, file)| Group::open(&file)).filter(|group| group.limit().is_some()),
+            cache: None,
+        }
+    }
+
+    /// Whether there is a limit.
+    pub fn has_limit(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Reads it; `now` is the time since any moment. `resident` says whether that is wanted, too.
+    pub fn read(&mut self, now: Duration, resident: bool) -> Reading {
+        let mut reading = Reading::default();
+        if let (true, Some(file)) = (resident, &self.resident) {
+            reading.resident = read(file, |text| field(text, "VmRSS")).unwrap_or(0) << 10;
+        }
+        let Some(group) = &self.group else { return reading };
+        let cache = match self.cache {
+            Some((then, cache)) if now.saturating_sub(then) < CACHE => cache,
+            _ => group.cache(),
+        };
+        if self.cache.is_none_or(|(then, _)| now.saturating_sub(then) >= CACHE) {
+            self.cache = Some((now, cache));
+        }
+        reading.limit = group.limit();
+        reading.usage = number(&group.usage).map(|usage| usage.saturating_sub(cache));
+        if let Some(events) = &group.events {
+            (reading.kills, reading.reached) = read(events, |text| Some(counts(text))).unwrap_or_default();
+        }
+        reading.stalled = group.pressure.as_ref().and_then(|file| read(file, stalled));
+        reading
+    }
+}
+
+impl Group {
+    fn open(limit: &Path) -> Option<Self> {
+        let file = |name: &str| File::open(limit.with_file_name(name)).ok();
+        let version_2 = limit.ends_with("memory.max");
+        let (usage, events, cache) = if version_2 {
+            ("memory.current", "memory.events", "inactive_file")
+        } else {
+            ("memory.usage_in_bytes", "memory.failcnt", "total_inactive_file")
+        };
+        Some(Self {
+            limit: File::open(limit).ok()?,
+            usage: file(usage)?,
+            stat: file("memory.stat"),
+            cache,
+            events: file(events),
+            // Without version 2 only the machine has pressure, which says nothing about this cgroup.
+            pressure: file("memory.pressure").filter(|file| read(file, stalled).is_some()),
+        })
+    }
+
+    /// None if there is none, which version 1 expresses by a number that no machine reaches.
+    fn limit(&self) -> Option<u64> {
+        number(&self.limit).filter(|&limit| limit < 1 << 60)
+    }
+
+    fn cache(&self) -> u64 {
+        self.stat.as_ref().and_then(|stat| read(stat, |text| field(text, self.cache))).unwrap_or(0)
+    }
+}
+
+/// What `parse` makes of a file's text, of which it sees the first 8 KB.
+fn read<T>(file: &File, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    let mut buffer = [0; 8192];
+    let length = file.read_at(&mut buffer, 0).ok()?;
+    parse(std::str::from_utf8(buffer.get(..length)?).ok()?)
+}
+
+fn number(file: &File) -> Option<u64> {
+    read(file, |text| text.trim().parse().ok())
+}
+
+/// How often a process was to be killed, and the limit was reached: from memory.events, or the one number of
+/// memory.failcnt.
+fn counts(text: &str) -> (u64, u64) {
+    let count = |name| field(text, name).unwrap_or(0);
+    match text.trim().parse() {
+        Ok(failures) => (0, failures),
+        Err(_) => (count("oom"), count("max") + count("high")),
+    }
+}
+
+/// The total of the line "some" of memory.pressure, which is in microseconds.
+fn stalled(text: &str) -> Option<Duration> {
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let total = some.split(' ').find_map(|part| part.strip_prefix("total="))?;
+    total.parse().ok().map(Duration::from_micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A directory with the files of a system, removed when dropped.
+    struct System(PathBuf);
+
+    impl System {
+        fn new(files: &[(&str, &str)]) -> Self {
+            static COUNT: AtomicUsize = AtomicUsize::new(0);
+            let name = format!("watch-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+            let system = Self(std::env::temp_dir().join(name));
+            files.iter().for_each(|(path, text)| system.write(path, text));
+            system
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.0.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+
+        fn read(&self) -> Reading {
+            Source::open(&self.0).read(Duration::ZERO, true)
+        }
+    }
+
+    impl Drop for System {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    const VERSION_2: [(&str, &str); 6] = [
+        ("proc/self/cgroup", "0::/a\n"),
+        ("sys/fs/cgroup/a/memory.max", "3000\n"),
+        ("sys/fs/cgroup/a/memory.current", "1000\n"),
+        ("sys/fs/cgroup/a/memory.stat", "anon 600\ninactive_file 300\nactive_file 100\n"),
+        ("sys/fs/cgroup/a/memory.events", "low 0\nhigh 1\nmax 2\noom 3\noom_kill 4\noom_group_kill 0\n"),
+        (
+            "sys/fs/cgroup/a/memory.pressure",
+            "some avg10=0.00 avg60=0.00 avg300=0.00 total=2500\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n",
+        ),
+    ];
+
+    #[test]
+    fn version_2_tells_everything() {
+        let expected = Reading {
+            limit: Some(3000),
+            usage: Some(700),
+            kills: 3,
+            reached: 3,
+            stalled: Some(Duration::from_micros(2500)),
+            resident: 0,
+        };
+        assert_eq!(System::new(&VERSION_2).read(), expected);
+    }
+
+    #[test]
+    fn a_kernel_without_psi_tells_the_rest() {
+        let reading = System::new(&VERSION_2[..5]).read();
+        assert_eq!((reading.stalled, reading.usage), (None, Some(700)));
+    }
+
+    #[test]
+    fn version_1_counts_failures() {
+        let system = System::new(&[
+            ("proc/self/cgroup", "4:memory:/b\n0::/\n"),
+            ("proc/self/status", "Name:\truby\nVmRSS:\t  200 kB\n"),
+            ("sys/fs/cgroup/memory/b/memory.limit_in_bytes", "3000\n"),
+            ("sys/fs/cgroup/memory/b/memory.usage_in_bytes", "1000\n"),
+            ("sys/fs/cgroup/memory/b/memory.stat", "inactive_file 1\ntotal_inactive_file 400\n"),
+            ("sys/fs/cgroup/memory/b/memory.failcnt", "5\n"),
+        ]);
+        let expected =
+            Reading { limit: Some(3000), usage: Some(600), resident: 200 << 10, reached: 5, ..Reading::default() };
+        assert_eq!(system.read(), expected);
+    }
+
+    #[test]
+    fn the_cgroup_that_leaves_the_least_counts() {
+        let mut files = VERSION_2.to_vec();
+        files.extend([("sys/fs/cgroup/memory.max", "5000\n"), ("sys/fs/cgroup/memory.current", "4900\n")]);
+        assert_eq!(System::new(&files).read().limit, Some(5000));
+    }
+
+    #[test]
+    fn no_limit_is_none() {
+        for limit in ["max\n", "9223372036854771712\n"] {
+            let system = System::new(&VERSION_2);
+            system.write("sys/fs/cgroup/a/memory.max", limit);
+            assert!(!Source::open(&system.0).has_limit(), "{limit}");
+        }
+        assert_eq!(System::new(&[]).read(), Reading::default());
+    }
+
+    #[test]
+    fn files_are_read_again_but_the_page_cache_not_each_time() {
+        let system = System::new(&VERSION_2);
+        let mut source = Source::open(&system.0);
+        let mut usage = |millis| source.read(Duration::from_millis(millis), false).usage;
+        assert_eq!(usage(0), Some(700));
+        system.write("sys/fs/cgroup/a/memory.current", "1500\n");
+        system.write("sys/fs/cgroup/a/memory.stat", "inactive_file 0\n");
+        assert_eq!(usage(10), Some(1200));
+        assert_eq!(usage(30), Some(1500));
+    }
+}
