@@ -150,6 +150,16 @@ impl StackTree {
         (stack != StackId::EMPTY).then(|| self.nodes.key(stack.0))
     }
 
+    /// All stacks, in no particular order, with their innermost frames.
+    pub fn stacks(&self) -> impl Iterator<Item = (StackId, Node)> {
+        (0..self.nodes.id_bound()).filter_map(|id| Some((StackId(id), self.nodes.get(id)?)))
+    }
+
+    /// The key of the function with this number, if there is one.
+    pub fn function_at(&self, number: usize) -> Option<FunctionKey> {
+        self.functions.get(u32::try_from(number).ok()?)
+    }
+
     /// The key with which `function` was interned.
     pub fn function_key(&self, function: FunctionId) -> FunctionKey {
         self.functions.key(function.0)
@@ -256,6 +266,17 @@ mod tests {
         let (b, _) = tree.extend(parent, key(1), 11);
         assert_ne!(a, b);
         assert_eq!(tree.function_count(), 2);
+    }
+
+    #[test]
+    fn lists_what_is_referenced() {
+        let mut tree = StackTree::new();
+        let stack = build(&mut tree, &[1, 2]);
+        let other = build(&mut tree, &[1, 3]);
+        tree.release(stack);
+        let found: Vec<_> = tree.stacks().map(|(stack, node)| (stack, tree.function_key(node.function))).collect();
+        assert_eq!(found, [(tree.node(other).unwrap().parent, key(1)), (other, key(3))]);
+        assert_eq!([0, 1, 2, 3].map(|number| tree.function_at(number)), [Some(key(1)), None, Some(key(3)), None]);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 use std::io::{self, Write};
 
 /// Streams one field after another into the compressor, so that the uncompressed profile never exists as a whole.
-pub struct FieldWriter {
-    gzip: GzEncoder<Vec<u8>>,
+pub struct FieldWriter<W: Write = Vec<u8>> {
+    gzip: GzEncoder<W>,
     /// What is not compressed yet. Each call of the compressor has a fixed cost, about that of compressing 10 KB.
     pending: Vec<u8>,
 }
@@ -19,11 +19,18 @@ const BATCH: usize = 64 << 10;
 impl FieldWriter {
     /// A writer with no output yet. `level` is gzip's, 0 to 9.
     pub fn new(level: u32) -> Self {
-        Self { gzip: GzEncoder::new(Vec::new(), Compression::new(level)), pending: Vec::new() }
+        Self::to(Vec::new(), level, 0)
+    }
+}
+
+impl<W: Write> FieldWriter<W> {
+    /// A writer to `out`, with `reserved` bytes for what waits to be compressed.
+    pub fn to(out: W, level: u32, reserved: usize) -> Self {
+        Self { gzip: GzEncoder::new(out, Compression::new(level)), pending: Vec::with_capacity(reserved) }
     }
 
-    /// The gzipped bytes.
-    pub fn finish(mut self) -> io::Result<Vec<u8>> {
+    /// Where the gzipped bytes went.
+    pub fn finish(mut self) -> io::Result<W> {
         self.compress()?;
         self.gzip.finish()
     }

@@ -6,12 +6,14 @@ mod gunzip;
 pub mod message;
 mod samples;
 mod selection;
+mod stream;
 mod tables;
 mod windows;
 mod wire;
 mod write;
 
 pub use gunzip::GREATEST_LIMIT;
+pub use stream::{Footer, Stream};
 pub use write::{write, write_whole};
 
 use crate::interrupt::{Interrupt, Interrupted};
