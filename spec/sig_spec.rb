@@ -124,9 +124,9 @@ RSpec.describe "The signatures", :own_process do
                  SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
                  Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries Memory::Advisor
-                 OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job
-                 Retainers::Recording Retainers::Reference RetainersFile RunningFlushers Service SignalActions
-                 SocketServer Tags] +
+                 MemoryWatch OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard
+                 Resque::Job Retainers::Recording Retainers::Reference RetainersFile RunningFlushers Service
+                 SignalActions SocketServer Tags] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process examines it.

@@ -2,6 +2,7 @@
 
 require "ruby_memprofiler_pprof/configuration"
 require "ruby_memprofiler_pprof/destinations"
+require "ruby_memprofiler_pprof/memory_watch"
 require "ruby_memprofiler_pprof/on_demand"
 require "ruby_memprofiler_pprof/service"
 require "ruby_memprofiler_pprof/signal_actions"
@@ -186,6 +187,7 @@ module MemprofilerPprof
       flusher = @flusher || @destinations.flusher(@collector, @config, files_by_default)
       @collector.start
       @flusher = flusher&.start!
+      watch_memory
       @files_by_default = files_by_default
     end
 
@@ -201,13 +203,27 @@ module MemprofilerPprof
 
     # Waits for the flusher without holding the lock: its thread may be in a subscriber or logger that needs the lock.
     def halt
-      flusher = @mutex.synchronize do
+      flusher, watch = @mutex.synchronize do
         @collector&.stop
-        @flusher.tap { @flusher = nil }
+        [@flusher, @memory_watch].tap { @flusher = @memory_watch = nil }
       end
+      watch&.stop
       @on_demand.close
       # Writes what was alive when the collector stopped.
       flusher&.stop!
+    end
+
+    # By default only a process that writes files at all writes one when memory runs short.
+    def watch_memory
+      return unless running?
+
+      # Does not wait: its thread may be in a logger that needs the lock.
+      @memory_watch&.stop(0)
+      @memory_watch = nil
+      level = @config.dump_above
+      return unless level && (@flusher.is_a?(FileFlusher) || @config.source(:dump_above) != :default)
+
+      @memory_watch = MemoryWatch.new(@collector, level, pattern: @config.pattern, logger: @logger).start
     end
 
     # Installs the signal handlers and opens the socket that are configured, or removes them.
@@ -227,6 +243,7 @@ module MemprofilerPprof
       update_collector(changed & Configuration::COLLECTOR_SETTINGS.map(&:keyword))
       @logger.warn("enabled: takes effect at the next MemprofilerPprof.start") if changed.include?(:enabled) && running?
       update_flusher(changed & FLUSHER_KEYWORDS)
+      watch_memory if changed.intersect?(%i[dump_above pattern])
       listen(@listening)
     end
 

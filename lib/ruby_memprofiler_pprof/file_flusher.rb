@@ -5,6 +5,7 @@ require "ruby_memprofiler_pprof/atomic_file"
 require "ruby_memprofiler_pprof/block_flusher"
 require "ruby_memprofiler_pprof/file_pattern"
 require "ruby_memprofiler_pprof/file_series"
+require "ruby_memprofiler_pprof/memory_watch"
 require "ruby_memprofiler_pprof/peak_file"
 require "ruby_memprofiler_pprof/retainers_file"
 
@@ -21,7 +22,8 @@ module MemprofilerPprof
   # had the most memory; it is replaced when there is a higher peak.
   #
   # Old files are removed: of its own files it keeps the first and the newest, and in between ever fewer ({FileSeries});
-  # those of processes that have ended stay for some days ({AbandonedFiles}).
+  # those of processes that have ended stay for some days ({AbandonedFiles}), and so does what a {MemoryWatch} has
+  # written.
   #
   # @example
   #   collector = MemprofilerPprof::Collector.new(sample_rate: 0.01).start
@@ -158,7 +160,7 @@ module MemprofilerPprof
 
       @tidied = now
       @series.touch(now)
-      AbandonedFiles.new(@pattern, @keep_days).remove(now)
+      [@pattern, MemoryWatch.pattern(@pattern)].each { |each| AbandonedFiles.new(each, @keep_days).remove(now) }
     rescue *SURVIVABLE => e
       log(:error, "old files were not removed: #{e.class}: #{e.message} (#{e.backtrace&.first})")
     end

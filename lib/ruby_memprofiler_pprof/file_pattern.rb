@@ -52,6 +52,14 @@ module MemprofilerPprof
                                         index: index), @directory)
     end
 
+    # @param suffix [String] plain text
+    # @return [FilePattern] for the same names, with this before the extension
+    def with_suffix(suffix)
+      *directories, name = @pattern.rpartition("/")
+      extension = name[AtomicFile::EXTENSION].to_s
+      self.class.new("#{directories.join}#{name.delete_suffix(extension)}#{suffix}#{extension}", directory: @directory)
+    end
+
     # Existing files with names that this pattern makes, whatever made them; also with the number that {AtomicFile} puts
     # before the extension. None if nothing in the names says which process or when: any file could be called that.
     # @return [Array<String>]

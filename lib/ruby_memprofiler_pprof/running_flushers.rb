@@ -12,6 +12,9 @@ module MemprofilerPprof
     @mutex ||= Mutex.new
 
     class << self
+      # @return [Exception, nil] what ends the process, once it exits
+      attr_reader :reason
+
       # @return [Array<BlockFlusher>]
       def to_a
         @flushers
@@ -50,6 +53,8 @@ module MemprofilerPprof
         @installed = true
         Atfork.at_fork(:child) { (@sinks + @flushers).each(&:after_fork) }
         at_exit do
+          # What a flusher rescues would replace it.
+          @reason = $! # rubocop:disable Style/SpecialGlobalVars
           @flushers.each(&:finish)
           @sinks.each(&:finish)
         end

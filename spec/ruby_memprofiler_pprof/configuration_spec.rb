@@ -88,7 +88,10 @@ RSpec.describe MemprofilerPprof::Configuration do
     START_PAUSED: [%w[maybe], "true or false"],
     DUMP_ON: [%w[KILL EXIT VTALRM FOO 12], "a signal that can be handled, such as USR2"],
     TOGGLE_ON: [%w[STOP], "a signal that can be handled, such as USR2"],
-    SOCKET: [["%{foo}", "a/"], "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"]
+    SOCKET: [["%{foo}", "a/"],
+             "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"],
+    DUMP_ABOVE: [%w[much 0% 101% -1 1XB true 1e9],
+                 'a part of the limit such as "90%", bytes such as "1.5GiB", or false']
   }.each do |name, (values, allowed)|
     values.each do |value|
       it "refuses #{name}=#{value}, and says what is allowed" do

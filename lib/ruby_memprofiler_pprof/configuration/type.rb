@@ -47,7 +47,10 @@ module MemprofilerPprof
                    "false" => false, "0" => false, "no" => false, "off" => false }.freeze
       # Signals that a process cannot handle, or that Ruby reserves.
       UNTRAPPABLE = %w[EXIT KILL STOP VTALRM SEGV BUS ILL FPE CHLD CLD].freeze
-      private_constant :BOOLEANS, :UNTRAPPABLE
+      PERCENT = /\A(\d+(?:\.\d+)?) ?%\z/
+      BYTES = /\A(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?\z/i
+      UNITS = ["", "k", "m", "g", "t"].freeze
+      private_constant :BOOLEANS, :UNTRAPPABLE, :PERCENT, :BYTES, :UNITS
 
       class << self
         def number(placeholder, allowed, &check)
@@ -101,7 +104,27 @@ module MemprofilerPprof
                    ->(value) { value.to_s.delete_prefix("SIG").then { |name| name if names.include?(name) } })
         end
 
+        # "90%" stays as it is, "1.5GiB" becomes bytes.
+        def memory
+          Type.new("SIZE", 'a part of the limit such as "90%", bytes such as "1.5GiB", or false',
+                   ->(text) { BOOLEANS[text.downcase] == false ? false : text }, ->(value) { amount(value) })
+        end
+
         private
+
+        def amount(value)
+          case value
+          when false then false
+          when Integer then value if value.positive?
+          when PERCENT then "#{Regexp.last_match(1)}%" if Float(Regexp.last_match(1)).between?(1, 100)
+          when BYTES then bytes(*Regexp.last_match.captures)
+          end
+        end
+
+        def bytes(number, unit, binary)
+          bytes = (Float(number) * ((binary.empty? ? 1000 : 1024)**UNITS.index(unit.downcase))).round
+          bytes if bytes.positive?
+        end
 
         def finite?(value)
           value.is_a?(Numeric) && value.real? && value.to_f.finite?

@@ -3,23 +3,31 @@
 #[cfg(not(ruby_gte_4_0))]
 use crate::faults;
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// Allows one exclusive borrow at a time. A hook never waits for it: up to Ruby 3.4 the GVL already ensures that nobody
-/// else has it; from 4.0 on, another Ractor may be in its own hook or in a flush.
+/// Nobody has the cell.
+const FREE: u32 = 0;
+/// A thread with a GVL has it. Anything else is the process id of a thread without.
+const TAKEN: u32 = u32::MAX;
+
+/// Allows one borrow at a time. A hook never waits for it: up to Ruby 3.4 the GVL already ensures that nobody else has it
+/// but for a moment in which the process is about to be killed; from 4.0 on, another Ractor may be in its own hook or in a
+/// flush.
 #[derive(Debug)]
 pub struct HookCell<T> {
-    busy: AtomicBool,
+    busy: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `busy` admits one borrow at a time, on any thread.
+// SAFETY: `busy` admits one exclusive borrow at a time, on any thread.
 unsafe impl<T: Send> Sync for HookCell<T> {}
 
 impl<T> HookCell<T> {
     /// A cell that is not in use.
     pub fn new(value: T) -> Self {
-        Self { busy: AtomicBool::new(false), value: UnsafeCell::new(value) }
+        Self { busy: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
     }
 
     /// Runs `body` with the value, or returns None if the cell is in use.
@@ -34,12 +42,11 @@ impl<T> HookCell<T> {
     }
 
     /// Runs `body` with the value. `body` must not allocate on Ruby's heap, call Ruby code or release the GVL: a hook
-    /// would then find the cell in use. Any other borrower is in such a body, too, so the wait is short.
+    /// would then find the cell in use. Any other borrower is in such a body, too, so the wait is short, except for
+    /// [`look_without_gvl`](Self::look_without_gvl).
     pub fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
         while !self.enter() {
-            #[cfg(not(ruby_gte_4_0))]
-            faults::blocks("state");
-            std::hint::spin_loop();
+            self.wait();
         }
         let _guard = Leave(&self.busy);
         // SAFETY: `enter` succeeded at last, so no other borrow exists until the guard drops.
@@ -60,27 +67,53 @@ impl<T> HookCell<T> {
         body(unsafe { &*self.value.get() })
     }
 
-    #[cfg(not(ruby_gte_4_0))]
-    #[inline]
-    fn enter(&self) -> bool {
-        // The GVL orders all accesses, so a plain load and store are enough.
-        !self.busy.load(Ordering::Relaxed) && {
-            self.busy.store(true, Ordering::Relaxed);
-            true
+    /// Runs `body` with read access to the value, on a thread that does not have the GVL. None if the cell stays in use
+    /// for as long as `patience`. Whoever wants the value meanwhile waits, or does without it.
+    pub fn look_without_gvl<R>(&self, patience: Duration, body: impl FnOnce(&T) -> R) -> Option<R> {
+        let start = Instant::now();
+        while !self.enter_as(std::process::id()) {
+            if start.elapsed() > patience {
+                return None;
+            }
+            thread::yield_now();
         }
+        let _guard = Leave(&self.busy);
+        // SAFETY: nobody writes until the guard drops; a hook that only looks may read at the same time.
+        Some(body(unsafe { &*self.value.get() }))
     }
 
-    #[cfg(ruby_gte_4_0)]
     #[inline]
     fn enter(&self) -> bool {
-        !self.busy.swap(true, Ordering::Acquire)
+        self.enter_as(TAKEN)
+    }
+
+    #[inline]
+    fn enter_as(&self, who: u32) -> bool {
+        self.busy.compare_exchange(FREE, who, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[cold]
+    fn wait(&self) {
+        match self.busy.load(Ordering::Relaxed) {
+            FREE => {}
+            TAKEN => {
+                #[cfg(not(ruby_gte_4_0))]
+                faults::blocks("state");
+                std::hint::spin_loop();
+            }
+            reader if reader == std::process::id() => thread::yield_now(),
+            // That of the process which this one was forked from, meanwhile; it only read.
+            reader => {
+                let _ = self.busy.compare_exchange(reader, FREE, Ordering::Relaxed, Ordering::Relaxed);
+            }
+        }
     }
 }
 
-struct Leave<'a>(&'a AtomicBool);
+struct Leave<'a>(&'a AtomicU32);
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+        self.0.store(FREE, Ordering::Release);
     }
 }

@@ -26,6 +26,7 @@ mod state;
 mod stats;
 mod totals;
 pub mod walker_check;
+pub mod watch;
 pub mod windows;
 
 pub use flush::{FlushFailure, FlushOptions, Flushed};

@@ -16,6 +16,7 @@ mod profile_views;
 mod retainers;
 mod span;
 mod tags;
+mod watch;
 mod without_profiling;
 
 use magnus::{Error, Ruby, TypedData};
@@ -37,6 +38,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     diagnosis::init(module)?;
     labels::init(ruby, module)?;
     span::init(module)?;
+    watch::init(ruby, module)?;
     profile::init(ruby, module)?;
     profile_data::init(ruby, module)?;
     #[cfg(feature = "faults")]

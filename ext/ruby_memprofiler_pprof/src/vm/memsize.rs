@@ -41,6 +41,32 @@ pub unsafe fn of_plain_at_once(object: VALUE) -> Option<usize> {
     unsafe { if cfg!(not(ruby_gte_4_0)) && flags(object) & EXIVAR != 0 { None } else { of_plain(object) } }
 }
 
+/// The size of an object as far as its slot tells: what else it owns counts for String and Array only. Only reads the slot,
+/// which other threads may be changing.
+///
+/// # Safety
+/// `object` must refer to a slot on Ruby's heap.
+pub unsafe fn from_slot(object: VALUE) -> usize {
+    // include/ruby/internal/core/rstring.h, rarray.h and fl_type.h; the same in every Ruby from 3.1 to 4.0.
+    const FLAG: VALUE = 1 << 13;
+    const SHARED: VALUE = 1 << 14;
+    const STRING_CAPACITY: usize = 32;
+    const ARRAY_CAPACITY: usize = 24;
+    // SAFETY: every slot has five words at least, the first of which are its flags. Nobody else's write is torn: words are
+    // written at once.
+    let word = |offset: usize| unsafe { ((object as usize + offset) as *const usize).read_volatile() };
+    let before = word(0) as VALUE;
+    let owned = match (Type::of_flags(before), before & FLAG != 0) {
+        (_, _) if before & SHARED != 0 => 0,
+        (Type::STRING, true) => word(STRING_CAPACITY),
+        (Type::ARRAY, false) => word(ARRAY_CAPACITY).saturating_mul(size_of::<VALUE>()),
+        _ => 0,
+    };
+    // If another thread has just changed where the contents are, the words mean something else.
+    let certain = word(0) as VALUE == before && owned < 1 << 40;
+    slot_size(object) + if certain { owned } else { 0 }
+}
+
 /// The size of any live object in bytes; None if an extension fails to return it. An extension's code may allocate,
 /// switch threads or raise, so the collector's state must not be borrowed.
 ///

@@ -1,6 +1,7 @@
 //! The only module that knows CRuby's internals.
 
 pub mod activity;
+pub mod bare_names;
 #[cfg_attr(not(feature = "faults"), expect(dead_code, reason = "only specs use it so far"))]
 pub mod child;
 pub mod class_names;

@@ -51,6 +51,18 @@ impl Position {
         Self(self.0 | u32::from(kind.0) << TYPE_SHIFT | if compiled { COMPILED } else { 0 })
     }
 
+    /// The line in `iseq`; 0 if unknown. Only reads, so up to Ruby 3.2 the innermost frame's may be that of the instruction
+    /// before.
+    ///
+    /// # Safety
+    /// `iseq` must be alive, and the position within its code.
+    pub unsafe fn line_at_once(self, iseq: VALUE) -> u32 {
+        let advanced = usize::from(self.0 >> TYPE_SHIFT != 0);
+        // SAFETY: `iseq` is alive and the index within its code; the function searches a table that belongs to it, and
+        // that does not change any more.
+        unsafe { rb_iseq_line_no(iseq, self.index().saturating_sub(advanced)) }
+    }
+
     fn index(self) -> usize {
         (self.0 & ((1 << INDEX_BITS) - 1)) as usize
     }

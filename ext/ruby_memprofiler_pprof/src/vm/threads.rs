@@ -28,6 +28,19 @@ pub fn waiting<T: Send>(wait: impl FnOnce() -> T + Send) -> Option<T> {
     try_without_gvl(wait, Unblock::Signal).ok()
 }
 
+/// Runs `wait` without the GVL. An interrupt of the thread calls `wake`, possibly on another thread and before `wait`
+/// has begun, upon which `wait` has to return. None, without a call of `wait`, if an interrupt is pending already. Does
+/// not raise; panics if `wait` does.
+pub fn wait_for<T: Send>(wait: impl FnOnce() -> T + Send, wake: &(dyn Fn() + Sync)) -> Option<T> {
+    try_without_gvl(wait, Unblock::Call(&wake)).ok()
+}
+
+/// Lets other threads have the GVL for a moment, unless an interrupt is pending. Does not raise. (Up to Ruby 3.2 a thread
+/// that releases the GVL and takes it at once is faster than the one that waits for it.)
+pub fn make_way(time: Duration) {
+    let _ = try_without_gvl(|| std::thread::sleep(time), Unblock::Nothing);
+}
+
 /// Runs `work` without the GVL, and handles interrupts of the thread: a signal, Timeout, `Thread#kill`. Fails with the
 /// exception if one is raised; otherwise `work`, which has given up, starts again.
 pub fn interruptible<T: Send, E: Send>(
@@ -56,6 +69,8 @@ enum Unblock<'a> {
     Nothing,
     /// It asks the work to give up.
     Strike(&'a Interrupt),
+    /// It calls this.
+    Call(&'a &'a (dyn Fn() + Sync)),
     /// The VM sends a signal to the thread, again and again until the work has ended.
     #[cfg(target_os = "linux")]
     Signal,
@@ -79,11 +94,16 @@ fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, unblock: Unblock<'
         // SAFETY: the pointer passed below. The VM may call this on any thread, but only before the call below returns.
         unsafe { &*interrupt.cast::<Interrupt>() }.strike();
     }
+    unsafe extern "C" fn wake(function: *mut c_void) {
+        // SAFETY: as above, the pointer passed below.
+        (unsafe { *function.cast::<&(dyn Fn() + Sync)>() })();
+    }
     fn start<F: FnOnce() -> T, T>(call: &mut Call<F, T>, unblock: Unblock<'_>) {
         let call = std::ptr::from_mut(call).cast();
         let (function, data): (Option<UnblockFunction>, _) = match unblock {
             Unblock::Nothing => (None, null_mut()),
             Unblock::Strike(interrupt) => (Some(strike), std::ptr::from_ref(interrupt).cast_mut().cast()),
+            Unblock::Call(function) => (Some(wake), std::ptr::from_ref(function).cast_mut().cast()),
             // SAFETY: RUBY_UBF_IO, which the VM replaces by a function of its own. Like all values but 0, it is one that
             // a pointer to a function may have.
             #[cfg(target_os = "linux")]

@@ -18,7 +18,7 @@ use super::mute::Mute;
 use super::sample_types::{SampleTypeNames, Values};
 use super::sites::Names;
 use super::stacks::Stacks;
-use super::{Collector, Phase, ledger, stats, totals};
+use super::{Collector, Phase, ledger, stats, totals, watch};
 use crate::faults;
 use crate::vm::{gc, threads};
 use extract::{Extract, Key};
@@ -121,6 +121,7 @@ impl Collector {
         Ok(self.state.with(|state| {
             comments.extend(stats::remarks(state, sampling));
             comments.extend(totals);
+            comments.extend(watch::remark());
             comments.extend(memory);
             let names = options.sample_type_names.unwrap_or(state.options.sample_type_names);
             let types = names.types();

@@ -118,6 +118,16 @@ impl Stacks {
         self.tree.node(stack)
     }
 
+    /// All stacks.
+    pub fn tree(&self) -> &StackTree {
+        &self.tree
+    }
+
+    /// One past the highest number of a function's name, and of a label set.
+    pub fn name_bounds(&self) -> (usize, usize) {
+        (self.function_names.id_bound(), self.labels.id_bound())
+    }
+
     /// What a frame stands for.
     pub fn frame_kind(&self, node: Node) -> FrameKind {
         FrameKind::of(self.tree.function_key(node.function))

@@ -1,0 +1,220 @@
+//! What the watcher shares with the Ruby thread that takes its profiles.
+
+use crate::collector::Collector;
+use memprofiler_core::watch::{Reading, Reason};
+use rb_sys::VALUE;
+use std::fmt::{Display, Formatter};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Why a profile is to be taken, and what the memory was then.
+#[derive(Debug, Clone, Copy)]
+pub struct Alarm {
+    /// Why.
+    pub reason: Reason,
+    /// What was read.
+    pub reading: Reading,
+    /// How fast memory grew, in bytes per second.
+    pub growth: f64,
+}
+
+impl Display for Alarm {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let Self { reason, reading, growth } = self;
+        write!(f, "{}: ", reason.name())?;
+        match reading.usage.zip(reading.limit) {
+            Some((usage, limit)) => write!(f, "{usage} of {limit} bytes used")?,
+            None => write!(f, "{} bytes resident", reading.resident)?,
+        }
+        write!(f, ", growing by {growth:.0} bytes per second")
+    }
+}
+
+/// Where a profile is.
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// None is wanted.
+    Quiet,
+    /// The Ruby thread is to take one.
+    Asked(Alarm),
+    /// It does so.
+    Taking(Alarm),
+}
+
+/// Why a wait has ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// A profile is to be taken.
+    Alarm(Alarm),
+    /// The watcher was stopped.
+    Stopped,
+    /// The thread was interrupted.
+    Interrupted,
+}
+
+/// Where the profile that was asked for is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Ruby has not begun.
+    Waiting,
+    /// Ruby takes it.
+    Taking,
+    /// It is there.
+    Done,
+}
+
+/// One watcher.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Whose samples to write.
+    pub collector: &'static Collector,
+    process: u32,
+    /// Only locked for moments, on threads of this process.
+    stage: Mutex<Stage>,
+    changed: Condvar,
+    stopped: AtomicBool,
+    /// The Ruby thread was interrupted in its wait.
+    interrupted: AtomicBool,
+    /// Whether the watcher may be about to call the VM.
+    requesting: AtomicBool,
+    /// The Ruby thread's Thread, which is only compared.
+    server: AtomicUsize,
+    /// The file to write without the GVL, and the one that was written.
+    files: Mutex<(PathBuf, Option<PathBuf>)>,
+    /// How long the watcher may sleep: see [`sleep`](Self::sleep).
+    wakeup: Condvar,
+}
+
+impl Shared {
+    /// Of this process; nothing is wanted.
+    pub fn new(collector: &'static Collector, path: PathBuf) -> Self {
+        Self {
+            collector,
+            process: std::process::id(),
+            stage: Mutex::new(Stage::Quiet),
+            changed: Condvar::new(),
+            stopped: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
+            requesting: AtomicBool::new(false),
+            server: AtomicUsize::new(0),
+            files: Mutex::new((path, None)),
+            wakeup: Condvar::new(),
+        }
+    }
+
+    /// Whether it is not of a process that this one was forked from, whose threads are gone.
+    pub fn is_of_this_process(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes which Thread waits, and the file to write without the GVL.
+    pub fn serve(&self, thread: VALUE, path: PathBuf) {
+        self.server.store(thread as usize, Ordering::SeqCst);
+        self.files().0 = path;
+    }
+
+    /// The file to write without the GVL, and the one that was written.
+    pub fn files(&self) -> MutexGuard<'_, (PathBuf, Option<PathBuf>)> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether that is the Thread which waits.
+    pub fn is_served_by(&self, thread: VALUE) -> bool {
+        self.server.load(Ordering::SeqCst) == thread as usize
+    }
+
+    /// Waits for an alarm, without the GVL.
+    pub fn wait(&self) -> Outcome {
+        let mut stage = self.stage();
+        loop {
+            if self.stopped.load(Ordering::SeqCst) {
+                return Outcome::Stopped;
+            }
+            if self.interrupted.swap(false, Ordering::SeqCst) {
+                return Outcome::Interrupted;
+            }
+            if let Stage::Asked(alarm) = *stage {
+                *stage = Stage::Taking(alarm);
+                return Outcome::Alarm(alarm);
+            }
+            stage = self.changed.wait(stage).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends a wait early.
+    pub fn interrupt(&self) {
+        let _stage = self.stage();
+        self.interrupted.store(true, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+
+    /// Asks for a profile.
+    pub fn ask(&self, alarm: Alarm) {
+        *self.stage() = Stage::Asked(alarm);
+        self.changed.notify_all();
+    }
+
+    /// The profile was taken. Returns the file that was written without the GVL, if one was.
+    pub fn done(&self) -> Option<PathBuf> {
+        *self.stage() = Stage::Quiet;
+        self.wakeup.notify_all();
+        self.files().1.take()
+    }
+
+    /// Where the profile is.
+    pub fn progress(&self) -> Progress {
+        match *self.stage() {
+            Stage::Quiet => Progress::Done,
+            Stage::Asked(_) => Progress::Waiting,
+            Stage::Taking(_) => Progress::Taking,
+        }
+    }
+
+    /// Why `thread` takes a profile, for the profile.
+    pub fn remark(&self, thread: VALUE) -> Option<String> {
+        match *self.stage() {
+            Stage::Taking(alarm) if self.is_served_by(thread) => Some(format!("dump_above={alarm}")),
+            _ => None,
+        }
+    }
+
+    /// Lets the watcher sleep, until the time has passed, a profile is done, or it was stopped. Returns whether it goes
+    /// on.
+    pub fn sleep(&self, time: Duration) -> bool {
+        let stage = self.stage();
+        if !self.stopped.load(Ordering::SeqCst) {
+            drop(self.wakeup.wait_timeout(stage, time));
+        }
+        !self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Calls the VM, unless the watcher was stopped.
+    pub fn request(&self, call: impl FnOnce()) {
+        self.requesting.store(true, Ordering::SeqCst);
+        if !self.stopped.load(Ordering::SeqCst) {
+            call();
+        }
+        self.requesting.store(false, Ordering::SeqCst);
+    }
+
+    /// Ends the watcher. When this returns it does not call the VM any more.
+    pub fn stop(&self) {
+        {
+            let _stage = self.stage();
+            self.stopped.store(true, Ordering::SeqCst);
+            self.changed.notify_all();
+            self.wakeup.notify_all();
+        }
+        // It takes nanoseconds, unless the system has interrupted the thread there.
+        while self.requesting.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! A profile without the GVL, for when Ruby does not come to a safe point in time.
+//!
+//! Everything is read while the state is borrowed, so no hook changes it and no garbage collection ends its mark phase: what
+//! the state refers to stays alive. Memory is taken for a buffer and the compressor, 0.5 MB, whatever the number of samples.
+
+use super::alarm::Alarm;
+use super::numbering::{Numbering, STRINGS_OF_LABELS, fixed, text};
+use crate::collector::Collector;
+use crate::collector::stacks::FrameKind;
+use crate::collector::state::State;
+use crate::vm::{bare_names, memsize, ractor};
+use memprofiler_core::pprof::{Footer, Stream};
+use memprofiler_core::reservoir::{ClassId, LiveSample};
+use rb_sys::VALUE;
+use std::fs::{DirBuilder, File, OpenOptions, hard_link, remove_file};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How long to wait for the state, which Ruby's threads have for parts of a flush.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What is said about such a profile.
+const CAVEAT: &str = "emergency=written without the GVL, since Ruby came to no safe point in time: only String and Array \
+                      have their contents counted, what was not named yet lacks its class, C functions their names, and \
+                      allocations are left out";
+
+/// Writes the collector's live samples to a file with the name `path`, or that with a number if it is taken. Returns its
+/// name.
+pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm) -> io::Result<PathBuf> {
+    if collector.failure().is_some() {
+        return Err(ErrorKind::Unsupported.into());
+    }
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let (temporary, file) = create(directory)?;
+    let written = collector
+        .state
+        // SAFETY: the collector has not failed, so its state is kept alive.
+        .look_without_gvl(PATIENCE, |state| unsafe { Emergency::new(state, alarm).write(file) })
+        .unwrap_or(Err(ErrorKind::WouldBlock.into()))
+        .and_then(|()| publish(&temporary, path));
+    let _ = remove_file(&temporary);
+    written
+}
+
+/// A file with a name like those of AtomicFile, which are removed when they are left behind.
+fn create(directory: &Path) -> io::Result<(PathBuf, File)> {
+    let time = now().as_nanos() as u64;
+    let path = directory.join(format!(".memprofiler-{:016x}.tmp", time ^ u64::from(std::process::id()) << 40));
+    let options =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&path);
+    options.map(|file| (path, file))
+}
+
+/// Gives the file its name.
+fn publish(temporary: &Path, path: &Path) -> io::Result<PathBuf> {
+    let mut name = path.to_owned();
+    for number in 1..100 {
+        match hard_link(temporary, &name) {
+            Ok(()) => return Ok(name),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                // Not every file system has hard links.
+                return std::fs::rename(temporary, &name).map(|()| name);
+            }
+            Err(_) => {}
+        }
+        let [stem, extension] =
+            [path.file_stem(), path.extension()].map(|part| part.unwrap_or_default().to_string_lossy());
+        name.set_file_name(format!("{stem}-{number}.{extension}"));
+    }
+    Err(ErrorKind::AlreadyExists.into())
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// A state that is borrowed.
+struct Emergency<'a> {
+    state: &'a State,
+    numbers: Numbering<'a>,
+    comments: Vec<String>,
+}
+
+impl<'a> Emergency<'a> {
+    fn new(state: &'a State, alarm: &Alarm) -> Self {
+        let comments = vec![
+            format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
+            format!("sample_rate={}", state.reservoir.rate()),
+            format!("greatest_weight={}", state.reservoir.greatest_weight()),
+            format!("max_heap_samples={}", state.options.max_heap_samples),
+            format!("dump_above={alarm}"),
+            CAVEAT.to_owned(),
+        ];
+        let numbers = Numbering::new(state, text::END as usize + comments.len());
+        Self { state, numbers, comments }
+    }
+
+    /// # Safety
+    /// What the state refers to must be kept alive.
+    unsafe fn write(&self, file: File) -> io::Result<()> {
+        let mut out = Stream::new(file);
+        text::COLUMNS.into_iter().try_for_each(|column| out.sample_type(column))?;
+        // SAFETY: as required above.
+        unsafe {
+            self.samples(&mut out)?;
+            out.mapping(text::RUBY)?;
+            self.locations(&mut out)?;
+            self.functions(&mut out)?;
+            self.strings(&mut out)?;
+        }
+        (0..self.comments.len() as i64).try_for_each(|number| out.comment(text::END + number))?;
+        let footer = Footer {
+            time_nanos: i64::try_from(now().as_nanos()).unwrap_or(i64::MAX),
+            period_type: text::PERIOD,
+            period: self.state.reservoir.period(),
+            default_sample_type: text::COLUMNS[3][0],
+        };
+        out.finish(footer)?.flush()
+    }
+
+    /// Runs of samples of one stack and class become one.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write).
+    unsafe fn samples(&self, out: &mut Stream<File>) -> io::Result<()> {
+        let samples = self.state.reservoir.live().samples();
+        for run in samples.chunk_by(|a, b| (a.stack, a.class) == (b.stack, b.class)) {
+            let (mut objects, mut bytes) = (0.0, 0.0);
+            for sample in run {
+                let weight = self.state.reservoir.weight(sample);
+                objects += weight;
+                // SAFETY: as required above.
+                bytes += weight * unsafe { size(sample) } as f64;
+            }
+            let Some(LiveSample { stack, class, .. }) = run.first() else { continue };
+            let locations = self.numbers.frames(*stack).filter_map(|(stack, node)| self.numbers.location(stack, node));
+            let class = self.state.sites.classes.name(*class).map(|_| [text::CLASS, self.class(*class)]);
+            let labels = self.numbers.frames(*stack).flat_map(|(_, node)| self.labels(self.label_set(node)));
+            out.sample(
+                locations,
+                [0, 0, objects.round() as i64, bytes.round() as i64],
+                class.into_iter().chain(labels),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn class(&self, class: ClassId) -> i64 {
+        self.numbers.classes + i64::from(class.0)
+    }
+
+    fn label_set(&self, node: memprofiler_core::stack_tree::Node) -> Option<u32> {
+        match self.state.sites.stacks.frame_kind(node) {
+            FrameKind::Labels(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    fn labels(&self, set: Option<u32>) -> impl Iterator<Item = [i64; 2]> {
+        let pairs = set.and_then(|id| self.state.sites.stacks.labels(id)).map_or(0, |set| set.pairs().len());
+        let first = self.numbers.labels + STRINGS_OF_LABELS * i64::from(set.unwrap_or(0));
+        (0..pairs as i64).map(move |number| [0, 1].map(|part| first + 2 * number + part))
+    }
+
+    /// # Safety
+    /// As for [`write`](Self::write).
+    unsafe fn locations(&self, out: &mut Stream<File>) -> io::Result<()> {
+        for (stack, node) in self.state.sites.stacks.tree().stacks() {
+            let Some(id) = self.numbers.location(stack, node) else { continue };
+            // SAFETY: as required above.
+            let place = unsafe { self.numbers.place(stack, node) };
+            out.location(id, place.function, place.line)?;
+            if let Some(names) = place.own {
+                out.function(place.function, names, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`write`](Self::write).
+    unsafe fn functions(&self, out: &mut Stream<File>) -> io::Result<()> {
+        let stacks = &self.state.sites.stacks;
+        let mut number = 0;
+        for id in 0..self.numbers.named_count as u32 {
+            number += 1;
+            let start_line = stacks.function_name(id).map_or(0, |name| name.start_line);
+            out.function(number, self.numbers.name(id), start_line)?;
+        }
+        for id in 0..self.numbers.coded_count {
+            number += 1;
+            // SAFETY: the state keeps the instruction sequence alive.
+            let start_line = self.iseq(id).map_or(0, |iseq| unsafe { bare_names::start_line(iseq) });
+            out.function(number, self.numbers.code(id as u32), start_line)?;
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`write`](Self::write).
+    unsafe fn strings(&self, out: &mut Stream<File>) -> io::Result<()> {
+        let (stacks, classes) = (&self.state.sites.stacks, &self.state.sites.classes);
+        let names = fixed(self.state.options.sample_type_names);
+        names.iter().chain(&self.comments).try_for_each(|text| out.string(text))?;
+        for id in 0..self.numbers.named_count as u32 {
+            let (name, file) = stacks.function_name(id).map_or(("", ""), |name| (&name.name, &name.file));
+            out.string(name)?;
+            out.string(file)?;
+        }
+        for id in 0..self.numbers.coded_count {
+            // SAFETY: the state keeps the instruction sequence alive.
+            let place = self.iseq(id).map(|iseq| unsafe { (bare_names::label(iseq), bare_names::file(iseq)) });
+            let (label, file) = place.unwrap_or_default();
+            out.string(&label)?;
+            out.string(&file)?;
+        }
+        for id in 0..self.numbers.class_count as u32 {
+            out.string(classes.name(ClassId(id)).map_or("", |name| name))?;
+        }
+        for id in 0..self.numbers.label_sets as u32 {
+            let pairs = stacks.labels(id).map_or(&[][..], |set| set.pairs());
+            let texts = pairs.iter().flat_map(|(key, value)| [&**key, &**value]);
+            texts
+                .chain(std::iter::repeat(""))
+                .take(STRINGS_OF_LABELS as usize)
+                .try_for_each(|text| out.string(text))?;
+        }
+        Ok(())
+    }
+
+    /// The instruction sequence of the function with this number, if it has one.
+    fn iseq(&self, number: usize) -> Option<VALUE> {
+        match FrameKind::of(self.state.sites.stacks.tree().function_at(number)?) {
+            FrameKind::Walked { iseq, .. } if iseq != 0 => Some(iseq),
+            _ => None,
+        }
+    }
+}
+
+/// The size of a sampled object in bytes, as far as it can be told.
+///
+/// # Safety
+/// As for [`Emergency::write`].
+unsafe fn size(sample: &LiveSample) -> usize {
+    // Beside other Ractors collections can be missed: then the object may be gone, with its page.
+    if ractor::others() {
+        return memsize::SMALLEST_SLOT;
+    }
+    // SAFETY: what is in the live set is alive, or was not swept yet: its slot is there.
+    unsafe { memsize::from_slot(sample.address as VALUE) }
+}

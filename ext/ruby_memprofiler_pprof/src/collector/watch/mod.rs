@@ -1,0 +1,85 @@
+//! A profile before the kernel kills the process for want of memory.
+//!
+//! A native thread ([`watcher`]) notices that memory runs short and wakes a Ruby thread, which has been waiting in
+//! [`wait`] and takes the profile. So that this one gets the GVL soon, whoever runs Ruby code meanwhile is asked at each
+//! safe point to make way for it. If it does not, since a C function keeps the GVL or a garbage collection does not end, the
+//! native thread writes what can be read without the GVL ([`emergency`]).
+
+mod alarm;
+mod emergency;
+mod numbering;
+mod watcher;
+
+pub use alarm::Alarm;
+
+use super::Collector;
+use crate::vm::threads;
+use alarm::{Outcome, Shared};
+use magnus::Error;
+use memprofiler_core::watch::{Level, Source};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What the process's watcher shares with Ruby; null before the first one, that of its parent in a forked child. Never
+/// freed: the threads of a watcher may use theirs after another one has begun.
+static CURRENT: AtomicPtr<Shared> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The watcher of this process.
+fn current() -> Option<&'static Shared> {
+    // SAFETY: null, or what `begin` has stored, which is never freed.
+    unsafe { CURRENT.load(Ordering::SeqCst).as_ref() }.filter(|shared| shared.is_of_this_process())
+}
+
+/// Watches the memory of this process from now on, in place of an earlier watcher. False, without a watcher, if the level
+/// is a part of a limit and there is none. `path` is the name of the file to write in case that no Ruby thread gets the GVL
+/// in time, until [`wait`] gives another one.
+///
+/// # Safety
+/// The collector must exist as long as the process.
+pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) -> io::Result<bool> {
+    end();
+    if matches!(level, Level::Part(_)) && !Source::open(Path::new("/")).has_limit() {
+        return Ok(false);
+    }
+    // SAFETY: it exists as long as the process, as required above.
+    let collector: &'static Collector = unsafe { &*collector };
+    let shared: &'static Shared = Box::leak(Box::new(Shared::new(collector, path)));
+    watcher::start(shared, level)?;
+    CURRENT.store(std::ptr::from_ref(shared).cast_mut(), Ordering::SeqCst);
+    Ok(true)
+}
+
+/// Stops watching. When this returns the watcher does not call the VM any more.
+pub fn end() {
+    if let Some(shared) = current() {
+        shared.stop();
+    }
+}
+
+/// Waits, on a Ruby thread without the GVL, until a profile is to be taken, and then expects [`done`] from this thread.
+/// None once the watcher was stopped. Fails with what was raised in this thread. `path` is the name of the file to write
+/// in case that this thread does not get the GVL in time.
+pub fn wait(path: PathBuf) -> Result<Option<Alarm>, Error> {
+    let Some(shared) = current() else { return Ok(None) };
+    shared.serve(threads::current(), path);
+    loop {
+        let outcome = threads::wait_for(|| shared.wait(), &|| shared.interrupt());
+        threads::check_interrupts()?;
+        match outcome {
+            Some(Outcome::Alarm(alarm)) => return Ok(Some(alarm)),
+            Some(Outcome::Stopped) => return Ok(None),
+            Some(Outcome::Interrupted) | None => {}
+        }
+    }
+}
+
+/// The profile was taken, or cannot be. Returns the file that was written without the GVL meanwhile, if one was.
+pub fn done() -> Option<PathBuf> {
+    current()?.done()
+}
+
+/// What the profile that this thread takes says about the reason; None if it takes it for another one.
+pub fn remark() -> Option<String> {
+    current()?.remark(threads::current())
+}

@@ -1,0 +1,101 @@
+//! The native thread that watches. It touches no Ruby object, and hardly wakes up while memory is plenty.
+
+use super::alarm::{Alarm, Progress, Shared};
+use super::{current, emergency};
+use crate::vm::{ractor, safepoint, signals, threads};
+use memprofiler_core::watch::{Level, Source, Watch};
+use std::ffi::c_void;
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// More than twice what the thread uses.
+const STACK_SIZE: usize = 256 << 10;
+
+/// The time from one look to the next while a profile is being taken.
+const STEP: Duration = Duration::from_millis(1);
+
+/// For how long other threads are asked to make way: a Ruby thread that has not begun by then is not going to.
+const INSISTENCE: Duration = Duration::from_secs(5);
+
+/// After this time without a safe point there may be none before the end.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// What writing without the GVL takes: time, and bytes of memory.
+const EMERGENCY: (Duration, u64) = (Duration::from_millis(50), 8_000_000);
+
+/// For how long a thread makes way, each time that it is asked.
+const WAY: Duration = Duration::from_micros(200);
+
+/// Creates the thread.
+pub(super) fn start(shared: &'static Shared, level: Level) -> io::Result<()> {
+    let watcher = Watcher { shared, level, begun: Instant::now() };
+    let builder = thread::Builder::new().name("memprofiler-oom".into()).stack_size(STACK_SIZE);
+    // The program's signals are for Ruby's threads.
+    signals::with_all_blocked(|| builder.spawn(move || watcher.run())).map(drop)
+}
+
+struct Watcher {
+    shared: &'static Shared,
+    level: Level,
+    begun: Instant,
+}
+
+impl Watcher {
+    fn run(&self) {
+        let mut source = Source::open(Path::new("/"));
+        let mut watch = Watch::new(self.level);
+        loop {
+            let reading = source.read(self.begun.elapsed(), matches!(self.level, Level::Resident(_)));
+            let look = watch.look(self.begun.elapsed(), &reading);
+            if let Some(reason) = look.fire {
+                self.attend(Alarm { reason, reading, growth: watch.growth() }, &mut source, &mut watch);
+            }
+            let Some(next) = look.next else { return };
+            if !self.shared.sleep(next) {
+                return;
+            }
+        }
+    }
+
+    /// Sees to it that a profile is taken.
+    fn attend(&self, alarm: Alarm, source: &mut Source, watch: &mut Watch) {
+        let (asked, mut most, mut written) = (Instant::now(), 0, false);
+        self.shared.ask(alarm);
+        loop {
+            let reading = source.read(self.begun.elapsed(), false);
+            watch.follow(self.begun.elapsed(), &reading);
+            most = most.max(reading.usage.unwrap_or(0));
+            let progress = self.shared.progress();
+            let late = progress == Progress::Waiting && asked.elapsed() > PATIENCE;
+            if !written && progress != Progress::Done && (late || watch.is_dying(&reading, EMERGENCY.0, EMERGENCY.1)) {
+                written = true;
+                let path = self.shared.files().0.clone();
+                // Nobody could do anything about an error; there is no profile then.
+                self.shared.files().1 = emergency::write(self.shared.collector, &path, &alarm).ok();
+            }
+            match progress {
+                Progress::Done => break,
+                Progress::Waiting | Progress::Taking if asked.elapsed() > INSISTENCE => return,
+                Progress::Waiting | Progress::Taking => self.shared.request(|| safepoint::request(make_way)),
+            }
+            if !self.shared.sleep(STEP) {
+                return;
+            }
+        }
+        // What the program took meanwhile is in there, too: the more it does, the earlier the next one has to begin.
+        watch.measured(asked.elapsed(), most.saturating_sub(alarm.reading.usage.unwrap_or(0)));
+    }
+}
+
+/// The job: lets another thread have the GVL.
+///
+/// # Safety
+/// Must run at a safe point of a Ruby thread.
+unsafe extern "C" fn make_way(_: *mut c_void) {
+    let waits = |shared: &Shared| shared.progress() != Progress::Done && !shared.is_served_by(threads::current());
+    if ractor::is_main() && current().is_some_and(waits) {
+        threads::make_way(WAY);
+    }
+}

@@ -1,0 +1,149 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/atomic_file"
+require "ruby_memprofiler_pprof/background_thread"
+require "ruby_memprofiler_pprof/file_pattern"
+require "ruby_memprofiler_pprof/running_flushers"
+require "ruby_memprofiler_pprof/stderr_logger"
+
+module MemprofilerPprof
+  # Writes a profile when memory runs short, before the kernel kills the process; also when a NoMemoryError ends it.
+  #
+  # A native thread watches; see the setting `dump_above`. Each profile is a file of its own, which no {FileSeries}
+  # thins out: it stays until {AbandonedFiles} removes it. It ends no interval of the collector.
+  #
+  # @!method self.begin(collector, part, bytes, path)
+  #   Watches the memory of this process from now on.
+  #   @param collector [Collector] which stays alive as long as the process
+  #   @param part [Float, nil] of the cgroup's limit
+  #   @param bytes [Integer, nil] of this process's resident memory, if there is no part
+  #   @param path [String] as for `wait`, until then
+  #   @return [Boolean] false if there is nothing to watch: no limit, for a part of it
+  #   @raise [Error] if there can be no thread
+  # @!method self.wait(path)
+  #   Waits until a profile is to be taken by this thread, which then has to call `done`.
+  #   @param path [String] the file to write in case that this thread does not get the GVL
+  #   @return [Array(String, Integer, Integer, Float), nil] why, bytes used, the limit in bytes if there is one, and
+  #     bytes per second of growth; nil when watching has ended
+  # @!method self.done
+  #   Says that the profile is written, or cannot be.
+  #   @return [String, nil] the file that was written without the GVL meanwhile, if one was
+  # @!method self.end
+  #   Ends watching.
+  #   @return [void]
+  # @api private
+  class MemoryWatch
+    # What comes before the extension in the files' names.
+    SUFFIX = "-oom"
+    # All at once: other threads would only use more memory meanwhile.
+    AT_ONCE = { yield_gvl: false, proactively_yield_gvl: false }.freeze
+    # What a failing profile may raise without ending the thread.
+    SURVIVABLE = [StandardError, ScriptError, NoMemoryError, SystemStackError].freeze
+    # Seconds to wait for a profile in progress when watching ends.
+    TIMEOUT = 15
+    private_constant :AT_ONCE, :SURVIVABLE, :TIMEOUT
+
+    # @param pattern [FilePattern] of ordinary profiles
+    # @return [FilePattern] of those that are written when memory runs short
+    def self.pattern(pattern)
+      pattern.with_suffix(SUFFIX)
+    end
+
+    # @param collector [Collector]
+    # @param level [String, Integer] a part such as "90%" of the cgroup's limit, or bytes of resident memory
+    # @param pattern [String] for the names of ordinary profiles
+    # @param logger [#warn, #error]
+    def initialize(collector, level, pattern:, logger: StderrLogger)
+      @collector = collector
+      @level = level
+      @pattern = self.class.pattern(FilePattern.new(pattern))
+      @logger = logger
+      @written = 0
+    end
+
+    # @return [self]
+    def start
+      begin_watching
+      RunningFlushers.add_sink(self)
+      self
+    end
+
+    # Ends watching.
+    # @param timeout [Numeric] how many seconds to wait for a profile in progress
+    # @return [void]
+    def stop(timeout = TIMEOUT)
+      RunningFlushers.remove_sink(self)
+      end_watching(timeout)
+    end
+
+    # Watches a forked child, too, which has files and threads of its own.
+    # @return [void]
+    def after_fork
+      @written = 0
+      begin_watching
+    end
+
+    # Called when the process exits.
+    # @return [void]
+    def finish
+      end_watching
+      write("NoMemoryError") if RunningFlushers.reason.is_a?(NoMemoryError)
+    end
+
+    private
+
+    def begin_watching
+      part = @level.to_f / 100 if @level.is_a?(String)
+      return unless MemoryWatch.begin(@collector, part, part ? nil : @level, path)
+
+      @thread = BackgroundThread.start("ruby_memprofiler_pprof memory watch") { work }
+      @thread.priority = 3
+    rescue Error, ThreadError => e
+      log(:error, "memory is not watched: #{e.message}")
+    end
+
+    def end_watching(timeout = TIMEOUT)
+      MemoryWatch.end
+      thread = @thread
+      @thread = nil
+      thread&.join(timeout) unless thread == Thread.current
+    end
+
+    def work
+      while (alarm = MemoryWatch.wait(path))
+        begin
+          write(explain(*alarm))
+        ensure
+          emergency = MemoryWatch.done
+        end
+        log(:warn, "wrote #{emergency} without Ruby, which came to no safe point in time") if emergency
+      end
+    end
+
+    def path
+      @pattern.expand(index: @written)
+    end
+
+    def write(reason)
+      profile = @collector.peek(**AT_ONCE)
+      written = AtomicFile.create(path, profile.pprof_data)
+      @written += 1
+      log(:warn, "#{reason}: wrote #{written}")
+    rescue *SURVIVABLE => e
+      log(:error, "#{reason}: no profile: #{e.message} (#{e.class})")
+    end
+
+    def explain(reason, used, limit, growth)
+      megabytes = ->(bytes) { (bytes / 1e6).round }
+      limited = " of #{megabytes.call(limit)}" if limit
+      "memory runs short (#{reason}; #{megabytes.call(used)}#{limited} MB used, " \
+        "growing by #{megabytes.call(growth)} MB/s)"
+    end
+
+    def log(severity, message)
+      @logger.public_send(severity, message)
+    rescue *SURVIVABLE
+      nil
+    end
+  end
+end

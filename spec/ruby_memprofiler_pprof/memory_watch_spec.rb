@@ -1,0 +1,202 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+require_relative "../../script/torture_oom.d/cgroup"
+require_relative "../../script/torture_oom.d/trial"
+
+RSpec.describe MemprofilerPprof::MemoryWatch do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  # Any process has more than this, so the watcher fires at once.
+  settings = 'files: true, pattern: "mem-%{pid}.pprof", interval: 3600, sample_rate: 1, dump_above: 1'
+  # Waits until there is a file.
+  found = <<~RUBY
+    def found(pattern)
+      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 60
+      sleep(0.01) until Dir.glob(pattern).any? || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+      Dir.glob(pattern)
+    end
+  RUBY
+
+  define_method(:run_program) do |code, **options|
+    run_ruby("#{found}\nMemprofilerPprof.start(#{settings})\n#{code}", **options)
+  end
+
+  def dumps
+    Dir.glob("*-oom*.pprof").map { |file| MemprofilerPprof::Profile.load(file) }
+  end
+
+  before { skip "only Linux says how much memory is in use" unless File.exist?("/proc/self/status") }
+
+  it "writes a complete profile that says why, with labels" do
+    outcome = run_program(<<~RUBY)
+      kept = MemprofilerPprof.with_labels(endpoint: "users#show") { Array.new(1000) { Object.new } }
+      found("*-oom.pprof")
+      Process.exit!(true)
+    RUBY
+    expect(outcome).to be_success, outcome.to_s
+    expect(outcome.stderr).to match(/memory runs short \(level; \d+ MB used, .*: wrote .*-oom\.pprof/)
+    dump = dumps.first
+    expect(dump.comments).to include(/\Adump_above=level: \d+ bytes resident, growing/)
+    expect(dump.tag(endpoint: "users#show").total(:retained_objects).value).to be >= 1000
+  end
+
+  it "takes it while other threads keep Ruby busy" do
+    outcome = run_program(<<~RUBY)
+      Array.new(4) { Thread.new { loop { [] } } }
+      found("*-oom.pprof")
+      Process.exit!(true)
+    RUBY
+    expect([outcome, dumps.size]).to match([be_success, 1]), outcome.to_s
+  end
+
+  it "writes one profile of an episode, whatever the interval of the others" do
+    outcome = run_program('found("*-oom.pprof"); MemprofilerPprof.flusher.flush_soon; found("mem-?*[0-9].pprof")')
+    expect(outcome).to be_success, outcome.to_s
+    expect(Dir.glob("*").map { |name| name.sub(/\d+/, "1") }).to include("mem-1-oom.pprof").and include("mem-1.pprof")
+    expect(dumps.size).to eq(1)
+  end
+
+  it "takes no allocations away from other profiles" do
+    run_program(<<~RUBY)
+      Array.new(1000) { Object.new }
+      found("*-oom.pprof")
+    RUBY
+    last = MemprofilerPprof::Profile.load(Dir.glob("mem-*[0-9].pprof").first)
+    expect(last.top(by: :class, type: :allocations).find { |site| site.name == "Object" }.flat.value).to be >= 1000
+  end
+
+  it "watches forked children" do
+    outcome = run_program(<<~RUBY)
+      found("*-oom.pprof")
+      child = fork { found("mem-\#{Process.pid}-oom.pprof") && Process.exit!(true) }
+      Process.wait(child)
+      Process.exit!($?.success?)
+    RUBY
+    expect([outcome, dumps.size]).to match([be_success, 2]), outcome.to_s
+  end
+
+  it "has ended when the profiler stops" do
+    outcome = run_program(<<~RUBY)
+      found("*-oom.pprof")
+      MemprofilerPprof.stop
+      names = -> { Thread.list.map(&:name).grep(/memory watch/) }
+      print names.call
+    RUBY
+    expect(outcome.stdout).to eq("[]")
+  end
+
+  it "ends with the process, whatever it is doing" do
+    20.times { expect(run_program("")).to be_success }
+  end
+
+  it "writes a profile when a NoMemoryError ends the process" do
+    outcome = run_ruby(<<~RUBY)
+      MemprofilerPprof.start(#{settings.sub("above: 1", "above: 1 << 50")})
+      kept = Array.new(1000) { Object.new }
+      raise NoMemoryError, "failed to allocate memory"
+    RUBY
+    expect(outcome.stderr).to match(/NoMemoryError: wrote .*-oom\.pprof/)
+  end
+
+  describe "without a safe point" do
+    before { skip CompiledExtension.missing if CompiledExtension.missing }
+
+    let(:dump) { dumps.find { |profile| profile.comments.any?(/\Aemergency=/) } }
+
+    # The call is on line 10 of the program.
+    define_method(:run_call) do
+      library = CompiledExtension.new("holds_gvl").library.delete_suffix(".so")
+      File.write("program.rb", <<~RUBY)
+        require #{library.inspect}
+        def kept_by_ruby
+          Array.new(1000) { Object.new }
+        end
+        module Caller
+          def self.call(kept)
+            MemprofilerPprof.with_labels(job: "long") do
+              # Nothing here has been in a profile yet.
+              1.times do
+                HoldsGvl.until_there_is("mem-*-oom*.pprof", kept, 60)
+              end
+            end
+          end
+        end
+        MemprofilerPprof.start(#{settings})
+        kept = kept_by_ruby
+        Process.exit!(Caller.call([]) && kept.size == 1000)
+      RUBY
+      run_ruby('load "program.rb"')
+    end
+
+    it "writes what can be read without the GVL" do
+      outcome = run_call
+      expect(outcome).to be_success, outcome.to_s
+      lines = dump.top(by: :line, type: :retained_objects).map { |site| site.name[/program.rb:\d+/] }
+      expect(lines).to include("program.rb:3", "program.rb:10")
+      expect(dump.tag(job: "long").total(:retained_objects).value).to be_positive
+    end
+
+    it "says so in the profile" do
+      run_call
+      expect(dump.comments)
+        .to include(/\Aemergency=written without the GVL/, /\Adump_above=level/, /\Agreatest_weight=1/)
+    end
+  end
+
+  describe ".pattern" do
+    it "puts the suffix before the extension" do
+      patterns = ["a/mem-%{pid}.pprof", "mem.pb.gz", "mem", "/tmp/a.b/mem"].map do |text|
+        described_class.pattern(MemprofilerPprof::FilePattern.new(text)).to_s
+      end
+      expect(patterns).to eq(["a/mem-%{pid}-oom.pprof", "mem-oom.pb.gz", "mem-oom", "/tmp/a.b/mem-oom"])
+    end
+  end
+
+  describe "the setting dump_above" do
+    def level(value)
+      MemprofilerPprof::Configuration.from_env("RUBY_MEMPROFILER_PPROF_DUMP_ABOVE" => value).dump_above
+    end
+
+    it "is a part of the limit, bytes, or false" do
+      values = ["90%", "85.5 %", "1000", "1.5GiB", "300MB", "300M", "2k", "false", "off", ""]
+      expect(values.map { |value| level(value) })
+        .to eq(["90%", "85.5%", 1000, 1_610_612_736, 300_000_000, 300_000_000, 2000, false, false, "90%"])
+    end
+
+    def profiler(**settings)
+      MemprofilerPprof::DefaultProfiler.new({}).tap { |profiler| profiler.start(**settings) }
+    end
+
+    def begun(**settings)
+      allow(described_class).to receive(:begin).and_return(false)
+      profiler(**settings).stop
+      described_class
+    end
+
+    it "applies by default where files are written" do
+      expect(begun(files: true)).to have_received(:begin).with(anything, 0.9, nil, /-oom/)
+    end
+
+    it "applies elsewhere only if it is set" do
+      expect(begun).not_to have_received(:begin)
+      expect(begun(dump_above: 1 << 30)).to have_received(:begin).with(anything, nil, 1 << 30, /-oom/)
+    end
+
+    it "can be switched off" do
+      expect(begun(files: true, dump_above: false)).not_to have_received(:begin)
+    end
+  end
+
+  describe "in a cgroup", :slow do
+    before { skip "no cgroup with a memory limit can be made here" unless TortureOom::Cgroup.available? }
+
+    TortureOom::Trial::PROGRAMS.each do |program|
+      it "leaves a profile of what the kernel kills: #{program}" do
+        skip CompiledExtension.missing if program == "c_call" && CompiledExtension.missing
+        trial = TortureOom::Trial.new(program, 50, 300).run
+        expect(trial.outcome).to eq(program == "c_call" ? :emergency : :complete), trial.to_s
+      end
+    end
+  end
+end
