@@ -120,7 +120,7 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
 
     it "of ended processes are removed after a number of days" do
       data = MemprofilerPprof.profile { Object.new }.pprof_data
-      { "1-1.pprof" => 3, "2-1.pprof" => 1 }.each do |name, days|
+      { "1-1.pprof" => 3, "1-1-oom.pprof" => 3, "2-1.pprof" => 1 }.each do |name, days|
         File.binwrite(name, data)
         File.utime(Time.now, Time.now - (days * 86_400), name)
       end

@@ -83,6 +83,10 @@ RSpec.describe MemprofilerPprof::FilePattern do
     expect(expand(Pathname.new("/x/%{index}"))).to eq("/x/0")
   end
 
+  it "takes a suffix, and names files in the same directory with it" do
+    expect(described_class.new("x.pprof", directory: "/y").with_suffix("-z").expand).to eq("/y/x-z.pprof")
+  end
+
   it "returns the given text as a string" do
     expect(described_class.new("x/%{pid}").to_s).to eq("x/%{pid}")
   end
