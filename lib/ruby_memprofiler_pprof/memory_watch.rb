@@ -23,8 +23,8 @@ module MemprofilerPprof
   # @!method self.wait(path)
   #   Waits until a profile is to be taken by this thread, which then has to call `done`.
   #   @param path [String] the file to write in case that this thread does not get the GVL
-  #   @return [Array(String, Integer, Integer, Float), nil] why, bytes used, the limit in bytes if there is one, and
-  #     bytes per second of growth; nil when watching has ended
+  #   @return [Array(String, Integer, Integer, Float, Boolean), nil] why, bytes used, the limit in bytes if there is
+  #     one, bytes per second of growth, and whether this process is what fills the memory; nil when watching has ended
   # @!method self.done
   #   Says that the profile is written, or cannot be.
   #   @return [String, nil] the file that was written without the GVL meanwhile, if one was
@@ -111,13 +111,25 @@ module MemprofilerPprof
 
     def work
       while (alarm = MemoryWatch.wait(path))
+        *figures, at_fault = alarm
         begin
-          write(explain(*alarm))
+          at_fault ? write(explain(*figures)) : in_turn { write(explain(*figures)) }
         ensure
           emergency = MemoryWatch.done
         end
         log(:warn, "wrote #{emergency} without Ruby, which came to no safe point in time") if emergency
       end
+    end
+
+    # One process after another: together they would take what is left of the memory.
+    def in_turn(&block)
+      AtomicFile.make_directory_of(path)
+      File.open(File.dirname(path)) do |directory|
+        directory.flock(File::LOCK_EX)
+        block.call
+      end
+    rescue SystemCallError => e
+      log(:error, "memory runs short: no profile: #{e.message}")
     end
 
     def path

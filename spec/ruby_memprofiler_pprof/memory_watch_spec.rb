@@ -99,6 +99,37 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     expect(outcome.stderr).to match(/NoMemoryError: wrote .*-oom\.pprof/)
   end
 
+  describe "beside other processes that run out of the same memory" do
+    def alarm(at_fault)
+      allow(described_class).to receive(:begin).and_return(true)
+      allow(described_class).to receive(:wait).and_return(["level", 90, 100, 0.0, at_fault], nil)
+      described_class.new(new_collector.start, "90%", pattern: "mem.pprof", logger: FakeLogger.new)
+    end
+
+    # Another process writes its profile.
+    def while_another_writes
+      File.open(".") do |directory|
+        directory.flock(File::LOCK_EX)
+        yield
+      end
+    end
+
+    it "writes at once if it is what fills the memory" do
+      watch = alarm(true)
+      while_another_writes { watch.start.stop }
+      expect(Dir.children(".")).to eq(["mem-oom.pprof"])
+    end
+
+    it "waits its turn otherwise" do
+      watch = alarm(false)
+      while_another_writes do
+        watch.start.stop(0.2)
+        expect(Dir.children(".")).to be_empty
+      end
+      wait_until { File.exist?("mem-oom.pprof") }
+    end
+  end
+
   describe "without a safe point" do
     before { skip CompiledExtension.missing if CompiledExtension.missing }
 

@@ -88,6 +88,8 @@ pub struct Watch {
     level: Level,
     armed: Armed,
     rate: Rate,
+    /// That of this process's own memory.
+    own_rate: Rate,
     pressure: Pressure,
     /// When the last profile was asked for.
     fired: Option<Duration>,
@@ -103,6 +105,7 @@ impl Watch {
             level,
             armed: Armed::Fully,
             rate: Rate::default(),
+            own_rate: Rate::default(),
             pressure: Pressure::default(),
             fired: None,
             count: 0,
@@ -113,7 +116,7 @@ impl Watch {
 
     /// Looks at the memory as it is now.
     pub fn look(&mut self, now: Duration, reading: &Reading) -> Look {
-        self.rate.add(now, reading.usage.unwrap_or(reading.resident));
+        self.follow(now, reading);
         let signs = self.pressure.look(now, reading);
         let Some(level) = self.level.bytes(reading.limit) else {
             // A limit may be set later.
@@ -150,6 +153,14 @@ impl Watch {
     /// Takes notice of the memory as it is now, and decides nothing.
     pub fn follow(&mut self, now: Duration, reading: &Reading) {
         self.rate.add(now, reading.usage.unwrap_or(reading.resident));
+        self.own_rate.add(now, reading.resident);
+    }
+
+    /// Whether this process, rather than others of its cgroup, is what fills the memory.
+    pub fn is_at_fault(&self, reading: &Reading) -> bool {
+        let growth = self.own_rate.bytes_per_second();
+        reading.usage.is_none_or(|usage| reading.resident >= usage / 2)
+            || growth >= LEAST_GROWTH && growth >= self.rate.bytes_per_second() / 2.0
     }
 
     /// Whether the process would be killed before a profile is written if that does not begin now; `within` is the time
@@ -350,6 +361,23 @@ mod tests {
         let stalled = |millis| Reading { stalled: Some(Duration::from_millis(millis)), ..Reading::default() };
         assert_eq!(fire(250 * MB, stalled(0), stalled(50)), Some(Reason::Pressure));
         assert_eq!(fire(100 * MB, stalled(0), stalled(50)), None);
+    }
+
+    #[test]
+    fn who_has_or_takes_most_is_at_fault() {
+        let at_fault = |resident: [u64; 2], usage: [u64; 2]| {
+            let mut watch = Watch::new(Level::Part(0.9));
+            let [before, now] = [0, 1].map(|at| Reading { resident: resident[at] * MB, ..reading(usage[at] * MB) });
+            watch.follow(Duration::ZERO, &before);
+            watch.follow(Duration::from_secs(1), &now);
+            watch.is_at_fault(&now)
+        };
+        assert!(at_fault([150, 150], [250, 270]), "it has most");
+        assert!(at_fault([50, 65], [250, 270]), "it grows most");
+        assert!(!at_fault([50, 55], [250, 270]), "another grows more");
+        assert!(!at_fault([50, 50], [250, 250]), "nobody grows");
+        let alone = Reading { resident: MB, ..Reading::default() };
+        assert!(Watch::new(Level::Resident(MB)).is_at_fault(&alone));
     }
 
     #[test]

@@ -69,10 +69,10 @@ impl Source {
         self.group.is_some()
     }
 
-    /// Reads it; `now` is the time since any moment. `resident` says whether that is wanted, too.
-    pub fn read(&mut self, now: Duration, resident: bool) -> Reading {
+    /// Reads it; `now` is the time since any moment.
+    pub fn read(&mut self, now: Duration) -> Reading {
         let mut reading = Reading::default();
-        if let (true, Some(file)) = (resident, &self.resident) {
+        if let Some(file) = &self.resident {
             reading.resident = read(file, |text| field(text, "VmRSS")).unwrap_or(0) << 10;
         }
         let Some(group) = &self.group else { return reading };
@@ -176,7 +176,7 @@ mod tests {
         }
 
         fn read(&self) -> Reading {
-            Source::open(&self.0).read(Duration::ZERO, true)
+            Source::open(&self.0).read(Duration::ZERO)
         }
     }
 
@@ -253,7 +253,7 @@ mod tests {
     fn files_are_read_again_but_the_page_cache_not_each_time() {
         let system = System::new(&VERSION_2);
         let mut source = Source::open(&system.0);
-        let mut usage = |millis| source.read(Duration::from_millis(millis), false).usage;
+        let mut usage = |millis| source.read(Duration::from_millis(millis)).usage;
         assert_eq!(usage(0), Some(700));
         system.write("sys/fs/cgroup/a/memory.current", "1500\n");
         system.write("sys/fs/cgroup/a/memory.stat", "inactive_file 0\n");

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An alarm: the reason, bytes used, the limit in bytes, and bytes per second of growth.
-type Alarm = (&'static str, u64, Option<u64>, f64);
+/// An alarm: the reason, bytes used, the limit in bytes, bytes per second of growth, and whether this process is at fault.
+type Alarm = (&'static str, u64, Option<u64>, f64, bool);
 
 /// Defines the functions.
 pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
@@ -50,8 +50,9 @@ fn keep(ruby: &Ruby, this: Obj<RubyCollector>) {
 
 /// The next alarm; nil when watching has ended.
 fn wait(path: PathBuf) -> Result<Option<Alarm>, Error> {
-    Ok(watch::wait(path)?.map(|watch::Alarm { reason, reading, growth }| {
-        (reason.name(), reading.usage.unwrap_or(reading.resident), reading.limit, growth)
+    Ok(watch::wait(path)?.map(|alarm| {
+        let (used, limit) = alarm.used();
+        (alarm.reason.name(), used, limit, alarm.growth, alarm.own)
     }))
 }
 

@@ -19,17 +19,28 @@ pub struct Alarm {
     pub reading: Reading,
     /// How fast memory grew, in bytes per second.
     pub growth: f64,
+    /// Whether this process is what fills the memory.
+    pub own: bool,
+}
+
+impl Alarm {
+    /// What was too much, in bytes, and of which limit if it was a part of one.
+    pub fn used(&self) -> (u64, Option<u64>) {
+        match self.reading {
+            Reading { usage: Some(usage), limit: Some(limit), .. } => (usage, Some(limit)),
+            Reading { resident, .. } => (resident, None),
+        }
+    }
 }
 
 impl Display for Alarm {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        let Self { reason, reading, growth } = self;
-        write!(f, "{}: ", reason.name())?;
-        match reading.usage.zip(reading.limit) {
-            Some((usage, limit)) => write!(f, "{usage} of {limit} bytes used")?,
-            None => write!(f, "{} bytes resident", reading.resident)?,
+        write!(f, "{}: ", self.reason.name())?;
+        match self.used() {
+            (usage, Some(limit)) => write!(f, "{usage} of {limit} bytes used")?,
+            (resident, None) => write!(f, "{resident} bytes resident")?,
         }
-        write!(f, ", growing by {growth:.0} bytes per second")
+        write!(f, ", growing by {:.0} bytes per second", self.growth)
     }
 }
 

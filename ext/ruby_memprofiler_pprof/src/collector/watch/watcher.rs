@@ -3,7 +3,7 @@
 use super::alarm::{Alarm, Progress, Shared};
 use super::{current, emergency};
 use crate::vm::{ractor, safepoint, signals, threads};
-use memprofiler_core::watch::{Level, Source, Watch};
+use memprofiler_core::watch::{Level, Reading, Reason, Source, Watch};
 use std::ffi::c_void;
 use std::io;
 use std::path::Path;
@@ -47,10 +47,15 @@ impl Watcher {
         let mut source = Source::open(Path::new("/"));
         let mut watch = Watch::new(self.level);
         loop {
-            let reading = source.read(self.begun.elapsed(), matches!(self.level, Level::Resident(_)));
+            let reading = source.read(self.begun.elapsed());
             let look = watch.look(self.begun.elapsed(), &reading);
             if let Some(reason) = look.fire {
-                self.attend(Alarm { reason, reading, growth: watch.growth() }, &mut source, &mut watch);
+                let mut alarm = Alarm { reason, reading, growth: watch.growth(), own: watch.is_at_fault(&reading) };
+                if matches!((self.level, reason), (Level::Resident(_), Reason::Level)) {
+                    // What others of the cgroup use is no reason.
+                    alarm = Alarm { reading: Reading { usage: None, limit: None, ..reading }, own: true, ..alarm };
+                }
+                self.attend(alarm, &mut source, &mut watch);
             }
             let Some(next) = look.next else { return };
             if !self.shared.sleep(next) {
@@ -61,12 +66,14 @@ impl Watcher {
 
     /// Sees to it that a profile is taken.
     fn attend(&self, alarm: Alarm, source: &mut Source, watch: &mut Watch) {
-        let (asked, mut most, mut written) = (Instant::now(), 0, false);
+        let (asked, mut written) = (Instant::now(), false);
+        let [mut before, mut most] = [u64::MAX, 0];
         self.shared.ask(alarm);
         loop {
-            let reading = source.read(self.begun.elapsed(), false);
+            let reading = source.read(self.begun.elapsed());
             watch.follow(self.begun.elapsed(), &reading);
-            most = most.max(reading.usage.unwrap_or(0));
+            let used = reading.usage.unwrap_or(reading.resident);
+            (before, most) = (before.min(used), most.max(used));
             let progress = self.shared.progress();
             let late = progress == Progress::Waiting && asked.elapsed() > PATIENCE;
             if !written && progress != Progress::Done && (late || watch.is_dying(&reading, EMERGENCY.0, EMERGENCY.1)) {
@@ -85,7 +92,7 @@ impl Watcher {
             }
         }
         // What the program took meanwhile is in there, too: the more it does, the earlier the next one has to begin.
-        watch.measured(asked.elapsed(), most.saturating_sub(alarm.reading.usage.unwrap_or(0)));
+        watch.measured(asked.elapsed(), most.saturating_sub(before));
     }
 }
 
