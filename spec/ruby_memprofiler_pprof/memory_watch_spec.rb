@@ -136,7 +136,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     let(:dump) { dumps.find { |profile| profile.comments.any?(/\Aemergency=/) } }
 
     # The call is on line 10 of the program.
-    define_method(:run_call) do
+    define_method(:run_call) do |before = ""|
       library = CompiledExtension.new("holds_gvl").library.delete_suffix(".so")
       File.write("program.rb", <<~RUBY)
         require #{library.inspect}
@@ -148,16 +148,17 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
             MemprofilerPprof.with_labels(job: "long") do
               # Nothing here has been in a profile yet.
               1.times do
-                HoldsGvl.until_there_is("mem-*-oom*.pprof", kept, 60)
+                HoldsGvl.until_there_is("mem-*-oom*.pprof", kept, 60, 100 << 20)
               end
             end
           end
         end
         MemprofilerPprof.start(#{settings})
         kept = kept_by_ruby
+        #{before}
         Process.exit!(Caller.call([]) && kept.size == 1000)
       RUBY
-      run_ruby('load "program.rb"')
+      run_ruby("require 'fileutils'; #{found}; load 'program.rb'")
     end
 
     it "writes what can be read without the GVL" do
@@ -166,6 +167,18 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
       lines = dump.top(by: :line, type: :retained_objects).map { |site| site.name[/program.rb:\d+/] }
       expect(lines).to include("program.rb:3", "program.rb:10")
       expect(dump.tag(job: "long").total(:retained_objects).value).to be_positive
+    end
+
+    it "writes it also if its thread has been waiting" do
+      outcome = run_call(<<~RUBY)
+        resident = File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i << 10
+        FileUtils.rm(found("mem-*-oom.pprof"))
+        MemprofilerPprof.configure { |config| config.dump_above = resident + (50 << 20) }
+        waits = ->(thread) { thread.name&.end_with?("memory watch") && thread.stop? }
+        Thread.pass until Thread.list.any?(&waits)
+      RUBY
+      expect(outcome).to be_success, outcome.to_s
+      expect(dump).not_to be_nil
     end
 
     it "says so in the profile" do

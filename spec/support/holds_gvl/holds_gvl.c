@@ -1,13 +1,15 @@
 /* C calls that keep the GVL, for specs. */
 #include <ruby.h>
 #include <glob.h>
+#include <string.h>
 #include <time.h>
 
-/* Appends a few Strings to `array` and waits, without a safe point, until a file matches `pattern`, for `seconds` at most.
-   Returns whether one did. */
+/* Takes `bytes` of memory, appends a few Strings to `array` and waits, without a safe point, until a file matches `pattern`,
+   for `seconds` at most. Returns whether one did. */
 static VALUE
-until_there_is(VALUE self, VALUE pattern, VALUE array, VALUE seconds)
+until_there_is(VALUE self, VALUE pattern, VALUE array, VALUE seconds, VALUE bytes)
 {
+    memset(ruby_xmalloc(NUM2SIZET(bytes)), 1, NUM2SIZET(bytes));
     const char *path = StringValueCStr(pattern);
     long steps = NUM2LONG(seconds) * 1000;
     for (long step = 0; step < steps; step++) {
@@ -27,5 +29,5 @@ until_there_is(VALUE self, VALUE pattern, VALUE array, VALUE seconds)
 void
 Init_holds_gvl(void)
 {
-    rb_define_module_function(rb_define_module("HoldsGvl"), "until_there_is", until_there_is, 3);
+    rb_define_module_function(rb_define_module("HoldsGvl"), "until_there_is", until_there_is, 4);
 }

@@ -152,11 +152,15 @@ impl Shared {
                 return Outcome::Interrupted;
             }
             if let Stage::Asked(alarm) = *stage {
-                *stage = Stage::Taking(alarm);
                 return Outcome::Alarm(alarm);
             }
             stage = self.changed.wait(stage).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// The Ruby thread has the GVL, and takes the profile.
+    pub fn take(&self, alarm: Alarm) {
+        *self.stage() = Stage::Taking(alarm);
     }
 
     /// Ends a wait early.

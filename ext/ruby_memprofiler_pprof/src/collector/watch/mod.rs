@@ -67,7 +67,10 @@ pub fn wait(path: PathBuf) -> Result<Option<Alarm>, Error> {
         let outcome = threads::wait_for(|| shared.wait(), &|| shared.interrupt());
         threads::check_interrupts()?;
         match outcome {
-            Some(Outcome::Alarm(alarm)) => return Ok(Some(alarm)),
+            Some(Outcome::Alarm(alarm)) => {
+                shared.take(alarm);
+                return Ok(Some(alarm));
+            }
             Some(Outcome::Stopped) => return Ok(None),
             Some(Outcome::Interrupted) | None => {}
         }

@@ -75,7 +75,9 @@ impl Watcher {
             let used = reading.usage.unwrap_or(reading.resident);
             (before, most) = (before.min(used), most.max(used));
             let progress = self.shared.progress();
-            let late = progress == Progress::Waiting && asked.elapsed() > PATIENCE;
+            // A thread that takes a profile may have lost the GVL to one that keeps it.
+            let patience = if progress == Progress::Taking { 8 * PATIENCE } else { PATIENCE };
+            let late = asked.elapsed() > patience;
             if !written && progress != Progress::Done && (late || watch.is_dying(&reading, EMERGENCY.0, EMERGENCY.1)) {
                 written = true;
                 let path = self.shared.files().0.clone();
