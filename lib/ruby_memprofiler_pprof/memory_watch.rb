@@ -59,6 +59,8 @@ module MemprofilerPprof
       @pattern = self.class.pattern(FilePattern.new(pattern))
       @logger = logger
       @written = 0
+      # The number of the thread that works, or of the next one.
+      @turn = 0
     end
 
     # @return [self]
@@ -96,7 +98,8 @@ module MemprofilerPprof
       part = @level.to_f / 100 if @level.is_a?(String)
       return unless MemoryWatch.begin(@collector, part, part ? nil : @level, path)
 
-      @thread = BackgroundThread.start("ruby_memprofiler_pprof memory watch") { work }
+      mine = @turn
+      @thread = BackgroundThread.start("ruby_memprofiler_pprof memory watch") { work(mine) }
       @thread.priority = 3
     rescue Error, ThreadError => e
       log(:error, "memory is not watched: #{e.message}")
@@ -104,13 +107,15 @@ module MemprofilerPprof
 
     def end_watching(timeout = TIMEOUT)
       MemoryWatch.end
+      @turn += 1
       thread = @thread
       @thread = nil
       thread&.join(timeout) unless thread == Thread.current
     end
 
-    def work
-      while (alarm = MemoryWatch.wait(path))
+    # A thread that still wrote when watching ended does not wait for what another one watches.
+    def work(mine)
+      while mine == @turn && (alarm = MemoryWatch.wait(path))
         *figures, at_fault = alarm
         begin
           at_fault ? write(explain(*figures)) : in_turn { write(explain(*figures)) }

@@ -100,10 +100,14 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
   end
 
   describe "beside other processes that run out of the same memory" do
+    # Returns once there was an alarm.
     def alarm(at_fault)
+      alarms = [["level", 90, 100, 0.0, at_fault]]
       allow(described_class).to receive(:begin).and_return(true)
-      allow(described_class).to receive(:wait).and_return(["level", 90, 100, 0.0, at_fault], nil)
-      described_class.new(new_collector.start, "90%", pattern: "mem.pprof", logger: FakeLogger.new)
+      allow(described_class).to receive(:wait) { alarms.shift }
+      watch = described_class.new(new_collector.start, "90%", pattern: "mem.pprof", logger: FakeLogger.new).start
+      wait_until { alarms.empty? }
+      watch
     end
 
     # Another process writes its profile.
@@ -115,15 +119,13 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     end
 
     it "writes at once if it is what fills the memory" do
-      watch = alarm(true)
-      while_another_writes { watch.start.stop }
+      while_another_writes { alarm(true).stop }
       expect(Dir.children(".")).to eq(["mem-oom.pprof"])
     end
 
     it "waits its turn otherwise" do
-      watch = alarm(false)
       while_another_writes do
-        watch.start.stop(0.2)
+        alarm(false).stop(0.2)
         expect(Dir.children(".")).to be_empty
       end
       wait_until { File.exist?("mem-oom.pprof") }
@@ -173,7 +175,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
       outcome = run_call(<<~RUBY)
         resident = File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i << 10
         FileUtils.rm(found("mem-*-oom.pprof"))
-        MemprofilerPprof.configure { |config| config.dump_above = resident + (50 << 20) }
+        MemprofilerPprof.start(dump_above: resident + (50 << 20))
         waits = ->(thread) { thread.name&.end_with?("memory watch") && thread.stop? }
         Thread.pass until Thread.list.any?(&waits)
       RUBY

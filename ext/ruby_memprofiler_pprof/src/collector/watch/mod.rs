@@ -77,9 +77,10 @@ pub fn wait(path: PathBuf) -> Result<Option<Alarm>, Error> {
     }
 }
 
-/// The profile was taken, or cannot be. Returns the file that was written without the GVL meanwhile, if one was.
+/// The profile that this thread was to take was taken, or cannot be. Returns the file that was written without the GVL
+/// meanwhile, if one was. None if another watcher has begun since.
 pub fn done() -> Option<PathBuf> {
-    current()?.done()
+    current().filter(|shared| shared.is_served_by(threads::current()))?.done()
 }
 
 /// What the profile that this thread takes says about the reason; None if it takes it for another one.
