@@ -29,8 +29,11 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
   before { skip "only Linux says how much memory is in use" unless File.exist?("/proc/self/status") }
 
   it "writes a complete profile that says why, with labels" do
-    outcome = run_program(<<~RUBY)
+    outcome = run_ruby(<<~RUBY)
+      #{found}
+      MemprofilerPprof.start(#{settings.sub("above: 1", "above: 1 << 50")})
       kept = MemprofilerPprof.with_labels(endpoint: "users#show") { Array.new(1000) { Object.new } }
+      MemprofilerPprof.start(dump_above: 1)
       found("*-oom.pprof")
       Process.exit!(true)
     RUBY
@@ -137,7 +140,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
 
     let(:dump) { dumps.find { |profile| profile.comments.any?(/\Aemergency=/) } }
 
-    # The call is on line 10 of the program.
+    # The call is on line 10 of the program. It takes 100 MB, with which the level is reached.
     define_method(:run_call) do |before = ""|
       library = CompiledExtension.new("holds_gvl").library.delete_suffix(".so")
       File.write("program.rb", <<~RUBY)
@@ -155,12 +158,14 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
             end
           end
         end
-        MemprofilerPprof.start(#{settings})
+        MemprofilerPprof.start(#{settings.sub("above: 1", "above: 1 << 50")})
         kept = kept_by_ruby
+        resident = File.read("/proc/self/status")[/VmRSS:\\s+(\\d+)/, 1].to_i << 10
+        MemprofilerPprof.start(dump_above: resident + (50 << 20))
         #{before}
         Process.exit!(Caller.call([]) && kept.size == 1000)
       RUBY
-      run_ruby("require 'fileutils'; #{found}; load 'program.rb'")
+      run_ruby("load 'program.rb'")
     end
 
     it "writes what can be read without the GVL" do
@@ -173,9 +178,6 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
 
     it "writes it also if its thread has been waiting" do
       outcome = run_call(<<~RUBY)
-        resident = File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i << 10
-        FileUtils.rm(found("mem-*-oom.pprof"))
-        MemprofilerPprof.start(dump_above: resident + (50 << 20))
         waits = ->(thread) { thread.name&.end_with?("memory watch") && thread.stop? }
         Thread.pass until Thread.list.any?(&waits)
       RUBY
