@@ -22,7 +22,7 @@ RSpec.describe MemprofilerPprof::Memory do
 
     it "is loaded only if somebody asks" do
       code = "collector = new_collector.start; collector.flush; " \
-             "print $LOADED_FEATURES.grep(%r{pprof/(memory|report)}).size, defined?(JSON).inspect"
+             "print $LOADED_FEATURES.grep(%r{pprof/(memory(/|\\.rb)|report)}).size, defined?(JSON).inspect"
       expect(run_ruby(code, options: %w[--disable-gems]).stdout).to eq("0nil")
     end
   end
