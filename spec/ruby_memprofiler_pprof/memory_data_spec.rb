@@ -214,6 +214,19 @@ RSpec.describe "memory_data" do
       expect(bytes(with, "profiler")).to be >= 20_000 * 24
     end
 
+    it "knows where the profiler's large tables are" do
+      grown = ledgers(<<~RUBY)
+        collector = new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000)
+        puts full(collector)
+        collector.start
+        kept = Array.new(500_000) { Object.new }
+        puts full(collector), quick(collector)
+      RUBY
+      expect(growth(grown.first(2), "profiler").first).to be >= 500_000 * 16
+      expect(growth(grown.first(2), "unexplained").first).to be < 1_000_000
+      expect(bytes(grown[2], "profiler")).to be_within(15).percent_of(bytes(grown[1], "profiler"))
+    end
+
     it "knows which sites hold free slots" do
       ledger, = ledgers(<<~RUBY)
         collector = new_collector(sample_rate: 1.0).start

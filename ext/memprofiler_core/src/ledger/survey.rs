@@ -26,6 +26,8 @@ pub struct Places {
     pub transient_heap: Option<Range<u64>>,
     /// What the VM has mapped for itself.
     pub of_vm: Vec<Range<u64>>,
+    /// What the profiler has mapped for itself.
+    pub of_profiler: Vec<Range<u64>>,
     /// The stacks of VM threads. They are malloc'ed, and mostly never touched.
     pub vm_stacks: Vec<Range<u64>>,
     /// Where the machine stacks of threads that wait end, as far as that is known: the guards below stacks are no
@@ -60,6 +62,8 @@ pub struct Survey {
     pub transient_heap: u64,
     /// See [`Places::of_vm`].
     pub of_vm: u64,
+    /// See [`Places::of_profiler`].
+    pub of_profiler: u64,
     /// What `brk` has grown and the heaps of arenas.
     pub arenas: u64,
     /// The part of [`Places::vm_stacks`] in arenas that is not in memory.
@@ -171,7 +175,9 @@ impl Survey {
         if let Some(transient) = &places.transient_heap {
             self.transient_heap += residency.take(transient);
         }
-        self.of_vm += places.of_vm.iter().map(|range| residency.take(range)).sum::<u64>();
+        let mut take = |ranges: &[Range<u64>]| ranges.iter().map(|range| residency.take(range)).sum::<u64>();
+        self.of_vm += take(&places.of_vm);
+        self.of_profiler += take(&places.of_profiler);
         let pages = residency.clone();
         let untouched = |range: &Range<u64>| {
             let stacks = places.vm_stacks.iter().filter(|stack| range.contains(&stack.start));

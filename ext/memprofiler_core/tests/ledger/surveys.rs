@@ -58,11 +58,12 @@ fn a_page_counts_once() {
         heap_pages: vec![bytes(0..4)],
         transient_heap: Some(bytes(2..6)),
         of_vm: vec![bytes(5..8), bytes(5..8)],
+        of_profiler: vec![bytes(7..9)],
         ..Places::default()
     };
     let survey = process.survey(places);
     assert_eq!((survey.heap_pages, survey.transient_heap), (4 * PAGE, 2 * PAGE));
-    assert_eq!((survey.of_vm, survey.other), (2 * PAGE, 2 * PAGE));
+    assert_eq!((survey.of_vm, survey.of_profiler, survey.other), (2 * PAGE, PAGE, PAGE));
 }
 
 #[test]

@@ -15,6 +15,13 @@ use std::ptr::null_mut;
 
 #[cfg(target_os = "linux")]
 pub use arena::{Shortage, begin_copy, peak};
+#[cfg(target_os = "linux")]
+pub use large::blocks as large_blocks;
+/// Elsewhere there are none.
+#[cfg(not(target_os = "linux"))]
+pub fn large_blocks() -> Vec<std::ops::Range<u64>> {
+    Vec::new()
+}
 
 struct Allocator;
 

@@ -23,11 +23,10 @@ const MOST_SAMPLES: usize = 4096;
 /// What signals or other threads raise meanwhile.
 pub fn quick(ruby: &Ruby, collector: Option<&Collector>) -> Result<Ledger, Error> {
     let start = Instant::now();
-    let mut measurement = memory::measure(ruby)?;
+    let mut measurement = memory::measure(ruby, own_bytes(collector))?;
     if let Some(estimated) = collector.map(|collector| collector.object_memory(ruby)).transpose()?.flatten() {
         measurement.account.object_memory = estimated;
     }
-    measurement.account.profiler = Figure::exact(own_bytes(collector));
     Ok(ledger(measurement, start, Vec::new()))
 }
 
@@ -48,7 +47,7 @@ pub struct Measured {
 pub unsafe fn measure(ruby: &Ruby, mute: &Mute) -> Result<Measured, Error> {
     let start = Instant::now();
     // SAFETY: the GVL is held, as `ruby` shows, and there are no other Ractors.
-    let measurement = unsafe { memory::measure_all(ruby, || mute.lift(threads::schedule)) }?;
+    let measurement = unsafe { memory::measure_all(ruby, own_bytes(None), || mute.lift(threads::schedule)) }?;
     Ok(Measured { measurement, start })
 }
 

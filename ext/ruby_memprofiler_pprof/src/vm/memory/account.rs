@@ -15,6 +15,10 @@ pub struct Facts {
     pub survey: Option<Survey>,
     pub figures: HeapFigures,
     pub walk: Option<HeapWalk>,
+    /// The size of the profiler's tables, in memory or not.
+    pub profiler: u64,
+    /// The part of it that has pages of its own.
+    pub profiler_pages: u64,
     pub process: Process,
     pub has_transient_heap: bool,
     /// Of large mappings, only every nth sample of pages was looked at.
@@ -48,6 +52,7 @@ impl Facts {
                 resident: self.process.resident,
                 heap_pages: self.heap_pages(0),
                 object_slots: self.object_slots(),
+                profiler: Figure::exact(self.profiler),
                 code: self.code(),
                 object_memory: self.object_memory(),
                 ..Account::default()
@@ -76,7 +81,7 @@ impl Facts {
             object_slots: self.object_slots(),
             allocated,
             allocator_free,
-            profiler: self.walk.as_ref().map_or_else(Figure::default, |walk| Figure::exact(walk.profiler)),
+            profiler: Figure::exact(self.profiler.saturating_sub(self.profiler_pages) + survey.of_profiler),
             code: self.code(),
             object_memory: self.object_memory(),
         }
@@ -127,21 +132,22 @@ impl Facts {
         // A quick survey does not know the pages of the heap.
         let unlisted = if self.walk.is_some() { 0 } else { self.figures.pages.unwrap_or(0) };
         let other = survey.other.saturating_sub(unlisted);
+        let apart = survey.of_vm + survey.of_profiler;
         match (self.allocator, self.said.statistics) {
             (Allocator::Glibc(_), Some(Statistics { used, resident })) => {
                 let mapped = if self.walk.is_some() { survey.mapped_blocks } else { resident.min(other) };
                 let touched = used.saturating_sub(survey.untouched_in_arenas);
                 let free = survey.arenas.saturating_sub(touched);
-                (Figure::exact(survey.arenas + mapped + survey.of_vm), self.free(free))
+                (Figure::exact(survey.arenas + mapped + apart), self.free(free))
             }
             (Allocator::Glibc(_), None) if self.walk.is_some() => {
-                let bytes = survey.arenas + survey.mapped_blocks + survey.of_vm;
+                let bytes = survey.arenas + survey.mapped_blocks + apart;
                 (Figure::exact(bytes), Figure::unknown(NO_STATISTICS))
             }
             (_, Some(Statistics { used, resident })) => {
                 let bytes = resident.min(survey.arenas + other);
                 let touched = used.saturating_sub(survey.untouched_in_arenas + survey.untouched_elsewhere);
-                (Figure::exact(bytes + survey.of_vm), self.free(bytes.saturating_sub(touched)))
+                (Figure::exact(bytes + apart), self.free(bytes.saturating_sub(touched)))
             }
             (_, None) => (Figure::default(), Figure::unknown(NO_STATISTICS)),
         }

@@ -14,6 +14,7 @@ pub use heap_walk::HeapWalk;
 use super::frames::LAYOUT;
 use super::layout::{EC_VM_STACK, EC_VM_STACK_SIZE};
 use super::threads::without_gvl;
+use crate::allocator::large_blocks;
 use crate::faults;
 use account::Facts;
 use allocator::{Allocator, Statistics};
@@ -76,35 +77,50 @@ pub fn after_fork() {
     }
 }
 
-/// What can be found in less than five milliseconds. May run Ruby code.
+/// What can be found in less than five milliseconds; `profiler` is the size of the profiler's tables. May run Ruby code.
 ///
 /// # Errors
 /// What signals or other threads raise meanwhile.
-pub fn measure(ruby: &Ruby) -> Result<Measurement, Error> {
+pub fn measure(ruby: &Ruby, profiler: u64) -> Result<Measurement, Error> {
     let figures = HeapFigures::read(ruby)?;
     let (mut space, allocator) = (OwnSpace::open(), Allocator::find());
     space.nth = process().resident.unwrap_or(0).div_ceil(MOST_QUICKLY).max(1) as usize;
     let transient_heap = transient::find(&space);
     let has_transient_heap = transient_heap.is_some();
     let glibc = matches!(allocator, Allocator::Glibc(_));
-    let places = Places { transient_heap, glibc, most: MOST, stack_pointers: stack_pointers(), ..Places::default() };
+    let (of_profiler, profiler_pages) = own_pages();
+    let places = Places {
+        transient_heap,
+        of_profiler,
+        glibc,
+        most: MOST,
+        stack_pointers: stack_pointers(),
+        ..Places::default()
+    };
     let survey = survey("/proc/self/maps", places, &space);
     let said = ask(allocator, true);
+    let process = process();
+    let (nth, walk) = (space.nth, None);
     let facts =
-        Facts { allocator, said, survey, figures, has_transient_heap, nth: space.nth, walk: None, process: process() };
+        Facts { allocator, said, survey, figures, has_transient_heap, nth, walk, profiler, profiler_pages, process };
     Ok(facts.measurement())
 }
 
-/// Everything, with a walk over the heap in slices; calls `rest` between them. Gives up the GVL at the end.
+/// Everything, with a walk over the heap in slices; calls `rest` between them. Gives up the GVL at the end. `profiler` is
+/// as for [`measure`], in case there can be no walk.
 ///
 /// # Errors
 /// As for [`measure`], those of `rest`, and what an extension's function for measuring raises twice.
 ///
 /// # Safety
 /// The GVL must be held, and there must be no other Ractors.
-pub unsafe fn measure_all(ruby: &Ruby, rest: impl FnMut() -> Result<(), Error>) -> Result<Measurement, Error> {
+pub unsafe fn measure_all(
+    ruby: &Ruby,
+    profiler: u64,
+    rest: impl FnMut() -> Result<(), Error>,
+) -> Result<Measurement, Error> {
     let page_size = HeapFigures::read(ruby)?.page_size;
-    let Some(page_size) = page_size.filter(|&size| size > 0) else { return measure(ruby) };
+    let Some(page_size) = page_size.filter(|&size| size > 0) else { return measure(ruby, profiler) };
     // SAFETY: as required of the caller.
     let walk = unsafe { heap_walk::walk(ruby, page_size, rest) }?;
     let figures = HeapFigures::read(ruby)?;
@@ -112,9 +128,11 @@ pub unsafe fn measure_all(ruby: &Ruby, rest: impl FnMut() -> Result<(), Error>) 
     let transient_heap = transient::find(&space);
     Ok(without_gvl(move || {
         let has_transient_heap = transient_heap.is_some();
+        let (of_profiler, profiler_pages) = own_pages();
         let places = Places {
             heap_pages: joined(&walk.pages),
             transient_heap,
+            of_profiler,
             vm_stacks: walk.threads.iter().filter_map(|&thread| vm_stack(thread, &space)).collect(),
             glibc: matches!(allocator, Allocator::Glibc(_)),
             mapped_blocks: true,
@@ -124,9 +142,18 @@ pub unsafe fn measure_all(ruby: &Ruby, rest: impl FnMut() -> Result<(), Error>) 
         };
         let survey = survey("/proc/self/smaps", places, &space);
         let said = ask(allocator, false);
-        let walk = Some(walk);
-        Facts { allocator, said, survey, figures, has_transient_heap, nth: 1, walk, process: process() }.measurement()
+        let process = process();
+        let (nth, profiler, walk) = (1, walk.profiler, Some(walk));
+        Facts { allocator, said, survey, figures, has_transient_heap, nth, walk, profiler, profiler_pages, process }
+            .measurement()
     }))
+}
+
+/// Where the profiler has pages of its own, and their size.
+fn own_pages() -> (Vec<Range<u64>>, u64) {
+    let blocks = large_blocks();
+    let bytes = blocks.iter().map(|block| block.end - block.start).sum();
+    (blocks, bytes)
 }
 
 fn survey(mappings: &str, places: Places, space: &OwnSpace) -> Option<Survey> {
