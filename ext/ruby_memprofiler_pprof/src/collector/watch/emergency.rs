@@ -27,7 +27,7 @@ const CAVEAT: &str = "emergency=written without the GVL, since Ruby came to no s
                       allocations are left out";
 
 /// Writes the collector's live samples to a file with the name `path`, or that with a number if it is taken. Returns its
-/// name.
+/// name. An error of the kind `WouldBlock` says that another thread has had the state all the time.
 pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm) -> io::Result<PathBuf> {
     if collector.failure().is_some() {
         return Err(ErrorKind::Unsupported.into());

@@ -5,7 +5,7 @@ use super::{current, emergency};
 use crate::vm::{ractor, safepoint, signals, threads};
 use memprofiler_core::watch::{Level, Reading, Reason, Source, Watch};
 use std::ffi::c_void;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -79,10 +79,11 @@ impl Watcher {
             let patience = if progress == Progress::Taking { 8 * PATIENCE } else { PATIENCE };
             let late = asked.elapsed() > patience;
             if !written && progress != Progress::Done && (late || watch.is_dying(&reading, EMERGENCY.0, EMERGENCY.1)) {
-                written = true;
                 let path = self.shared.files().0.clone();
-                // Nobody could do anything about an error; there is no profile then.
-                self.shared.files().1 = emergency::write(self.shared.collector, &path, &alarm).ok();
+                let emergency = emergency::write(self.shared.collector, &path, &alarm);
+                // Nobody could do anything about another error; there is no profile then.
+                written = !matches!(&emergency, Err(error) if error.kind() == ErrorKind::WouldBlock);
+                self.shared.files().1 = emergency.ok();
             }
             match progress {
                 Progress::Done => break,
