@@ -65,6 +65,7 @@ pub(super) struct Ids {
     /// Of a Struct's class: its members.
     pub members: ID,
     /// Of a singleton class, up to 3.1: its object.
+    #[cfg(not(ruby_gte_3_2))]
     pub attached: ID,
     /// Of a Thread: the Hash of its thread variables.
     pub variables: ID,
@@ -77,7 +78,12 @@ impl Prepared {
     /// What signals or other threads raise meanwhile.
     pub fn new(ruby: &Ruby) -> Result<Self, Error> {
         let id = |name: &'static str| protect(|| ruby.intern(name).as_raw());
-        let ids = Ids { members: id("__members__")?, attached: id("__attached__")?, variables: id("locals")? };
+        let ids = Ids {
+            members: id("__members__")?,
+            #[cfg(not(ruby_gte_3_2))]
+            attached: id("__attached__")?,
+            variables: id("locals")?,
+        };
         let checked = check::run(ruby)?;
         let directory = std::env::current_dir().map(|path| format!("{}/", path.display())).unwrap_or_default();
         let thread_names = thread_names(ruby)?;
