@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// How many bytes of addresses are looked at page by page, at most.
 const MOST: u64 = 16 << 30;
 /// How many bytes of memory a quick measurement looks at, about.
-const MOST_QUICKLY: u64 = 64 << 20;
+const MOST_QUICKLY: u64 = 32 << 20;
 /// If the allocator takes longer for its statistics, a quick measurement asks it seldom.
 const SLOW: Duration = Duration::from_millis(2);
 const SELDOM: Duration = Duration::from_secs(600);

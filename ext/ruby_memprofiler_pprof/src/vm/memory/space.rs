@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// How many pages are looked at together.
-const PIECE: usize = 1 << 13;
+const PIECE: usize = 1 << 11;
 /// The same if not all are looked at.
 const SAMPLE: usize = 64;
 /// Of how many such samples a mapping has to have room.
