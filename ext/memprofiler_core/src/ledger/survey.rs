@@ -91,7 +91,7 @@ impl Survey {
         let mut survey = Self { complete: true, ..Self::default() };
         let mut left = places.most;
         let mut before: Option<&Mapping> = None;
-        for mapping in mappings {
+        for (number, mapping) in mappings.iter().enumerate() {
             let guarded = before.is_some_and(|before| is_guard(before, mapping));
             before = Some(mapping);
             let absent = mapping.usage.map_or(!mapping.readable, |usage| usage.resident == 0);
@@ -109,8 +109,7 @@ impl Survey {
                     survey.files_private += usage.anonymous;
                     survey.files_shared += usage.resident.saturating_sub(usage.anonymous);
                 }
-                // Code is not written to.
-                (Kind::File, None) if mapping.executable => {}
+                (Kind::File, None) if !was_relocated(mapping, mappings.get(number + 1)) => {}
                 (kind, usage) => {
                     let Some(residency) = residency() else {
                         survey.add_unseen(mapping, usage);
@@ -211,6 +210,13 @@ impl Survey {
 /// The most bytes at the beginning of a mapping that a machine stack has.
 fn stack_size(mapping: &Mapping) -> u64 {
     if mapping.size() <= LARGEST_STACK { mapping.size() } else { MERGED_STACK }
+}
+
+/// Whether a mapping of a file can have been written to: it still can be, or it is the part of a library before its data
+/// that the linker writes to once.
+fn was_relocated(mapping: &Mapping, next: Option<&Mapping>) -> bool {
+    let is_data = |next: &Mapping| next.kind == Kind::File && next.writable && next.start == mapping.end;
+    mapping.writable || !mapping.executable && next.is_some_and(is_data)
 }
 
 /// Whether `before` is the guard below a stack at the beginning of `mapping`.

@@ -19,6 +19,19 @@ fn a_page_of_a_file_is_private_once_it_was_written_to() {
 }
 
 #[test]
+fn of_what_cannot_be_written_to_only_the_part_before_data_was() {
+    let mut process = Process::default();
+    for pages in [0..1, 1..3, 3..6] {
+        process.map(Kind::File, pages).writable = false;
+    }
+    process.map(Kind::File, 6..10);
+    // Not beside it.
+    process.map(Kind::File, 20..24).writable = false;
+    process.map(Kind::File, 25..26);
+    assert_eq!(process.survey(Places::default()).files_private, (3 + 4 + 1) * PAGE);
+}
+
+#[test]
 fn usage_is_believed_where_it_is_known() {
     let mut process = Process::default();
     let usage = Usage { resident: 5, anonymous: 2, shared: 1, private: 4, swap: 7 };

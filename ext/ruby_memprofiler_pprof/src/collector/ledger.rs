@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 /// How many samples are measured, at most, if it has to be quick.
-const MOST_SAMPLES: usize = 4096;
+const MOST_SAMPLES: usize = 2048;
 
 /// A quick ledger, with what `collector` knows, if there is one. May run Ruby code.
 ///

@@ -9,10 +9,12 @@ use std::os::unix::fs::FileExt;
 
 /// How many pages are looked at together.
 const PIECE: usize = 1 << 11;
-/// The same if not all are looked at.
+/// The same if not all are looked at, at least.
 const SAMPLE: usize = 64;
 /// Of how many such samples a mapping has to have room.
 const FEWEST: usize = 8;
+/// About as many samples are taken of a very large mapping, which mostly is not in memory.
+const MANY: usize = 64;
 
 /// The addresses of this process. After a change of user the files may be closed to it.
 #[derive(Debug)]
@@ -44,7 +46,11 @@ impl Space for OwnSpace {
         let file = self.pagemap.as_ref()?;
         let (first, end) = (addresses.start / self.page_size, addresses.end / self.page_size);
         let pages = usize::try_from(end.checked_sub(first)?).ok()?;
-        let (piece, nth) = if pages < FEWEST * SAMPLE * self.nth { (PIECE, 1) } else { (SAMPLE, self.nth) };
+        let (piece, nth) = if pages < FEWEST * SAMPLE * self.nth {
+            (PIECE, 1)
+        } else {
+            ((pages / self.nth / MANY).clamp(SAMPLE, PIECE), self.nth)
+        };
         let mut residency = Residency::new(addresses.start, self.page_size);
         let mut words = [0; PIECE * WORD];
         while residency.len() < pages {
