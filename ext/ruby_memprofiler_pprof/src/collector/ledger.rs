@@ -12,22 +12,46 @@ use memprofiler_core::stack_tree::StackId;
 use rb_sys::VALUE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How many samples are measured, at most, if it has to be quick.
 const MOST_SAMPLES: usize = 2048;
 
-/// A quick ledger, with what `collector` knows, if there is one. May run Ruby code.
+/// The part of a quick ledger that needs the GVL.
+#[derive(Debug)]
+pub struct Glance {
+    glance: memory::Glance,
+    object_memory: Option<Figure>,
+    took: Duration,
+}
+
+/// Begins a quick ledger, with what `collector` knows, if there is one. May run Ruby code.
 ///
 /// # Errors
 /// What signals or other threads raise meanwhile.
-pub fn quick(ruby: &Ruby, collector: Option<&Collector>) -> Result<Ledger, Error> {
+pub fn glance(ruby: &Ruby, collector: Option<&Collector>) -> Result<Glance, Error> {
     let start = Instant::now();
-    let mut measurement = memory::measure(ruby, own_bytes(collector))?;
-    if let Some(estimated) = collector.map(|collector| collector.object_memory(ruby)).transpose()?.flatten() {
-        measurement.account.object_memory = estimated;
+    let object_memory = collector.map(|collector| collector.object_memory(ruby)).transpose()?.flatten();
+    let glance = memory::glance(ruby, own_bytes(collector))?;
+    Ok(Glance { glance, object_memory, took: start.elapsed() })
+}
+
+impl Glance {
+    /// The ledger. Needs no GVL.
+    pub fn ledger(self) -> Ledger {
+        let start = Instant::now();
+        let mut measurement = self.glance.measure();
+        if let Some(estimated) = self.object_memory {
+            measurement.account.object_memory = estimated;
+        }
+        ledger(measurement, self.took, start, Vec::new())
     }
-    Ok(ledger(measurement, start, Vec::new()))
+
+    /// The ledger as a profile's comment; None if it cannot be had. Needs no GVL.
+    pub fn remark(self) -> Option<String> {
+        let ledger = catch_unwind(AssertUnwindSafe(|| self.ledger())).ok()?;
+        serde_json::to_string(&ledger).ok().map(|json| format!("memory={json}"))
+    }
 }
 
 /// What a full ledger is made of.
@@ -56,20 +80,12 @@ impl Measured {
     pub fn ledger(self, collector: Option<&Collector>) -> Ledger {
         let pages = self.measurement.walk.as_ref().map_or(&[][..], |walk| &walk.pages);
         let held = collector.map_or_else(Vec::new, |collector| collector.held_slots(pages));
-        ledger(self.measurement, self.start, held)
+        ledger(self.measurement, Duration::ZERO, self.start, held)
     }
 }
 
-/// A quick ledger as a profile's comment; None if it cannot be had.
-///
-/// # Errors
-/// What signals or other threads raise meanwhile.
-pub fn remark(ruby: &Ruby, collector: &Collector) -> Result<Option<String>, Error> {
-    let Ok(ledger) = catch_unwind(AssertUnwindSafe(|| quick(ruby, Some(collector)))) else { return Ok(None) };
-    Ok(serde_json::to_string(&ledger?).ok().map(|json| format!("memory={json}")))
-}
-
-fn ledger(measurement: Measurement, start: Instant, held_slots: Vec<HeldSlots>) -> Ledger {
+/// The ledger of what was measured since `start` and, before that, in `before`.
+fn ledger(measurement: Measurement, before: Duration, start: Instant, held_slots: Vec<HeldSlots>) -> Ledger {
     let Measurement { account, process, usage, copied, allocator, walk } = measurement;
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let ledger = Ledger::new(std::process::id(), time, account);
@@ -83,7 +99,7 @@ fn ledger(measurement: Measurement, start: Instant, held_slots: Vec<HeldSlots>) 
         limit: Limit::read(Path::new("/")),
         held_slots,
         copied_bytes: copied,
-        elapsed_nanoseconds: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        elapsed_nanoseconds: u64::try_from((before + start.elapsed()).as_nanos()).unwrap_or(u64::MAX),
         ..ledger
     }
 }

@@ -23,7 +23,8 @@ fn of_process(ruby: &Ruby, full: bool) -> Result<RString, Error> {
         let measured = unsafe { ledger::measure(ruby, &mute) }?;
         json(ruby, &measured.ledger(None))
     } else {
-        json(ruby, &ledger::quick(ruby, None)?)
+        let glance = ledger::glance(ruby, None)?;
+        json(ruby, &threads::without_gvl(|| glance.ledger()))
     }
 }
 
@@ -32,7 +33,8 @@ pub fn memory_data(ruby: &Ruby, this: Obj<RubyCollector>, full: bool) -> Result<
     check_failure(ruby, &this)?;
     if !full || !is_alone(ruby)? {
         let _mute = Mute::new(threads::current_context());
-        return json(ruby, &ledger::quick(ruby, Some(&this.collector))?);
+        let glance = ledger::glance(ruby, Some(&this.collector))?;
+        return json(ruby, &threads::without_gvl(|| glance.ledger()));
     }
     let measured = {
         let mute = Mute::new(threads::current_context());

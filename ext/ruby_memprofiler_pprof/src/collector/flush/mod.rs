@@ -14,11 +14,12 @@ pub use failure::FlushFailure;
 pub use flushed::Flushed;
 pub use options::FlushOptions;
 
+use super::ledger::{self, Glance};
 use super::mute::Mute;
 use super::sample_types::{SampleTypeNames, Values};
 use super::sites::Names;
 use super::stacks::Stacks;
-use super::{Collector, Phase, ledger, stats, totals, watch};
+use super::{Collector, Phase, stats, totals, watch};
 use crate::faults;
 use crate::vm::{gc, threads};
 use extract::{Extract, Key};
@@ -27,6 +28,7 @@ use memprofiler_core::profile::Header;
 use memprofiler_core::readers::Readers;
 use memprofiler_core::sums::Sums;
 use pace::Pace;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -64,9 +66,11 @@ impl Collector {
         flush.allocations()?;
         flush.name_peak()?;
         let header = self.header(ruby, start, &options)?;
-        let gc_time = flush.produce(&header)?;
-        let result = flush.commit(last, gc_time);
         let Header { time_nanos, duration_nanos, .. } = header;
+        // What panics there must not end a flush.
+        let glance = catch_unwind(AssertUnwindSafe(|| ledger::glance(ruby, Some(self)))).ok().transpose()?;
+        let gc_time = flush.produce(header, glance)?;
+        let result = flush.commit(last, gc_time);
         let sample_type_names = self.sample_type_names(&options);
         Ok(Flushed { time_nanos, duration_nanos, sample_type_names, duration: start.elapsed(), ..result })
     }
@@ -117,12 +121,10 @@ impl Collector {
             .map_or(Duration::ZERO, |reader| now.saturating_duration_since(self.interval_starts[reader].get()));
         let mut comments = vec![stats::ruby_description(ruby)?];
         let (sampling, totals) = (self.sampling(), totals::remarks(ruby, self.baseline.get()));
-        let memory = ledger::remark(ruby, self)?;
         Ok(self.state.with(|state| {
             comments.extend(stats::remarks(state, sampling));
             comments.extend(totals);
             comments.extend(watch::remark());
-            comments.extend(memory);
             let names = options.sample_type_names.unwrap_or(state.options.sample_type_names);
             let types = names.types();
             Header {
@@ -159,13 +161,13 @@ impl Flush<'_> {
         Ok(())
     }
 
-    /// Encodes the profile of what was added up. Nothing fails after that; returns the total time of garbage
+    /// Encodes the profile of what was added up, with a quick ledger. Nothing fails after that; returns the total time of garbage
     /// collections, for [`Pace::finish`].
-    fn produce(&mut self, header: &Header) -> Result<Duration, FlushFailure> {
+    fn produce(&mut self, header: Header, glance: Option<Glance>) -> Result<Duration, FlushFailure> {
         self.tidy()?;
         let extract = self.extract()?;
         self.result.sample_add = self.start.elapsed();
-        self.encode(extract, header)?;
+        self.encode(extract, header, glance)?;
         let gc_time = pace::gc_time(self.ruby, self.pace.mute)?;
         // The VM checks interrupts when a method returns: a pending exception would then discard the profile. Let it
         // come now, while everything can still be put back.
@@ -216,14 +218,15 @@ impl Flush<'_> {
     }
 
     /// Encodes the profile, without the GVL if that is allowed.
-    fn encode(&mut self, extract: Extract, header: &Header) -> Result<(), FlushFailure> {
+    fn encode(&mut self, extract: Extract, mut header: Header, glance: Option<Glance>) -> Result<(), FlushFailure> {
         // Freeing these takes long, too.
         let names = (self.collector.state.with(|state| state.sites.take_names()), std::mem::take(&mut self.stale));
         let sums = &self.sums;
         let build = move || {
             faults::point("flush: encode");
             drop(names);
-            extract.encode(sums, header)
+            header.comments.extend(glance.and_then(Glance::remark).map(Arc::from));
+            extract.encode(sums, &header)
         };
         let (encoded, build_time, encode_time) =
             if self.options.yield_gvl { self.pace.without_gvl(self.ruby, build)? } else { build() };

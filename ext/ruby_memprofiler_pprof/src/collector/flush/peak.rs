@@ -27,12 +27,14 @@ impl Collector {
         let Some((resident, time)) = flush.add_peak()? else { return Ok(None) };
         let mut header = Header { time_nanos: nanoseconds(time), ..self.header(ruby, start, &options)? };
         header.comments.push(format!("tracked_peak_rss_bytes={resident}: what was alive then").into());
-        let gc_time = flush.produce(&header)?;
+        let time_nanos = header.time_nanos;
+        // A ledger of now would say nothing of then.
+        let gc_time = flush.produce(header, None)?;
         self.state.with(|state| state.sites.end_naming());
         let mut result = std::mem::take(&mut flush.result);
         result.holds = flush.pace.finish(gc_time);
         let sample_type_names = self.sample_type_names(&options);
-        Ok(Some(Flushed { time_nanos: header.time_nanos, sample_type_names, duration: start.elapsed(), ..result }))
+        Ok(Some(Flushed { time_nanos, sample_type_names, duration: start.elapsed(), ..result }))
     }
 }
 

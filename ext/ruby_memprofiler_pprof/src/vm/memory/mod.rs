@@ -77,40 +77,57 @@ pub fn after_fork() {
     }
 }
 
-/// What can be found in less than five milliseconds; `profiler` is the size of the profiler's tables. May run Ruby code.
+/// The part of a quick measurement that needs the GVL.
+#[derive(Debug)]
+pub struct Glance {
+    figures: HeapFigures,
+    transient_heap: Option<Range<u64>>,
+    allocator: Allocator,
+    space: OwnSpace,
+    profiler: u64,
+}
+
+/// Begins to measure what can be found in a few milliseconds; `profiler` is the size of the profiler's tables. May run Ruby
+/// code.
 ///
 /// # Errors
 /// What signals or other threads raise meanwhile.
-pub fn measure(ruby: &Ruby, profiler: u64) -> Result<Measurement, Error> {
+pub fn glance(ruby: &Ruby, profiler: u64) -> Result<Glance, Error> {
     let figures = HeapFigures::read(ruby)?;
-    let (mut space, allocator) = (OwnSpace::open(), Allocator::find());
-    space.nth = process().resident.unwrap_or(0).div_ceil(MOST_QUICKLY).max(1) as usize;
-    let transient_heap = transient::find(&space);
-    let has_transient_heap = transient_heap.is_some();
-    let glibc = matches!(allocator, Allocator::Glibc(_));
-    let (of_profiler, profiler_pages) = own_pages();
-    let places = Places {
-        transient_heap,
-        of_profiler,
-        glibc,
-        most: MOST,
-        stack_pointers: stack_pointers(),
-        ..Places::default()
-    };
-    let survey = survey("/proc/self/maps", places, &space);
-    let said = ask(allocator, true);
-    let process = process();
-    let (nth, walk) = (space.nth, None);
-    let facts =
-        Facts { allocator, said, survey, figures, has_transient_heap, nth, walk, profiler, profiler_pages, process };
-    Ok(facts.measurement())
+    let (space, allocator) = (OwnSpace::open(), Allocator::find());
+    Ok(Glance { figures, transient_heap: transient::find(&space), allocator, space, profiler })
+}
+
+impl Glance {
+    /// The rest, which asks the kernel and the allocator, for most of the time.
+    pub fn measure(self) -> Measurement {
+        let Self { figures, transient_heap, allocator, mut space, profiler } = self;
+        space.nth = process().resident.unwrap_or(0).div_ceil(MOST_QUICKLY).max(1) as usize;
+        let has_transient_heap = transient_heap.is_some();
+        let glibc = matches!(allocator, Allocator::Glibc(_));
+        let (of_profiler, profiler_pages) = own_pages();
+        let places = Places {
+            transient_heap,
+            of_profiler,
+            glibc,
+            most: MOST,
+            stack_pointers: stack_pointers(),
+            ..Places::default()
+        };
+        let survey = survey("/proc/self/maps", places, &space);
+        let said = ask(allocator, true);
+        let process = process();
+        let (nth, walk) = (space.nth, None);
+        Facts { allocator, said, survey, figures, has_transient_heap, nth, walk, profiler, profiler_pages, process }
+            .measurement()
+    }
 }
 
 /// Everything, with a walk over the heap in slices; calls `rest` between them. Gives up the GVL at the end. `profiler` is
-/// as for [`measure`], in case there can be no walk.
+/// as for [`glance`], in case there can be no walk.
 ///
 /// # Errors
-/// As for [`measure`], those of `rest`, and what an extension's function for measuring raises twice.
+/// As for [`glance`], those of `rest`, and what an extension's function for measuring raises twice.
 ///
 /// # Safety
 /// The GVL must be held, and there must be no other Ractors.
@@ -120,7 +137,10 @@ pub unsafe fn measure_all(
     rest: impl FnMut() -> Result<(), Error>,
 ) -> Result<Measurement, Error> {
     let page_size = HeapFigures::read(ruby)?.page_size;
-    let Some(page_size) = page_size.filter(|&size| size > 0) else { return measure(ruby, profiler) };
+    let Some(page_size) = page_size.filter(|&size| size > 0) else {
+        let glance = glance(ruby, profiler)?;
+        return Ok(without_gvl(|| glance.measure()));
+    };
     // SAFETY: as required of the caller.
     let walk = unsafe { heap_walk::walk(ruby, page_size, rest) }?;
     let figures = HeapFigures::read(ruby)?;
