@@ -195,6 +195,23 @@ RSpec.describe "memory_data" do
       expect(lines(ledger).fetch("code")).to include("bytes" => nil, "source" => "unknown", "note" => /walk/)
     end
 
+    it "does not take for free what was allocated since the allocator said how much that is" do
+      # Going through all these free blocks takes long.
+      earlier, later = ledgers(<<~RUBY)
+        blocks = Array.new(1_000_000) { "x" * 200 }
+        blocks.select!.with_index { |_, index| index.odd? }
+        GC.start
+        puts quick
+        kept = Array.new(3_000) { "y" * 20_000 }
+        puts quick
+      RUBY
+      skip "this allocator says nothing" unless bytes(earlier, "allocator_free")
+
+      expect(lines(later).fetch("allocator_free"))
+        .to include("bytes" => nil, "note" => /takes long/)
+        .or include("bytes" => be < bytes(earlier, "allocator_free") + 20_000_000)
+    end
+
     it "agrees with a full one about slots and stacks" do
       full, quick = ledgers("GC.start; GC.disable; puts full, quick")
       %w[object_slots free_slots files_shared files_private jit_code].each do |key|
@@ -257,6 +274,16 @@ RSpec.describe "memory_data" do
       expect(line).to include("source" => "estimated", "note" => /since the profiler was started/)
       expect(line.fetch("low")..line.fetch("high")).to cover(20_000_000)
       expect(line.fetch("high") - line.fetch("low")).to be < 15_000_000
+    end
+
+    it "estimates quickly what Strings own that have instance variables" do
+      ledger, = ledgers(<<~RUBY)
+        collector = new_collector(sample_rate: 0.1, seed: 1).start
+        kept = Array.new(20_000) { ("x" * 1_000).tap { |string| string.instance_variable_set(:@safe, true) } }
+        puts quick(collector)
+      RUBY
+      line = lines(ledger).fetch("object_memory")
+      expect(line.fetch("low")..line.fetch("high")).to cover(20_000_000)
     end
 
     it "works before the start and after the end" do

@@ -133,8 +133,8 @@ impl Collector {
                 let object = sample.address as VALUE;
                 // SAFETY: the GVL is held, and the object alive: no collection was missed, and either the samples of
                 // the dead were dropped when they were marked, or all dead are swept.
-                let size = unsafe { memsize::of_plain_at_once(object) };
-                let bytes = size.unwrap_or(0).saturating_sub(memsize::slot_size(object)) as u64;
+                let size = unsafe { memsize::of_plain_at_once(object).unwrap_or_else(|| memsize::from_slot(object)) };
+                let bytes = size.saturating_sub(memsize::slot_size(object)) as u64;
                 (state.reservoir.weight(sample), bytes, state.reservoir.window(sample))
             });
             let note = "of objects that were allocated since the profiler was started, without those of extensions; \

@@ -124,7 +124,10 @@ impl Facts {
 
     /// What the allocator and the VM have of anonymous memory, and the part that the allocator has in no use.
     fn allocated(&self, survey: &Survey) -> (Figure, Figure) {
-        const NO_STATISTICS: &str = "this allocator keeps no statistics; part of vm_memory";
+        let no_statistics = match self.said {
+            Said::NotAsked => "this allocator takes long to say it; a full ledger asks; part of vm_memory",
+            _ => "this allocator keeps no statistics; part of vm_memory",
+        };
         if !survey.complete {
             let note = "not all of the process's pages could be looked at; part of vm_memory";
             return (Figure::default(), Figure::unknown(note));
@@ -133,33 +136,23 @@ impl Facts {
         let unlisted = if self.walk.is_some() { 0 } else { self.figures.pages.unwrap_or(0) };
         let other = survey.other.saturating_sub(unlisted);
         let apart = survey.of_vm + survey.of_profiler;
-        match (self.allocator, self.said.statistics) {
-            (Allocator::Glibc(_), Some(Statistics { used, resident })) => {
+        match (self.allocator, self.said) {
+            (Allocator::Glibc(_), Said::Statistics(Statistics { used, resident })) => {
                 let mapped = if self.walk.is_some() { survey.mapped_blocks } else { resident.min(other) };
                 let touched = used.saturating_sub(survey.untouched_in_arenas);
                 let free = survey.arenas.saturating_sub(touched);
-                (Figure::exact(survey.arenas + mapped + apart), self.free(free))
+                (Figure::exact(survey.arenas + mapped + apart), self.sampled(free))
             }
-            (Allocator::Glibc(_), None) if self.walk.is_some() => {
+            (Allocator::Glibc(_), _) if self.walk.is_some() => {
                 let bytes = survey.arenas + survey.mapped_blocks + apart;
-                (Figure::exact(bytes), Figure::unknown(NO_STATISTICS))
+                (Figure::exact(bytes), Figure::unknown(no_statistics))
             }
-            (_, Some(Statistics { used, resident })) => {
+            (_, Said::Statistics(Statistics { used, resident })) => {
                 let bytes = resident.min(survey.arenas + other);
                 let touched = used.saturating_sub(survey.untouched_in_arenas + survey.untouched_elsewhere);
-                (Figure::exact(bytes + apart), self.free(bytes.saturating_sub(touched)))
+                (Figure::exact(bytes + apart), self.sampled(bytes.saturating_sub(touched)))
             }
-            (_, None) => (Figure::default(), Figure::unknown(NO_STATISTICS)),
-        }
-    }
-
-    fn free(&self, bytes: u64) -> Figure {
-        let age = self.said.at.elapsed().as_secs();
-        // The walk and the survey take less than that.
-        if age < 5 {
-            self.sampled(bytes)
-        } else {
-            Figure::estimated(bytes, "from what the allocator said minutes ago: it takes long to say it")
+            (..) => (Figure::default(), Figure::unknown(no_statistics)),
         }
     }
 

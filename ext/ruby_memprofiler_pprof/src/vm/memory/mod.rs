@@ -11,6 +11,7 @@ mod transient;
 
 pub use heap_walk::HeapWalk;
 
+use super::clock;
 use super::frames::LAYOUT;
 use super::layout::{EC_VM_STACK, EC_VM_STACK_SIZE};
 use super::threads::without_gvl;
@@ -32,8 +33,9 @@ use std::time::{Duration, Instant};
 const MOST: u64 = 16 << 30;
 /// How many bytes of memory a quick measurement looks at, about.
 const MOST_QUICKLY: u64 = 32 << 20;
-/// If the allocator takes longer for its statistics, a quick measurement asks it seldom.
-const SLOW: Duration = Duration::from_millis(2);
+/// If the allocator takes more CPU time than this for its statistics, during which it may let other threads wait, a quick
+/// measurement asks it seldom.
+const SLOW: Duration = Duration::from_millis(20);
 const SELDOM: Duration = Duration::from_secs(600);
 
 /// What was measured.
@@ -53,18 +55,21 @@ pub struct Measurement {
     pub walk: Option<HeapWalk>,
 }
 
-/// What an allocator has said, and when.
+/// What an allocator has said.
 #[derive(Debug, Clone, Copy)]
-struct Said {
-    at: Instant,
-    took: Duration,
-    statistics: Option<Statistics>,
+enum Said {
+    Statistics(Statistics),
+    /// It keeps none.
+    Nothing,
+    /// It was not asked, since it takes long.
+    NotAsked,
 }
 
 /// The child that was forked, and the bytes that it had in common with its parent.
 static FORKED: AtomicU32 = AtomicU32::new(0);
 static COMMON: AtomicU64 = AtomicU64::new(0);
-static SAID: Mutex<Option<Said>> = Mutex::new(None);
+/// When the allocator was asked last, and the CPU time that it took.
+static ASKED: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
 
 /// For a forked child, before it changes anything: remembers what it has in common with its parent.
 pub fn after_fork() {
@@ -187,20 +192,20 @@ fn read(path: &str) -> Option<String> {
     if faults::denied(path) { None } else { read_to_string(path).ok() }
 }
 
-/// The allocator's statistics; if they must be had `quickly`, perhaps older ones.
+/// The allocator's statistics, unless it takes long for them and they must be had `quickly`. Older ones would be no use:
+/// what was allocated since would count as free.
 fn ask(allocator: Allocator, quickly: bool) -> Said {
     // Nobody waits for the lock: a fork may have copied it while another thread held it.
-    let last = SAID.try_lock().ok().and_then(|said| *said);
-    if let Some(said) = last.filter(|said| quickly && said.took > SLOW && said.at.elapsed() < SELDOM) {
-        return said;
+    let last = ASKED.try_lock().ok().and_then(|asked| *asked);
+    if last.is_some_and(|(at, took)| quickly && took > SLOW && at.elapsed() < SELDOM) {
+        return Said::NotAsked;
     }
-    let at = Instant::now();
+    let start = clock::thread_cpu();
     let statistics = allocator.statistics();
-    let said = Said { at, took: at.elapsed(), statistics };
-    if let Ok(mut last) = SAID.try_lock() {
-        *last = Some(said);
+    if let Ok(mut last) = ASKED.try_lock() {
+        *last = Some((Instant::now(), clock::thread_cpu().saturating_sub(start)));
     }
-    said
+    statistics.map_or(Said::Nothing, Said::Statistics)
 }
 
 fn process() -> Process {
