@@ -21,7 +21,8 @@ module MemprofilerPprof
       # @param about [Hash{Symbol => Object}] other members of the section
       # @return [Section]
       def section(more, **about)
-        notes = MemoryGrowthText.new(@leaks.memory_growth).notes + @snapshots.last.totals.notes + @leaks.notes + more
+        memory = MemoryGrowthText.new(@leaks.memory_growth, code: @leaks.growing.any?)
+        notes = memory.notes + @snapshots.last.totals.notes + @leaks.notes + more
         Section.new(title: title, notes: notes, table: (table if @shown.any?), closing: rest, **about)
       end
 

@@ -10,13 +10,14 @@ module MemprofilerPprof
       # The lines that belong to objects.
       OBJECTS = %i[object_slots object_memory transient_heap].freeze
       # What the others are called if they grow.
+      NATIVE = "native memory"
       KINDS = { free_slots: "fragmentation of Ruby's heap", allocator_free: "fragmentation in malloc",
                 profiler: "the profiler itself", thread_stacks: "threads", code: "code that is loaded or compiled",
-                jit_code: "code that is compiled" }.tap { |kinds| kinds.default = "native memory" }.freeze
+                jit_code: "code that is compiled" }.tap { |kinds| kinds.default = NATIVE }.freeze
       KIBIBYTE = 1024
       # What grows by less than this part of the resident memory in the whole series does not matter.
       LEAST_RISE = 0.005
-      private_constant :OBJECTS, :KINDS, :KIBIBYTE, :LEAST_RISE
+      private_constant :OBJECTS, :NATIVE, :KINDS, :KIBIBYTE, :LEAST_RISE
 
       # @!attribute line
       #   @return [MemprofilerPprof::Memory::Line] in the last profile
@@ -26,15 +27,12 @@ module MemprofilerPprof
       #   @return [Float] that the growth is not chance, corrected for the number of lines, 0..1
       # @!attribute growth
       #   @return [Growth]
-      Finding = Struct.new(:line, :verdict, :probability, :growth) do
+      # @!attribute kind
+      #   @return [String] what kind of growth it is
+      Finding = Struct.new(:line, :verdict, :probability, :growth, :kind) do
         # @return [Boolean] whether it belongs to objects
         def objects?
           OBJECTS.include?(line.key)
-        end
-
-        # @return [String] what kind of growth it is
-        def kind
-          objects? ? "objects" : KINDS[line.key]
         end
       end
 
@@ -120,7 +118,15 @@ module MemprofilerPprof
       def judge(line, growth, p_value)
         return unless p_value < Leaks::LEVEL && matters?(growth) && growth.grows?
 
-        Finding.new(line, growth.slowing? ? :slowing : :growing, 1 - p_value, growth).freeze
+        Finding.new(line, growth.slowing? ? :slowing : :growing, 1 - p_value, growth, kind(line)).freeze
+      end
+
+      def kind(line)
+        return "objects" if OBJECTS.include?(line.key)
+
+        # Where the allocator does not say what is free, that is a part of what it has.
+        fragmented = line.key == :vm_memory && @memories.last[:allocator_free].nil?
+        fragmented ? "#{NATIVE} or #{KINDS[:allocator_free]}" : KINDS[line.key]
       end
 
       def matters?(growth)

@@ -10,8 +10,10 @@ module MemprofilerPprof
       private_constant :HOUR
 
       # @param growth [MemoryGrowth]
-      def initialize(growth)
+      # @param code [Boolean] whether lines of code grow, too
+      def initialize(growth, code: false)
         @growth = growth
+        @code = code
       end
 
       # @return [Array<Note>] none if there are too few profiles that say where the memory was
@@ -37,7 +39,7 @@ module MemprofilerPprof
       end
 
       def verdict
-        return unless @growth.not_objects?
+        return if @code || !@growth.not_objects?
 
         " That is no leak of objects, but #{@growth.growing.map(&:kind).uniq.join(" and ")}."
       end

@@ -53,6 +53,17 @@ RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
     end
   end
 
+  it "does not tell native memory from what malloc keeps where malloc does not say what that is" do
+    expect(leaks(vm_memory: rising(30, 1), allocator_free: [nil] * 20).to_s)
+      .to include(" That is no leak of objects, but native memory or fragmentation in malloc.\n")
+  end
+
+  it "says nothing of the kind if lines of code grow" do
+    text = leaks(vm_memory: rising(30, 1), sites: { "/leak.rb:1" => Array.new(20) { |index| 100 * index } }).to_s
+    expect(text).to include("these parts grow: Ruby VM and C libraries +", "\nGrowing: 1")
+    expect(text).not_to include("no leak of objects")
+  end
+
   it "says nothing of the kind if objects grow, too" do
     text = leaks(vm_memory: rising(30, 1), object_memory: rising(20, 2),
                  sites: { "/leak.rb:1" => Array.new(20) { |index| 100 * index } }).to_s
