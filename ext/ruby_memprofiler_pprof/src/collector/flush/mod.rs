@@ -225,8 +225,11 @@ impl Flush<'_> {
         let build = move || {
             faults::point("flush: encode");
             drop(names);
+            let start = Instant::now();
             header.comments.extend(glance.and_then(Glance::remark).map(Arc::from));
-            extract.encode(sums, &header)
+            let remark_time = start.elapsed();
+            let (encoded, build_time, encode_time) = extract.encode(sums, &header);
+            (encoded, remark_time + build_time, encode_time)
         };
         let (encoded, build_time, encode_time) =
             if self.options.yield_gvl { self.pace.without_gvl(self.ruby, build)? } else { build() };
