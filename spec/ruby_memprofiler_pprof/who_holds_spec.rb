@@ -168,6 +168,13 @@ RSpec.describe "Who holds what is alive" do
         require "ruby_memprofiler_pprof/rack"
         KEPT = {}
         map("/debug/pprof") { run MemprofilerPprof::Rack::Endpoint.new(authorize: ->(_) { true }) }
+        map("/meanwhile") do
+          run(lambda do |env|
+            before = KEPT.size
+            MemprofilerPprof.collector.retainers(in_process: env["QUERY_STRING"] == "in_process")
+            [200, { "content-type" => "text/plain" }, [(KEPT.size - before).to_s]]
+          end)
+        end
         run(lambda do |env|
           KEPT[KEPT.size] = "x" * 100
           [200, { "content-type" => "text/plain" }, ["#{Process.pid} ok"]]
@@ -218,6 +225,15 @@ RSpec.describe "Who holds what is alive" do
         expect(answers.last.stdout).to match(/^ +::KEPT → Hash \([\d,]+\)/).or match(/KEPT → Hash/)
         expect(answers.last.stdout.scan(%r{^s/\d+\.sock: Process}).size).to eq(processes)
       end
+    end
+
+    it "is found out while requests are served, unlike in the process itself" do
+      # So many that reading them takes the time of many requests.
+      File.write("config.ru", "MANY = Array.new(500_000) { Object.new }\n#{File.read("config.ru")}")
+      serve
+      served = Hash.new { |hash, query| hash[query] = get("/meanwhile?#{query}").last.to_i }
+      load { %w[in_process copy].each { |query| served[query] } }
+      expect(served["copy"]).to be > 2 * served["in_process"]
     end
 
     it "is said by each process of a cluster, whichever answers" do
