@@ -20,12 +20,14 @@ RSpec.describe "The gem" do
   it "has exactly the files that it should have" do
     expect(files).to match_array(
       %w[.yardopts CHANGELOG.md Cargo.lock Cargo.toml IMPLEMENTATION.md LICENSE README.md
-         exe/memprofiler exe/ruby_memprofiler_pprof exe/ruby_memprofiler_pprof_profile ext/memprofiler_core/Cargo.toml
+         exe/memprofiler exe/ruby_memprofiler_pprof exe/ruby_memprofiler_pprof_profile
+         ext/memprofiler_attach/Cargo.toml ext/memprofiler_core/Cargo.toml ext/ruby_layout/Cargo.toml
          ext/ruby_memprofiler_pprof/Cargo.toml ext/ruby_memprofiler_pprof/build.rs
          ext/ruby_memprofiler_pprof/extconf.rb proto/pprof.proto] +
       below("docs", extension: "{md,png}") + below("lib", extension: "{rb,html,css,js}") +
       below("sig", extension: "rbs") +
-      below("ext/memprofiler_core/src", "ext/ruby_memprofiler_pprof/src", extension: "rs")
+      below("ext/memprofiler_attach/src", "ext/memprofiler_core/src", "ext/ruby_layout/src",
+            "ext/ruby_memprofiler_pprof/src", extension: "rs")
     )
   end
 
@@ -73,16 +75,16 @@ RSpec.describe "The gem" do
       outcome = run_command("cargo", "metadata", "--locked", "--offline", "--no-deps", "--format-version=1",
                             chdir: directory)
       expect(outcome).to be_success, outcome.stderr
-      expect(outcome.stdout.scan(/"name":"(ruby_memprofiler_pprof|memprofiler_core)","version":"([^"]*)"/).uniq)
-        .to contain_exactly(["memprofiler_core", MemprofilerPprof::VERSION],
-                            ["ruby_memprofiler_pprof", MemprofilerPprof::VERSION])
+      names = Dir.children(File.join(root, "ext"))
+      expect(outcome.stdout.scan(/"name":"(#{names.join("|")})","version":"([^"]*)"/).uniq)
+        .to match_array(names.map { |name| [name, MemprofilerPprof::VERSION] })
     end
   end
 
   it "has a lock file for its own version" do
-    locked = File.read(File.join(root, "Cargo.lock")).scan(/name = "(\w*memprofiler\w*)"\nversion = "([^"]*)"/).to_h
-    expect(locked).to eq("memprofiler_core" => MemprofilerPprof::VERSION,
-                         "ruby_memprofiler_pprof" => MemprofilerPprof::VERSION)
+    names = Dir.children(File.join(root, "ext"))
+    locked = File.read(File.join(root, "Cargo.lock")).scan(/name = "(#{names.join("|")})"\nversion = "([^"]*)"/).to_h
+    expect(locked).to eq(names.to_h { |name| [name, MemprofilerPprof::VERSION] })
   end
 
   it "has complete metadata" do

@@ -5,8 +5,14 @@ require "mkmf"
 # As in Cargo.toml.
 RUST_VERSION = "1.85"
 
+# The tool that works on other processes by their PID: only Linux has what it needs.
+TOOL = "memprofiler-attach"
+host_os = RbConfig::CONFIG["host_os"]
+with_tool = host_os.include?("linux")
+manifest = File.expand_path("../../Cargo.toml", __dir__)
+
 # With the rb_sys gem this uses its Makefile, which can cross-compile; without it, a short one that only calls cargo.
-# Both build the same crate.
+# Both build the same crates.
 begin
   require "rb_sys/mkmf"
 rescue LoadError
@@ -16,9 +22,9 @@ rescue LoadError
           "instance with rustup, then install this gem again"
   end
 
-  host_os = RbConfig::CONFIG["host_os"]
   cargo_lib = host_os.match?(/darwin/) ? "dylib" : "so"
-  manifest = File.expand_path("Cargo.toml", __dir__)
+  # In one go, so that crates which both use are compiled once.
+  packages = "--package ruby_memprofiler_pprof#{" --package memprofiler_attach" if with_tool}"
   # Below the build directory, so that installing from a read-only or shared checkout works.
   own_target = File.join(Dir.pwd, "target")
   target = ENV["CARGO_TARGET_DIR"].to_s.then { |shared| shared.empty? ? own_target : shared }
@@ -36,34 +42,52 @@ rescue LoadError
     target_prefix = /ruby_memprofiler_pprof
     RUBYARCHDIR = $(sitearchdir)$(target_prefix)
     DLLIB = ruby_memprofiler_pprof.#{RbConfig::CONFIG["DLEXT"]}
-    INSTALLED = $(DESTDIR)$(RUBYARCHDIR)/$(DLLIB)
+    INSTALLED = $(DESTDIR)$(RUBYARCHDIR)
+    PRODUCTS = $(DLLIB) #{TOOL if with_tool}
     CARGO = cargo
     export RUBY = #{RbConfig.ruby}
     export CARGO_TARGET_DIR = #{target}
     #{musl}
 
-    all: $(DLLIB)
+    all: $(PRODUCTS)
 
-    $(DLLIB): FORCE
-    \t$(CARGO) rustc --locked --lib --crate-type cdylib --profile release --manifest-path "#{manifest}"
+    cargo: FORCE
+    \t$(CARGO) build --locked --release --manifest-path "#{manifest}" #{packages}
+
+    $(DLLIB): cargo
     \tcp "$(CARGO_TARGET_DIR)/release/libruby_memprofiler_pprof.#{cargo_lib}" $@.$$$$ && mv -f $@.$$$$ $@
 
-    install: $(DLLIB)
-    \tmkdir -p "$(DESTDIR)$(RUBYARCHDIR)"
-    \tcp $(DLLIB) "$(INSTALLED).$$$$" && mv -f "$(INSTALLED).$$$$" "$(INSTALLED)"
+    #{TOOL}: cargo
+    \tcp "$(CARGO_TARGET_DIR)/release/#{TOOL}" $@.$$$$ && mv -f $@.$$$$ $@
+
+    install: $(PRODUCTS)
+    \tmkdir -p "$(INSTALLED)"
+    \tfor file in $(PRODUCTS); do \\
+    \t  cp $$file "$(INSTALLED)/$$file.$$$$" && mv -f "$(INSTALLED)/$$file.$$$$" "$(INSTALLED)/$$file" || exit 1; \\
+    \tdone
     #{tidy}
 
     clean:
-    \trm -rf $(DLLIB) "#{own_target}"
+    \trm -rf $(PRODUCTS) "#{own_target}"
 
     distclean: clean
     \trm -f Makefile mkmf.log
 
     FORCE:
-    .PHONY: all install clean distclean FORCE
+    .PHONY: all cargo install clean distclean FORCE
   MAKEFILE
 else
   create_rust_makefile("ruby_memprofiler_pprof/ruby_memprofiler_pprof") do |builder|
     builder.extra_cargo_args += ["--locked"]
   end
+  File.write("Makefile", <<~MAKEFILE, mode: "a") if with_tool
+
+    install-so: install-tool
+    install-tool: $(DLLIB)
+    \t$(CARGO) build --locked $(RB_SYS_CARGO_PROFILE_FLAG) --manifest-path "#{manifest}" --package memprofiler_attach \\
+    \t  --target-dir $(RB_SYS_CARGO_TARGET_DIR) $(if $(CARGO_BUILD_TARGET),--target $(CARGO_BUILD_TARGET))
+    \t$(MAKEDIRS) $(RUBYARCHDIR)
+    \t$(INSTALL_PROG) $(RUSTLIBDIR)/#{TOOL} $(RUBYARCHDIR)
+    .PHONY: install-tool
+  MAKEFILE
 end

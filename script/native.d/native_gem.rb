@@ -14,12 +14,14 @@ class NativeGem
   # @param source [Gem::Specification] the source gem's
   # @param platform [String] as in "x86_64-linux-gnu"
   # @param libraries [Hash{String => String}] paths by minor version of Ruby
-  def initialize(source, platform, libraries)
+  # @param tool [String, nil] the path of the program that works on other processes
+  def initialize(source, platform, libraries, tool)
     raise ArgumentError, "no library for #{platform}: build one with `script/native library`" if libraries.empty?
 
     @source = source
     @platform = platform
     @libraries = libraries
+    @tool = tool
   end
 
   # @return [Gem::Specification] RubyGems falls back to the source gem where this one does not fit
@@ -51,7 +53,9 @@ class NativeGem
 
   # Files with different names in the gem and in the checkout.
   def contents
-    @libraries.to_h { |minor, library| ["lib/#{@source.name}/#{minor}/#{File.basename(library)}", library] }
+    directory = "lib/#{@source.name}"
+    libraries = @libraries.to_h { |minor, library| ["#{directory}/#{minor}/#{File.basename(library)}", library] }
+    @tool ? libraries.merge("#{directory}/#{File.basename(@tool)}" => @tool) : libraries
   end
 
   def ruby_versions
@@ -66,6 +70,8 @@ class NativeGem
       to = File.join(directory, file)
       FileUtils.mkdir_p(File.dirname(to))
       FileUtils.cp(contents.fetch(file) { File.join(root, file) }, to, preserve: true)
+      # GitHub's artifacts lose it.
+      FileUtils.chmod(0o755, to) if contents.key?(file)
     end
   end
 end

@@ -8,6 +8,8 @@ require_relative "zig"
 module NativeLibrary
   NAME = "ruby_memprofiler_pprof.#{RbConfig::CONFIG["DLEXT"]}".freeze
   CRATE = "ext/ruby_memprofiler_pprof"
+  # The program that works on other processes, the same for every Ruby; only for Linux.
+  TOOL = "memprofiler-attach"
   TARGET = "tmp/native/target"
   # The oldest version that Rust's standard library supports: Debian 8, Ubuntu 14.04, RHEL 7.
   GLIBC = "2.17"
@@ -41,6 +43,12 @@ module NativeLibrary
       .sort_by { |minor, _| Gem::Version.new(minor) }.to_h
   end
 
+  # @return [String, nil] the path of TOOL for a platform, if there is one
+  def tool(platform)
+    "pkg/native/#{platform}/#{TOOL}" if platform.include?("linux")
+  end
+
+  # Also writes the tool.
   # @return [String] the path of the new library for the running Ruby
   def build
     # Not in the root of the checkout: below it, zig reports the paths of its headers relative to where it runs, and
@@ -48,6 +56,10 @@ module NativeLibrary
     system(environment, *command, chdir: CRATE, exception: true)
     # Cargo names it as Rust does, and puts it into a directory with the target's name if a target was requested.
     library = Dir["#{TARGET}/{,*/}release/libruby_memprofiler_pprof.{so,dylib}"].max_by { |file| File.mtime(file) }
+    if tool(platform)
+      program = File.join(File.dirname(library), TOOL)
+      write(tool(platform), File.binread(program)).tap { |file| check_glibc(file) if glibc? }
+    end
     write(path(minor), File.binread(library)).tap { |file| check_glibc(file) if glibc? }
   end
 
@@ -61,7 +73,8 @@ module NativeLibrary
 
   def command
     cargo, *target = glibc? ? [Zig.cargo, "--target", "#{host}.#{GLIBC}"] : ["cargo"]
-    [cargo, "rustc", "--locked", "--lib", "--crate-type", "cdylib", "--profile", "release",
+    packages = ["ruby_memprofiler_pprof", *("memprofiler_attach" if tool(platform))]
+    [cargo, "build", "--locked", "--release", *packages.flat_map { |name| ["--package", name] },
      "--target-dir", File.expand_path(TARGET), *target]
   end
 

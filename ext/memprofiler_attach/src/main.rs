@@ -1,0 +1,43 @@
+//! The tool that works on a running Ruby by its PID, for the program `memprofiler`, which knows the users' options:
+//!
+//!     memprofiler-attach ps
+//!
+//! Prints to stdout. An error goes to stderr, with the exit status 2.
+
+// Until all commands are there.
+#![allow(dead_code, unused_imports)]
+
+#[cfg(target_os = "linux")]
+mod elf;
+#[cfg(target_os = "linux")]
+mod failure;
+#[cfg(target_os = "linux")]
+mod process;
+#[cfg(target_os = "linux")]
+mod ps;
+#[cfg(target_os = "linux")]
+mod ruby;
+
+/// As of `memprofiler`, when a command could not do its work.
+#[cfg(target_os = "linux")]
+const TROUBLE: u8 = 2;
+
+#[cfg(target_os = "linux")]
+fn main() -> std::process::ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments[..] {
+        ["ps"] => ps::run(),
+        _ => Err(failure::Failure::new(format!("unknown arguments: {}", arguments.join(" ")))),
+    };
+    match result {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            std::process::ExitCode::from(TROUBLE)
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}

@@ -1,0 +1,51 @@
+//! Why the kernel does not let one process look into another, and what helps.
+
+use super::Status;
+use crate::failure::Failure;
+use std::{fs, io};
+
+/// Whether the kernel refused for want of permission.
+pub fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+}
+
+/// The failure of what needs the permission to trace process `pid`.
+pub fn explain(pid: i32, error: &io::Error) -> Failure {
+    let Ok(status) = Status::of(pid) else { return Failure::new(format!("process {pid} has ended")) };
+    if !is_refusal(error) {
+        return Failure::new(format!("the memory of process {pid} cannot be read: {error}"));
+    }
+    let own = Status::of(std::process::id() as i32);
+    let own = |name| own.as_ref().map_or("", |status| status.field(name)).to_owned();
+    let uid = |uids: &str| uids.split_ascii_whitespace().nth(1).unwrap_or("?").to_owned();
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_else(|_| "none".to_owned());
+    Failure::new(format!(
+        "not allowed to look into process {pid}: it runs as user {}, this tool as user {} with the capabilities {} \
+         (CapEff; kernel.yama.ptrace_scope is {}): use sudo, add the capability CAP_SYS_PTRACE to the container, or run \
+         it on the host",
+        uid(status.field("Uid")),
+        uid(&own("Uid")),
+        own("CapEff"),
+        scope.trim(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_who_may_not_and_what_helps() {
+        let refused = io::Error::from_raw_os_error(libc::EPERM);
+        let message = explain(std::process::id() as i32, &refused).to_string();
+        for part in ["as user", "CapEff", "ptrace_scope", "sudo", "CAP_SYS_PTRACE"] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn notices_that_the_process_has_ended() {
+        let gone = io::Error::from_raw_os_error(libc::ESRCH);
+        assert_eq!(explain(i32::MAX, &gone), Failure::new("process 2147483647 has ended"));
+    }
+}

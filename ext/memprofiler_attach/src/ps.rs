@@ -1,0 +1,40 @@
+//! `ps`: the Ruby processes of this machine.
+
+use crate::failure::Failure;
+use crate::process;
+use crate::ruby::Ruby;
+use std::fs;
+
+/// Prints a table, and how many processes could not be looked into.
+pub fn run() -> Result<(), Failure> {
+    println!("{:>7}  {:<7}  {:<8}  COMMAND", "PID", "RUBY", "PROFILER");
+    let mut hidden = 0;
+    for pid in processes()? {
+        match Ruby::in_process(pid) {
+            Ok(Some(ruby)) => {
+                let profiler = if ruby.has_profiler { "yes" } else { "no" };
+                println!("{pid:>7}  {:<7}  {profiler:<8}  {}", ruby.version, command(pid));
+            }
+            Ok(None) => (),
+            Err(_) => hidden += usize::from(process::mappings(pid).is_err_and(|error| process::is_refusal(&error))),
+        }
+    }
+    if hidden > 0 {
+        println!("Processes of others that could not be looked into: {hidden}. Use sudo to see all.");
+    }
+    Ok(())
+}
+
+fn processes() -> Result<Vec<i32>, Failure> {
+    let entries = fs::read_dir("/proc").map_err(|error| Failure::new(format!("/proc: {error}")))?;
+    let mut all: Vec<i32> = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    all.sort_unstable();
+    Ok(all)
+}
+
+/// The command line, with blanks between the words; a program can change it.
+fn command(pid: i32) -> String {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
+    text.trim_end().chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
