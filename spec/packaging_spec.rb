@@ -137,8 +137,10 @@ RSpec.describe "The notes on the implementation" do
   end
 
   it "name files that exist" do
-    prefixes = { "core:" => "ext/memprofiler_core/src/", "lib/" => "lib/", "" => "ext/ruby_memprofiler_pprof/src/" }
-    files = text.scan(%r{`((core:|lib/|)(?!spec/)[\w/]+\.(?:rs|rb))`}).map do |name, prefix|
+    prefixes = { "core:" => "ext/memprofiler_core/src/", "layout:" => "ext/ruby_layout/src/",
+                 "attach:" => "ext/memprofiler_attach/src/", "lib/" => "lib/",
+                 "" => "ext/ruby_memprofiler_pprof/src/" }
+    files = text.scan(%r{`((core:|layout:|attach:|lib/|)(?!spec/)[\w/]+\.(?:rs|rb))`}).map do |name, prefix|
       name.sub(prefix, prefixes[prefix])
     end
     files += text.scan(%r{\bspec/[\w/]+\.rb}) + text.scan(%r{(?<![\w/])(\w+_spec)\b}).map { |name,| spec_file(name) }

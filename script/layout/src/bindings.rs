@@ -14,18 +14,49 @@ pub struct Release {
 }
 
 macro_rules! field {
-    ($name:ident = $struct:ident.$field:ident, $doc:literal) => {
+    ($name:ident = $struct:ident.$($field:ident).+, $doc:literal) => {
+        field!($name = $struct => $struct.$($field).+, $doc)
+    };
+    // With the group to which it belongs where it is another struct on some Rubies.
+    ($name:ident = $group:ident => $struct:ident.$($field:ident).+, $doc:literal) => {
         Entry {
-            group: concat!("struct ", stringify!($struct)),
+            group: concat!("struct ", stringify!($group)),
             name: stringify!($name),
             // bindgen adds a `_` to names that are Rust keywords.
-            c: concat!(stringify!($struct), ".", stringify!($field)).trim_end_matches('_'),
+            c: concat!(stringify!($struct) $(, ".", stringify!($field))+).trim_end_matches('_'),
             doc: $doc,
             figure: Figure::Field {
-                offset: offset_of!(ruby::$struct, $field),
-                width: width_of(|record: &ruby::$struct| &record.$field),
+                offset: offset_of!(ruby::$struct, $($field).+),
+                width: width_of(|record: &ruby::$struct| &record.$($field).+),
             },
         }
+    };
+}
+
+/// The thread that has the lock of its Ractor, and what has the number by which Linux knows a thread.
+macro_rules! threads {
+    (3 1 $ruby:ident) => {
+        [
+            field!(RACTOR_RUNNING = rb_ractor_struct.threads.gvl.owner, "the thread that has the GVL, or null"),
+            Entry {
+                group: "struct rb_thread_struct",
+                name: "THREAD_NATIVE",
+                c: "rb_thread_struct.nt",
+                doc: "what runs it; 0 up to 3.1, where that is no struct of its own",
+                figure: Figure::Field { offset: 0, width: 8 },
+            },
+            field!(NATIVE_TID = rb_thread_struct => rb_thread_struct.tid, "its number in Linux, in what runs it"),
+        ]
+    };
+    ($major:tt $minor:tt $ruby:ident) => {
+        [
+            field!(RACTOR_RUNNING = rb_ractor_struct.threads.sched.running, "the thread that has the GVL, or null"),
+            field!(
+                THREAD_NATIVE = rb_thread_struct.nt,
+                "what runs it; 0 up to 3.1, where that is no struct of its own"
+            ),
+            field!(NATIVE_TID = rb_thread_struct => rb_native_thread.tid, "its number in Linux, in what runs it"),
+        ]
     };
 }
 
@@ -128,6 +159,48 @@ macro_rules! release {
             field!(ISEQ_BODY_LOCAL_TABLE = rb_iseq_constant_body.local_table, "the IDs of local variables"),
             field!(ISEQ_BODY_LOCAL_TABLE_SIZE = rb_iseq_constant_body.local_table_size, "how many there are"),
             compiled!($major $minor $ruby),
+            field!(ISEQ_BODY_PATHOBJ = rb_iseq_constant_body.location.pathobj, "its path, or an Array that begins with it"),
+            field!(ISEQ_BODY_BASE_LABEL = rb_iseq_constant_body.location.base_label, "the method's name"),
+            field!(ISEQ_BODY_LABEL = rb_iseq_constant_body.location.label, "such as `block in NAME`"),
+            Entry {
+                group: "struct rb_iseq_constant_body",
+                name: "ISEQ_BODY_FIRST_LINENO",
+                c: "rb_iseq_constant_body.location.first_lineno",
+                doc: "where it begins; a Ruby Integer up to 3.1",
+                figure: Figure::Field {
+                    offset: offset_of!(ruby::rb_iseq_constant_body, location.first_lineno),
+                    width: 4,
+                },
+            },
+            field!(ISEQ_BODY_INSNS = rb_iseq_constant_body.insns_info.body, "an `iseq_insn_info_entry` for each run of code"),
+            field!(ISEQ_BODY_INSNS_SIZE = rb_iseq_constant_body.insns_info.size, "how many there are"),
+            field!(
+                ISEQ_BODY_INSNS_INDEX = rb_iseq_constant_body.insns_info.succ_index_table,
+                "which of them a position belongs to, or null"
+            ),
+            field!(INSN_LINE_NO = iseq_insn_info_entry.line_no, "the line"),
+            size!(INSN_SIZE = iseq_insn_info_entry, "from one to the next"),
+            field!(VM_RACTORS = rb_vm_struct.ractor.set.n.next, "the list of Ractors"),
+            field!(VM_MAIN_RACTOR = rb_vm_struct.ractor.main_ractor, "the first Ractor"),
+            field!(VM_MAIN_THREAD = rb_vm_struct.ractor.main_thread, "the first thread"),
+            field!(RACTOR_NODE = rb_ractor_struct.vmlr_node.next, "the next in the list of Ractors"),
+            field!(RACTOR_THREADS = rb_ractor_struct.threads.set.n.next, "the list of its threads"),
+            field!(THREAD_NODE = rb_thread_struct.lt_node.next, "the next in the list of threads"),
+            field!(THREAD_SELF = rb_thread_struct.self_, "its object"),
+            field!(THREAD_RACTOR = rb_thread_struct.ractor, "its Ractor"),
+            field!(THREAD_VM = rb_thread_struct.vm, "its VM"),
+            field!(THREAD_NAME = rb_thread_struct.name, "its name, or nil"),
+            Entry {
+                group: "struct rb_thread_struct",
+                name: "THREAD_STATUS",
+                c: "rb_thread_struct.status",
+                doc: "a bit field in the first byte, a `THREAD_STATUS_*`",
+                figure: Figure::Field { offset: offset_of!(ruby::rb_thread_struct, _bitfield_1), width: 1 },
+            },
+            field!(EC_THREAD = rb_execution_context_struct.thread_ptr, "its thread"),
+            field!(ST_ENTRIES_START = st_table.entries_start, "the number of the first entry in use"),
+            field!(ST_ENTRIES_BOUND = st_table.entries_bound, "the number behind that of the last"),
+            field!(ST_ENTRIES = st_table.entries, "hash, key and value of each"),
             field!(ME_DEFINED_CLASS = rb_method_entry_struct.defined_class, "the class that it was found in, or 0"),
             field!(ME_DEF = rb_method_entry_struct.def, "a `rb_method_definition_struct`"),
             field!(ME_CALLED_ID = rb_method_entry_struct.called_id, "the name that it is called by"),
@@ -189,6 +262,7 @@ macro_rules! release {
             version: ($major, $minor, $patch),
             entries: structs
                 .into_iter()
+                .chain(threads!($major $minor $ruby))
                 .chain(imemo_types)
                 .chain([fields])
                 .chain(method_types)

@@ -90,6 +90,44 @@ pub fn entries() -> Vec<Entry> {
             doc: "The words up to and with `ep[0]`, below which the local variables are, the last one on top",
             figure: Figure::Number(3),
         },
+        word(
+            STRING,
+            "STRING_PTR",
+            "offsetof(struct RString, as.heap.ptr)",
+            "where they are, of a `STRING_NOEMBED`",
+            24,
+        ),
+        Entry {
+            group: STRING,
+            name: "STRING_NOEMBED",
+            c: "RSTRING_NOEMBED",
+            doc: "a flag: its bytes are elsewhere",
+            figure: Figure::Bits(0x2000),
+        },
+        Entry {
+            group: STRING,
+            name: "STRING_EMBED_LEN_SHIFT",
+            c: "(RUBY_FL_USHIFT + 2)",
+            doc: "up to 3.1: where in the flags the length of an embedded one is, which has 5 bits",
+            figure: Figure::Number(14),
+        },
+        word(ARRAY, "ARRAY_LEN", "offsetof(struct RArray, as.heap.len)", "unless it is an `ARRAY_EMBED`", 16),
+        word(ARRAY, "ARRAY_PTR", "offsetof(struct RArray, as.heap.ptr)", "unless it is an `ARRAY_EMBED`", 32),
+        word(ARRAY, "ARRAY_EMBEDDED", "offsetof(struct RArray, as.ary)", "the elements of an `ARRAY_EMBED`", 16),
+        Entry {
+            group: ARRAY,
+            name: "ARRAY_EMBED",
+            c: "RARRAY_EMBED_FLAG",
+            doc: "a flag: its elements are in itself",
+            figure: Figure::Bits(0x2000),
+        },
+        Entry {
+            group: ARRAY,
+            name: "ARRAY_EMBED_LEN_SHIFT",
+            c: "RARRAY_EMBED_LEN_SHIFT",
+            doc: "where in the flags the number of elements of an `ARRAY_EMBED` is",
+            figure: Figure::Number(15),
+        },
         field(ID_TABLE, "ID_TABLE_CAPA", "offsetof(struct rb_id_table, capa)", "the number of items", 0, 4),
         word(ID_TABLE, "ID_TABLE_ITEMS", "offsetof(struct rb_id_table, items)", "one after another", 16),
         Entry {
@@ -132,6 +170,8 @@ pub fn entries() -> Vec<Entry> {
 }
 
 const ID_TABLE: &str = "struct rb_id_table (id_table.c)";
+const STRING: &str = "struct RString (include/ruby/internal/core/rstring.h)";
+const ARRAY: &str = "struct RArray (include/ruby/internal/core/rarray.h)";
 const CONSTANT: &str = "rb_const_entry_t (constant.h)";
 
 /// What the bindings lack of a minor, in the same order for each.
@@ -145,6 +185,7 @@ pub fn entries_of((major, minor): (u32, u32)) -> Vec<Entry> {
         figure: Figure::Field { offset, width: size_of::<u64>() },
     };
     let class = "struct RClass (internal/class.h)";
+    let number = |group, name, c, doc, number| Entry { group, name, c, doc, figure: Figure::Number(number) };
     vec![
         word(
             class,
@@ -164,6 +205,61 @@ pub fn entries_of((major, minor): (u32, u32)) -> Vec<Entry> {
                 _ => 32,
             },
         ),
+        // Up to 3.2 it is an instance variable.
+        word(
+            class,
+            "CLASSEXT_CLASSPATH",
+            if release < (3, 3) { "0" } else { "offsetof(struct rb_classext_struct, classpath)" },
+            "its name, or nil; 0 up to 3.2, where that is an instance variable",
+            match release {
+                (3, 1 | 2) => 0,
+                (3, ..) => 120,
+                _ => 128,
+            },
+        ),
+        word(
+            class,
+            "CLASSEXT_ATTACHED",
+            if release < (3, 3) {
+                "0"
+            } else {
+                "offsetof(struct rb_classext_struct, as.singleton_class.attached_object)"
+            },
+            "of a singleton class: its only instance; 0 up to 3.2, where that is an instance variable",
+            match release {
+                (3, 1 | 2) => 0,
+                (3, ..) => 96,
+                _ => 112,
+            },
+        ),
+        word(
+            class,
+            "CLASSEXT_IV_TBL",
+            if release < (3, 2) { "offsetof(struct rb_classext_struct, iv_tbl)" } else { "0" },
+            "its instance variables, a `st_table`, or null; 0 from 3.2 on, where they are elsewhere",
+            if release < (3, 2) { 8 } else { 0 },
+        ),
+        word(
+            STRING,
+            "STRING_LEN",
+            if release < (3, 3) { "offsetof(struct RString, as.heap.len)" } else { "offsetof(struct RString, len)" },
+            "its bytes; of an embedded one only from 3.2 on",
+            16,
+        ),
+        number(
+            STRING,
+            "STRING_EMBEDDED",
+            "offsetof(struct RString, as.embed.ary)",
+            "the bytes of one that is no `STRING_NOEMBED`",
+            if release < (3, 2) { 16 } else { 24 },
+        ),
+        Entry {
+            group: ARRAY,
+            name: "ARRAY_EMBED_LEN_MASK",
+            c: "RARRAY_EMBED_LEN_MASK",
+            doc: "the number of elements of an `ARRAY_EMBED`, in the flags",
+            figure: Figure::Bits(if release < (3, 2) { 0x1_8000 } else { 0x3f_8000 }),
+        },
         word(
             "struct RHash (internal/hash.h)",
             "HASH_IFNONE",

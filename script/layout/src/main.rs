@@ -1,4 +1,4 @@
-//! Generates `ext/ruby_memprofiler_pprof/src/vm/layout.rs`: where CRuby keeps what the frame walker reads.
+//! Generates `ext/ruby_layout/src/layout.rs`: where CRuby keeps what the frame walker reads.
 //!
 //! The structs are private to CRuby, so its installed headers do not declare them. The crate rbspy-ruby-structs has
 //! them for every patch release, translated by bindgen; bindings.rs takes offsets, sizes and enum values from there.
@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 /// The generated file.
-const LAYOUT: &str = "ext/ruby_memprofiler_pprof/src/vm/layout.rs";
+const LAYOUT: &str = "ext/ruby_layout/src/layout.rs";
 
 fn main() -> ExitCode {
     let mode = env::args().nth(1).unwrap_or_default();

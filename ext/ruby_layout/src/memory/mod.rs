@@ -1,15 +1,24 @@
 //! Where words come from.
 
+mod own;
+mod paged;
 #[cfg(target_os = "linux")]
 mod process;
+mod snapshot;
 
+pub use own::OwnMemory;
+pub use paged::Paged;
 #[cfg(target_os = "linux")]
 pub use process::ProcessMemory;
+pub use snapshot::Snapshot;
 
 /// The memory of a process. What is at an address may be anything, so every figure in it is to be doubted.
 pub trait Memory {
     /// Why something cannot be read.
     type Error;
+
+    /// Whether everything is as Ruby left it: then no chain of references is endless, and none need be cut.
+    const SOUND: bool = false;
 
     /// Fills `bytes` with what is at `address`, or fails as a whole.
     fn read(&self, address: usize, bytes: &mut [u8]) -> Result<(), Self::Error>;
@@ -29,6 +38,9 @@ pub trait Memory {
         self.read(address, &mut bytes)?;
         Ok(u32::from_ne_bytes(bytes))
     }
+
+    /// To call where something cannot be what it should be: fails unless the memory is sound.
+    fn reject(&self) -> Result<(), Self::Error>;
 
     /// `size` bytes from `address` on.
     fn bytes(&self, address: usize, size: usize) -> Result<Vec<u8>, Self::Error> {

@@ -30,6 +30,10 @@ impl Memory for ProcessMemory {
             Err(_) => Err(io::Error::last_os_error()),
         }
     }
+
+    fn reject(&self) -> io::Result<()> {
+        Err(io::ErrorKind::InvalidData.into())
+    }
 }
 
 #[cfg(test)]

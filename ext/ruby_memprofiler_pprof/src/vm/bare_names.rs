@@ -5,7 +5,7 @@ use rb_sys::VALUE;
 use std::borrow::Cow;
 
 /// The file names of the VM's own Ruby code begin with this.
-const INTERNAL: &[u8] = b"<internal:";
+const INTERNAL: &[u8] = ruby_layout::label::INTERNAL.as_bytes();
 
 /// The method or block that `iseq` belongs to, without its class.
 ///

@@ -1,23 +1,28 @@
-//! The control frames of an execution context, read directly from the VM's stack.
+//! The control frames of an execution context of this process, read directly from the VM's stack by the walker of the
+//! crate ruby_layout.
 //!
-//! Much of this mirrors `rb_profile_frames` and `rb_vm_frame_method_entry`, and is compared with them at start
-//! (selftest.rs). Nothing here allocates, locks or calls into the VM.
+//! What it reads is compared with what `rb_profile_frames` says at start (selftest.rs). Nothing here allocates, locks or
+//! calls into the VM.
 
-use super::iseq::{self, imemo_type};
 use super::layout::{self, Layout};
-use super::object::{is_heap, read};
+use super::object::read;
 use super::position::Position;
 use super::seen_frame::SeenFrame;
 use rb_sys::VALUE;
+use ruby_layout::frames::{self, Frame, Frames};
+use ruby_layout::memory::OwnMemory;
 
-/// Where this Ruby keeps what the walker reads; None for a minor version that layout.rs lacks.
+/// Where this Ruby keeps what the walker reads; None for a minor version that the crate lacks.
 pub const LAYOUT: Option<&Layout> = layout::for_version(super::RUBY_MAJOR, super::RUBY_MINOR);
 
-/// The bytes from one control frame to the next; a constant, to speed up the loop over them.
-const FRAME_SIZE: usize = match LAYOUT {
-    Some(layout) => layout.cfp_size,
-    None => 1,
+/// That of the oldest minor stands for an unknown one, which is not walked.
+const KNOWN: &Layout = match LAYOUT {
+    Some(layout) => layout,
+    None => layout::OLDEST,
 };
+
+/// The bytes from one control frame to the next; a constant, to speed up the loop over them.
+const FRAME_SIZE: usize = KNOWN.cfp_size;
 
 /// How many frames are compared before counting them.
 const STRIDE: usize = 4;
@@ -51,11 +56,7 @@ pub enum Running {
 
 /// The control frames of one execution context. Number 0 is the outermost.
 #[derive(Debug, Clone, Copy)]
-pub struct ControlFrames {
-    /// One past the outermost frame: frames grow towards lower addresses.
-    end: *const u8,
-    count: usize,
-}
+pub struct ControlFrames(Frames);
 
 impl ControlFrames {
     /// The frames of `context`; none if it has not begun to run.
@@ -65,21 +66,16 @@ impl ControlFrames {
     /// [`LAYOUT`] must be known.
     #[inline]
     pub unsafe fn of(context: *const u8) -> Self {
-        // SAFETY: according to the layout, these three words are in the context.
-        let (stack, size, innermost) = unsafe {
-            (read(context, layout::EC_VM_STACK), read(context, layout::EC_VM_STACK_SIZE), read(context, layout::EC_CFP))
-        };
-        let end = stack + size * size_of::<VALUE>();
-        let known = stack != 0 && (stack..end).contains(&innermost);
-        let count = if known { (end - innermost) / FRAME_SIZE } else { 0 };
-        // The outermost frame is a dummy that vm.c pushes so that each frame has a previous one.
-        Self { end: end.wrapping_sub(FRAME_SIZE) as *const u8, count: count.saturating_sub(1) }
+        // SAFETY: according to the layout, all that is read is in the context.
+        let memory = unsafe { OwnMemory::new() };
+        let Ok(frames) = Frames::of(&memory, KNOWN, context as usize);
+        Self(frames)
     }
 
     /// The number of frames.
     #[inline]
     pub fn len(&self) -> usize {
-        self.count
+        self.0.count
     }
 
     /// How many of the frames from number `base` on still run what they ran when they were `seen`; stops at the first
@@ -90,7 +86,7 @@ impl ControlFrames {
     /// [`of`](Self::of).
     #[inline]
     pub unsafe fn unchanged<T: AsRef<SeenFrame>>(&self, base: usize, seen: &[T]) -> usize {
-        let first = self.end.wrapping_sub((base + 1) * FRAME_SIZE);
+        let first = self.address(base);
         // SAFETY: as many frames as were seen follow the first, so there is one at each address that is read.
         let same = |seen: &T, at| unsafe { seen.as_ref().is_surely_at(at) || seen.as_ref().is_at(at) };
         let mut count = 0;
@@ -112,7 +108,7 @@ impl ControlFrames {
     #[inline]
     pub unsafe fn get(&self, index: usize) -> ControlFrame {
         // SAFETY: the frame is on the VM stack, between the innermost frame and its end.
-        unsafe { ControlFrame::at(self.end.sub((index + 1) * FRAME_SIZE)) }
+        unsafe { ControlFrame::at(self.address(index)) }
     }
 
     /// The receiver in frame number `index`.
@@ -121,7 +117,12 @@ impl ControlFrames {
     /// As for [`get`](Self::get).
     pub unsafe fn receiver(&self, index: usize) -> VALUE {
         // SAFETY: the frame is on the VM stack, and has this word at the layout's offset.
-        unsafe { read(self.end.sub((index + 1) * FRAME_SIZE), layout::CFP_SELF) as VALUE }
+        unsafe { read(self.address(index), layout::CFP_SELF) as VALUE }
+    }
+
+    #[inline(always)]
+    fn address(&self, index: usize) -> *const u8 {
+        self.0.address(KNOWN, index) as *const u8
     }
 }
 
@@ -130,14 +131,15 @@ impl ControlFrame {
     /// There must be a control frame at the address.
     #[inline]
     pub(super) unsafe fn at(frame: *const u8) -> Self {
-        // SAFETY: there is a control frame, which has these three words at the layout's offsets.
-        unsafe {
-            Self {
-                pc: read(frame, layout::CFP_PC),
-                iseq: read(frame, layout::CFP_ISEQ) as VALUE,
-                ep: read(frame, layout::CFP_EP) as *const VALUE,
-            }
-        }
+        // SAFETY: there is a control frame, which has the words that are read.
+        let memory = unsafe { OwnMemory::new() };
+        let Ok(Frame { pc, iseq, ep }) = Frame::at(&memory, frame as usize);
+        Self { pc, iseq: iseq as VALUE, ep: ep as *const VALUE }
+    }
+
+    #[inline(always)]
+    fn frame(&self) -> Frame {
+        Frame { pc: self.pc, iseq: self.iseq as usize, ep: self.ep as usize }
     }
 
     /// The method entry of the frame, or 0 outside methods. Like `rb_vm_frame_method_entry`, looks in the frame's own
@@ -146,21 +148,11 @@ impl ControlFrame {
     /// # Safety
     /// The frame must be on the stack.
     pub unsafe fn method_entry(&self) -> VALUE {
-        let mut ep = self.ep;
-        loop {
-            // SAFETY: an environment has these three words, and lives no longer than the one it was created in.
-            let (flags, previous, entry) = unsafe { (*ep, *ep.sub(1), *ep.sub(2)) };
-            let local = flags & layout::VM_ENV_FLAG_LOCAL as VALUE != 0;
-            // SAFETY: the word holds a cref, method entry or svar, all objects on the heap, or false.
-            if let Some(entry) = unsafe { as_method_entry(entry, local) } {
-                return entry;
-            }
-            if local {
-                return 0;
-            }
-            // The low two bits of the word are flags of the block handler.
-            ep = (previous & !3) as *const VALUE;
-        }
+        // SAFETY: an environment has three words, and lives no longer than the one it was created in; the third is an
+        // object on the heap or false.
+        let memory = unsafe { OwnMemory::new() };
+        let Ok(entry) = self.frame().method_entry(&memory);
+        entry as VALUE
     }
 
     /// Whether C code runs in the frame: a C function or a block of one.
@@ -169,7 +161,9 @@ impl ControlFrame {
     /// The frame must be on the stack.
     pub unsafe fn is_native(&self) -> bool {
         // SAFETY: the environment of a frame on the stack has its three words.
-        (unsafe { *self.ep }) as usize & layout::VM_FRAME_FLAG_CFRAME != 0
+        let memory = unsafe { OwnMemory::new() };
+        let Ok(native) = self.frame().is_native(&memory);
+        native
     }
 
     /// What runs in the frame.
@@ -177,42 +171,17 @@ impl ControlFrame {
     /// # Safety
     /// The frame must be on the stack, and `entry` must be its method entry.
     pub unsafe fn running(&self, entry: VALUE) -> Running {
-        // SAFETY: the environment of a frame on the stack has its three words.
-        let frame_flags = unsafe { *self.ep } as usize;
-        if frame_flags & layout::VM_FRAME_FLAG_CFRAME != 0 {
-            let is_function = frame_flags & layout::VM_FRAME_MAGIC_MASK == layout::VM_FRAME_MAGIC_CFUNC;
-            return if is_function && entry != 0 { Running::Native } else { Running::Hidden };
+        // SAFETY: the environment of a frame on the stack has its three words; one that runs Ruby code refers to a
+        // compiled instruction sequence.
+        let memory = unsafe { OwnMemory::new() };
+        let Ok(running) = self.frame().running(&memory, entry as usize);
+        match running {
+            frames::Running::Ruby { index } => match Position::new(index) {
+                Some(position) => Running::Ruby { iseq: self.iseq, position },
+                None => Running::Hidden,
+            },
+            frames::Running::Native => Running::Native,
+            frames::Running::Hidden => Running::Hidden,
         }
-        if self.pc == 0 || !is_heap(self.iseq) {
-            return Running::Hidden;
-        }
-        // SAFETY: a frame that runs Ruby code refers to a compiled instruction sequence.
-        let (encoded, size) = unsafe { iseq::code(self.iseq) };
-        let offset = self.pc.wrapping_sub(encoded) / size_of::<VALUE>();
-        // The program counter is past the current instruction, except before the first one.
-        let index = offset.saturating_sub(1);
-        match Position::new(index) {
-            Some(position) if index < size as usize => Running::Ruby { iseq: self.iseq, position },
-            _ => Running::Hidden,
-        }
-    }
-}
-
-/// `check_method_entry` of vm_insnhelper.c. In a local environment, an svar can precede the entry.
-///
-/// # Safety
-/// `word` must be the third word of an environment in use.
-unsafe fn as_method_entry(word: VALUE, local: bool) -> Option<VALUE> {
-    // SAFETY: the environment keeps the object alive.
-    match unsafe { imemo_type(word) }? {
-        layout::IMEMO_MENT => Some(word),
-        layout::IMEMO_SVAR if local => {
-            // SAFETY: the environment keeps the svar alive, a struct vm_svar, which has this word at the layout's
-            // offset.
-            let inner = unsafe { read(word as *const u8, layout::SVAR_CREF_OR_ME) } as VALUE;
-            // SAFETY: the svar keeps the object alive.
-            unsafe { as_method_entry(inner, false) }
-        }
-        _ => None,
     }
 }

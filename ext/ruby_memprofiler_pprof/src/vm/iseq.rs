@@ -2,34 +2,20 @@
 
 use super::frames::LAYOUT;
 use super::layout;
-use super::object::{Type, flags, is_heap, read};
+use super::object::read;
 use rb_sys::VALUE;
+use ruby_layout::iseq;
+use ruby_layout::memory::OwnMemory;
 
 /// The kind of an internal object, a T_IMEMO; None for any other object.
 ///
 /// # Safety
 /// `object` must be alive if it is a heap reference.
 pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
-    if !is_heap(object) {
-        return None;
-    }
-    // SAFETY: a heap reference, and thus to an object that is alive.
-    let flags = unsafe { flags(object) };
-    (Type::of_flags(flags) == Type::IMEMO)
-        .then_some((flags as usize >> layout::IMEMO_TYPE_SHIFT) & layout::IMEMO_TYPE_MASK)
-}
-
-/// Address and length, in words, of the code of `iseq`.
-///
-/// # Safety
-/// `iseq` must be a live, compiled instruction sequence.
-pub unsafe fn code(iseq: VALUE) -> (usize, u32) {
-    // SAFETY: a live instruction sequence has a body, and a compiled one has code, at the layout's offsets.
-    unsafe {
-        let body = read(iseq as *const u8, layout::ISEQ_BODY) as *const u8;
-        let size = body.add(layout::ISEQ_BODY_ISEQ_SIZE).cast::<u32>().read();
-        (read(body, layout::ISEQ_BODY_ISEQ_ENCODED), size)
-    }
+    // SAFETY: a heap reference is to an object that is alive, and has flags.
+    let memory = unsafe { OwnMemory::new() };
+    let Ok(kind) = iseq::imemo_type(&memory, object as usize);
+    kind
 }
 
 /// Whether a JIT compiler has compiled any of `iseq`.
@@ -74,9 +60,8 @@ pub unsafe fn is_handler(iseq: VALUE) -> bool {
 /// # Safety
 /// `iseq` must be a live instruction sequence.
 unsafe fn kind(iseq: VALUE) -> usize {
-    // SAFETY: a live instruction sequence has a body, with its type at the layout's offset.
-    unsafe {
-        let body = read(iseq as *const u8, layout::ISEQ_BODY) as *const u8;
-        body.add(layout::ISEQ_BODY_TYPE).cast::<u32>().read() as usize
-    }
+    // SAFETY: a live instruction sequence has a body, with its type.
+    let memory = unsafe { OwnMemory::new() };
+    let Ok(kind) = iseq::kind(&memory, iseq as usize);
+    kind
 }

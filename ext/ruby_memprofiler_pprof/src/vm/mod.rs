@@ -14,7 +14,6 @@ pub mod hooks;
 pub mod iseq;
 pub mod keeper;
 pub mod labels;
-pub mod layout;
 pub mod machine_stack;
 pub mod mark_bits;
 pub mod memory;
@@ -37,6 +36,7 @@ pub mod thread_events;
 pub mod threads;
 
 pub use protect::protect;
+pub use ruby_layout::layout;
 
 /// The Ruby version that this library was built for; the loader refuses any other minor version.
 pub const RUBY_MAJOR: u32 = parse(env!("RUBY_MAJOR"));

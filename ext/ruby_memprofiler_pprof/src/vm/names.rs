@@ -9,6 +9,7 @@ use super::protect;
 use magnus::rb_sys::FromRawValue;
 use magnus::{Error, RString, Value};
 use rb_sys::VALUE;
+use ruby_layout::label::{INTERNAL, block_prefix, blocks, is_constant_path};
 use std::sync::Arc;
 
 unsafe extern "C" {
@@ -44,9 +45,6 @@ pub enum Place {
     /// Instead of its caller: a rescue or ensure body, which is a frame on top of the method it belongs to.
     InPlaceOfCaller,
 }
-
-/// The file names of the VM's own Ruby code begin with this.
-const INTERNAL: &str = "<internal:";
 
 /// Names the function that runs `iseq`, or the C function of `entry` if `iseq` is 0. With `pretty`, prefixes it with
 /// the class.
@@ -149,14 +147,6 @@ unsafe fn qualified(entry: VALUE, method: &str, pretty: bool) -> Result<String, 
     })
 }
 
-/// Whether a class has this name permanently. A class that is not a constant yet has a name like `#<Class:0x…>`, or a
-/// temporary name, which must not look like a constant.
-pub(super) fn is_constant_path(name: &str) -> bool {
-    name.split("::").all(|part| {
-        part.starts_with(|first: char| first.is_uppercase() || (!first.is_ascii() && !first.is_lowercase()))
-    })
-}
-
 /// The name under which define_method defined `entry`, and how many blocks its body is nested in; None for other
 /// methods.
 ///
@@ -199,27 +189,6 @@ unsafe fn blocks_around(body: VALUE) -> Result<u32, Error> {
         let label = text(|| rb_sys::rb_profile_frame_label(iseq))?.unwrap_or_default();
         let base = text(|| rb_sys::rb_profile_frame_base_label(iseq))?.unwrap_or_default();
         Ok(blocks(&label, &base))
-    }
-}
-
-/// The nesting depth in blocks of code with this label: 1 for `block in foo`, 2 for `block (2 levels) in foo`. Newer
-/// Rubies do not mention rescue and ensure bodies, which come first.
-fn blocks(label: &str, base: &str) -> u32 {
-    let mut prefix = label.strip_suffix(base).unwrap_or_default();
-    while let Some(rest) = prefix.strip_prefix("rescue in ").or_else(|| prefix.strip_prefix("ensure in ")) {
-        prefix = rest;
-    }
-    match prefix.strip_prefix("block (").and_then(|rest| rest.split_once(' ')) {
-        Some((levels, _)) => levels.parse().unwrap_or(1),
-        None => u32::from(prefix.starts_with("block in ")),
-    }
-}
-
-fn block_prefix(blocks: u32) -> String {
-    match blocks {
-        0 => String::new(),
-        1 => "block in ".to_owned(),
-        _ => format!("block ({blocks} levels) in "),
     }
 }
 

@@ -2,18 +2,13 @@
 
 use rb_sys::VALUE;
 
+pub use ruby_layout::object::{Type, is_heap};
+
 /// The first two words of every object on Ruby's heap.
 #[repr(C)]
 struct Header {
     flags: VALUE,
     class: VALUE,
-}
-
-/// Whether `value` refers to an object on Ruby's heap, as opposed to false, nil, a small integer and the like.
-#[inline]
-pub fn is_heap(value: VALUE) -> bool {
-    // Heap references are multiples of 8. False is 0; nil is 8 on Ruby 3.1 and 4 from 3.2 on.
-    value & 7 == 0 && value > 8
 }
 
 /// The flags word of `object`.
@@ -34,65 +29,6 @@ pub unsafe fn flags(object: VALUE) -> VALUE {
 pub unsafe fn class(object: VALUE) -> VALUE {
     // SAFETY: every slot begins with a header, even a free one.
     unsafe { (*(object as *const Header)).class }
-}
-
-/// The built-in type of an object: the low five bits of its flags.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Type(pub u8);
-
-macro_rules! types {
-    ($($name:ident $value:literal $label:literal,)*) => {
-        impl Type {
-            $(#[doc = $label] pub const $name: Self = Self($value);)*
-
-            /// The type's name in parentheses, which serves as the class name of objects without a class.
-            pub fn label(self) -> &'static str {
-                match self {
-                    $(Self::$name => $label,)*
-                    _ => "(unknown)",
-                }
-            }
-        }
-    };
-}
-
-// include/ruby/internal/value_type.h; the same in every Ruby from 3.1 to 4.0.
-types! {
-    NONE 0x00 "(NONE)",
-    OBJECT 0x01 "(OBJECT)",
-    CLASS 0x02 "(CLASS)",
-    MODULE 0x03 "(MODULE)",
-    FLOAT 0x04 "(FLOAT)",
-    STRING 0x05 "(STRING)",
-    REGEXP 0x06 "(REGEXP)",
-    ARRAY 0x07 "(ARRAY)",
-    HASH 0x08 "(HASH)",
-    STRUCT 0x09 "(STRUCT)",
-    BIGNUM 0x0a "(BIGNUM)",
-    FILE 0x0b "(FILE)",
-    DATA 0x0c "(DATA)",
-    MATCH 0x0d "(MATCH)",
-    COMPLEX 0x0e "(COMPLEX)",
-    RATIONAL 0x0f "(RATIONAL)",
-    SYMBOL 0x14 "(SYMBOL)",
-    IMEMO 0x1a "(IMEMO)",
-    NODE 0x1b "(NODE)",
-    ICLASS 0x1c "(ICLASS)",
-    ZOMBIE 0x1d "(ZOMBIE)",
-    MOVED 0x1e "(MOVED)",
-}
-
-impl Type {
-    /// The type in a flags word.
-    #[inline]
-    pub fn of_flags(flags: VALUE) -> Self {
-        Self((flags & 0x1f) as u8)
-    }
-
-    /// Whether only the VM itself ever sees such objects.
-    pub fn is_internal(self) -> bool {
-        matches!(self, Self::NONE | Self::IMEMO | Self::NODE | Self::ICLASS | Self::ZOMBIE | Self::MOVED)
-    }
 }
 
 /// Runs `body` while `object` is disguised as another type.

@@ -1,11 +1,11 @@
 //! Names as the VM keeps them, read without calling methods.
 
 use super::super::layout;
-use super::super::names::is_constant_path;
 use super::super::object::{Type, is_heap, type_of};
 use magnus::rb_sys::FromRawValue;
 use magnus::{RString, Value};
 use rb_sys::{ID, VALUE};
+use ruby_layout::label::is_constant_path;
 
 unsafe extern "C" {
     /// symbol.c; exported by every Ruby from 3.1 to 4.0. Looks into a table. False for an ID without a name.
