@@ -122,7 +122,8 @@ RSpec.describe "The signatures", :own_process do
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request SocketClient
                  SocketClient::NoAnswer]
-  internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread Configuration::Settable
+  internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread ByPid ByPid::Error
+                 Configuration::Settable
                  Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries Memory::Advisor
                  MemoryWatch OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard
                  Resque::Job Retainers::Recording Retainers::Reference RetainersFile RunningFlushers Service

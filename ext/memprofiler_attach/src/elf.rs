@@ -98,11 +98,6 @@ impl Image {
         (image.symbols != 0 && image.strings != 0 && image.hashes != 0).then_some(image)
     }
 
-    /// Those that are mapped.
-    pub fn all<M: Memory>(memory: &M, mappings: &[Mapping]) -> Vec<Self> {
-        mappings.iter().filter_map(|mapping| Self::at(memory, mapping)).collect()
-    }
-
     fn load(&mut self, mapped: usize, address: usize, size: usize, flags: u32) {
         if self.segments.is_empty() {
             self.base = mapped.wrapping_sub(address & !0xfff);
@@ -184,7 +179,8 @@ mod tests {
     fn finds_what_the_c_library_exports() {
         let pid = std::process::id() as i32;
         let memory = ProcessMemory::new(pid);
-        let images = Image::all(&memory, &mappings(pid).unwrap_or_default());
+        let mappings = mappings(pid).unwrap_or_default();
+        let images: Vec<Image> = mappings.iter().filter_map(|mapping| Image::at(&memory, mapping)).collect();
         let found = |name| images.iter().find_map(|image| image.symbol(&memory, name));
         // getpid, unlike most, has one implementation.
         assert_eq!(found("getpid").map(|symbol| symbol.address), Some(libc::getpid as *const () as usize));

@@ -1,11 +1,9 @@
 //! The tool that works on a running Ruby by its PID, for the program `memprofiler`, which knows the users' options:
 //!
 //!     memprofiler-attach ps
+//!     memprofiler-attach stack PID [pause] [json]
 //!
 //! Prints to stdout. An error goes to stderr, with the exit status 2.
-
-// Until all commands are there.
-#![allow(dead_code, unused_imports)]
 
 #[cfg(target_os = "linux")]
 mod elf;
@@ -17,6 +15,10 @@ mod process;
 mod ps;
 #[cfg(target_os = "linux")]
 mod ruby;
+#[cfg(target_os = "linux")]
+mod stack;
+#[cfg(target_os = "linux")]
+mod vm;
 
 /// As of `memprofiler`, when a command could not do its work.
 #[cfg(target_os = "linux")]
@@ -28,6 +30,9 @@ fn main() -> std::process::ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments[..] {
         ["ps"] => ps::run(),
+        ["stack", pid, ref options @ ..] => {
+            process::parse(pid).and_then(|pid| stack::run(pid, stack::Options::parse(options)?))
+        }
         _ => Err(failure::Failure::new(format!("unknown arguments: {}", arguments.join(" ")))),
     };
     match result {

@@ -37,6 +37,8 @@ pub struct Layout {
     pub thread_native: usize,
     /// `rb_thread_struct.tid` (4 bytes): its number in Linux, in what runs it.
     pub native_tid: usize,
+    /// `rb_thread_struct.native_thread_data.node.gvl.next`: the next in that list.
+    pub thread_ready: usize,
     /// `imemo_callcache`: the method that a call found.
     pub imemo_callcache: usize,
     /// `imemo_constcache`: what a constant was found to be.
@@ -77,6 +79,7 @@ const RUBY_3_1: Layout = Layout {
     ractor_running: 336,
     thread_native: 0,
     native_tid: 88,
+    thread_ready: 104,
     imemo_callcache: 12,
     imemo_constcache: 13,
     imemo_fields: 16,
@@ -104,6 +107,7 @@ const RUBY_3_2: Layout = Layout {
     ractor_running: 336,
     thread_native: 40,
     native_tid: 16,
+    thread_ready: 56,
     imemo_callcache: 12,
     imemo_constcache: 13,
     imemo_fields: 16,
@@ -131,6 +135,7 @@ const RUBY_3_3: Layout = Layout {
     ractor_running: 328,
     thread_native: 40,
     native_tid: 24,
+    thread_ready: 72,
     imemo_callcache: 12,
     imemo_constcache: 13,
     imemo_fields: 16,
@@ -158,6 +163,7 @@ const RUBY_3_4: Layout = Layout {
     ractor_running: 328,
     thread_native: 40,
     native_tid: 24,
+    thread_ready: 72,
     imemo_callcache: 12,
     imemo_constcache: 13,
     imemo_fields: 16,
@@ -185,6 +191,7 @@ const RUBY_4_0: Layout = Layout {
     ractor_running: 256,
     thread_native: 40,
     native_tid: 24,
+    thread_ready: 72,
     imemo_callcache: 11,
     imemo_constcache: 12,
     imemo_fields: 13,
@@ -223,16 +230,16 @@ pub struct ReleaseLayout {
     pub ractor_node: usize,
     /// `rb_thread_struct.name`: its name, or nil.
     pub thread_name: usize,
-    /// `rb_thread_struct.status` (1 bytes): a bit field in the first byte, a `THREAD_STATUS_*`.
-    pub thread_status: usize,
+    /// `rb_ractor_struct.threads.gvl.waitq.n.next`: the list of threads that wait for the GVL.
+    pub ractor_ready: usize,
 }
 
-const FROM_3_1_0: ReleaseLayout = ReleaseLayout { ractor_node: 568, thread_name: 352, thread_status: 92 };
-const FROM_3_2_0: ReleaseLayout = ReleaseLayout { ractor_node: 568, thread_name: 304, thread_status: 112 };
-const FROM_3_3_0: ReleaseLayout = ReleaseLayout { ractor_node: 432, thread_name: 432, thread_status: 240 };
-const FROM_3_4_0: ReleaseLayout = ReleaseLayout { ractor_node: 432, thread_name: 448, thread_status: 240 };
-const FROM_4_0_6: ReleaseLayout = ReleaseLayout { ractor_node: 368, thread_name: 456, thread_status: 256 };
-const FROM_4_0_0: ReleaseLayout = ReleaseLayout { ractor_node: 360, thread_name: 448, thread_status: 248 };
+const FROM_3_1_0: ReleaseLayout = ReleaseLayout { ractor_node: 568, thread_name: 352, ractor_ready: 384 };
+const FROM_3_2_0: ReleaseLayout = ReleaseLayout { ractor_node: 568, thread_name: 304, ractor_ready: 384 };
+const FROM_3_3_0: ReleaseLayout = ReleaseLayout { ractor_node: 432, thread_name: 432, ractor_ready: 344 };
+const FROM_3_4_0: ReleaseLayout = ReleaseLayout { ractor_node: 432, thread_name: 448, ractor_ready: 344 };
+const FROM_4_0_6: ReleaseLayout = ReleaseLayout { ractor_node: 368, thread_name: 456, ractor_ready: 280 };
+const FROM_4_0_0: ReleaseLayout = ReleaseLayout { ractor_node: 360, thread_name: 448, ractor_ready: 272 };
 
 /// That of a release, or None if its minor is unknown; newer patch releases are taken to be like the last known one.
 pub const fn for_release(major: u32, minor: u32, patch: u32) -> Option<&'static ReleaseLayout> {

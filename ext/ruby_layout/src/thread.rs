@@ -20,8 +20,8 @@ pub struct Thread {
     pub name: Option<String>,
     /// Whether it has the GVL of its Ractor.
     pub has_gvl: bool,
-    /// Whether it waits for something else than the GVL, as Ruby sees it.
-    pub waits: bool,
+    /// Whether it waits for that.
+    pub wants_gvl: bool,
     /// Whether it is the first thread.
     pub is_main: bool,
     /// Whether it belongs to the first Ractor.
@@ -49,14 +49,20 @@ impl<M: Memory> Reader<M> {
         let mut threads = Vec::new();
         for ractor in self.list(vm.wrapping_add(layout::VM_RACTORS), self.release.ractor_node)? {
             let running = self.memory.word(ractor.wrapping_add(self.layout.ractor_running))?;
+            let ready = self.list(ractor.wrapping_add(self.release.ractor_ready), self.layout.thread_ready)?;
             for thread in self.list(ractor.wrapping_add(self.layout.ractor_threads), layout::THREAD_NODE)? {
-                threads.push(self.thread(vm, ractor, thread, running)?);
+                threads.push(Thread {
+                    has_gvl: thread == running,
+                    wants_gvl: ready.contains(&thread),
+                    in_main_ractor: self.memory.word(vm.wrapping_add(layout::VM_MAIN_RACTOR))? == ractor,
+                    ..self.thread(vm, thread)?
+                });
             }
         }
         Ok(threads)
     }
 
-    fn thread(&self, vm: usize, ractor: usize, thread: usize, running: usize) -> Result<Thread, M::Error> {
+    fn thread(&self, vm: usize, thread: usize) -> Result<Thread, M::Error> {
         let word = |at: usize, offset: usize| self.memory.word(at.wrapping_add(offset));
         if word(thread, layout::THREAD_VM)? != vm {
             self.memory.reject()?;
@@ -69,17 +75,15 @@ impl<M: Memory> Reader<M> {
             0 => 0,
             native => self.memory.half(native.wrapping_add(self.layout.native_tid))?,
         };
-        // The second bits of a byte.
-        let status = word(thread, self.release.thread_status)? & 3;
         let name = word(thread, self.release.thread_name)?;
         Ok(Thread {
             tid,
             context: word(thread, self.layout.thread_ec)?,
             name: value::string(&self.memory, self.layout, name)?,
-            has_gvl: thread == running,
-            waits: status != 0,
+            has_gvl: false,
+            wants_gvl: false,
             is_main: word(vm, layout::VM_MAIN_THREAD)? == thread,
-            in_main_ractor: word(vm, layout::VM_MAIN_RACTOR)? == ractor,
+            in_main_ractor: true,
         })
     }
 

@@ -33,6 +33,22 @@ macro_rules! field {
     };
 }
 
+/// A link of a thread that up to 3.2 is in a union, which safe code does not read.
+macro_rules! ready {
+    ($ruby:ident, $($field:ident).+) => {
+        Entry {
+            group: "struct rb_thread_struct",
+            name: "THREAD_READY",
+            c: concat!("rb_thread_struct" $(, ".", stringify!($field))+),
+            doc: "the next in that list",
+            figure: Figure::Field {
+                offset: offset_of!(rbspy_ruby_structs::$ruby::rb_thread_struct, $($field).+),
+                width: 8,
+            },
+        }
+    };
+}
+
 /// The thread that has the lock of its Ractor, and what has the number by which Linux knows a thread.
 macro_rules! threads {
     (3 1 $ruby:ident) => {
@@ -46,6 +62,8 @@ macro_rules! threads {
                 figure: Figure::Field { offset: 0, width: 8 },
             },
             field!(NATIVE_TID = rb_thread_struct => rb_thread_struct.tid, "its number in Linux, in what runs it"),
+            field!(RACTOR_READY = rb_ractor_struct.threads.gvl.waitq.n.next, "the list of threads that wait for the GVL"),
+            ready!($ruby, native_thread_data.node.gvl.next),
         ]
     };
     ($major:tt $minor:tt $ruby:ident) => {
@@ -56,6 +74,11 @@ macro_rules! threads {
                 "what runs it; 0 up to 3.1, where that is no struct of its own"
             ),
             field!(NATIVE_TID = rb_thread_struct => rb_native_thread.tid, "its number in Linux, in what runs it"),
+            field!(
+                RACTOR_READY = rb_ractor_struct.threads.sched.readyq.n.next,
+                "the list of threads that wait for the GVL"
+            ),
+            ready!($ruby, sched.node.readyq.next),
         ]
     };
 }
@@ -190,13 +213,6 @@ macro_rules! release {
             field!(THREAD_RACTOR = rb_thread_struct.ractor, "its Ractor"),
             field!(THREAD_VM = rb_thread_struct.vm, "its VM"),
             field!(THREAD_NAME = rb_thread_struct.name, "its name, or nil"),
-            Entry {
-                group: "struct rb_thread_struct",
-                name: "THREAD_STATUS",
-                c: "rb_thread_struct.status",
-                doc: "a bit field in the first byte, a `THREAD_STATUS_*`",
-                figure: Figure::Field { offset: offset_of!(ruby::rb_thread_struct, _bitfield_1), width: 1 },
-            },
             field!(EC_THREAD = rb_execution_context_struct.thread_ptr, "its thread"),
             field!(ST_ENTRIES_START = st_table.entries_start, "the number of the first entry in use"),
             field!(ST_ENTRIES_BOUND = st_table.entries_bound, "the number behind that of the last"),

@@ -10,7 +10,7 @@ const WORD: usize = size_of::<u64>();
 const MAX_WIDTH: usize = 120;
 
 /// What patch releases of one minor may disagree on. The extension is compiled for a minor, and cannot use it.
-const OF_RELEASES: [&str; 3] = ["RACTOR_NODE", "THREAD_NAME", "THREAD_STATUS"];
+const OF_RELEASES: [&str; 3] = ["RACTOR_NODE", "RACTOR_READY", "THREAD_NAME"];
 
 /// All releases of one minor, oldest first.
 type Minor<'a> = &'a [Release];

@@ -37,11 +37,6 @@ impl Mapping {
     pub fn is_readable(&self) -> bool {
         self.permissions.starts_with('r')
     }
-
-    /// Whether the process can write to it.
-    pub fn is_writable(&self) -> bool {
-        self.permissions.as_bytes().get(1) == Some(&b'w')
-    }
 }
 
 /// The mappings of process `pid`, by address.
@@ -62,7 +57,7 @@ mod tests {
             Some((0x7f00, 0x7fff, 0x1000, "/a b/c.so (deleted)".to_owned()))
         );
         let memory = Mapping::parse("1000-2000 rw-p 00000000 00:00 0 ");
-        assert!(memory.is_some_and(|memory| memory.path.is_empty() && memory.is_writable()));
+        assert!(memory.is_some_and(|memory| memory.path.is_empty() && memory.permissions == "rw-p"));
     }
 
     #[test]

@@ -7,3 +7,11 @@ mod status;
 pub use maps::{Mapping, mappings};
 pub use permission::{explain, is_refusal};
 pub use status::{State, Status};
+
+use crate::failure::Failure;
+
+/// The number of a process, as it was written.
+pub fn parse(pid: &str) -> Result<i32, Failure> {
+    let number = pid.parse().ok().filter(|&pid: &i32| pid > 0);
+    number.ok_or_else(|| Failure::new(format!("{pid} is no PID: a positive number, see `memprofiler ps`")))
+}

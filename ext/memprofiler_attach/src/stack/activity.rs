@@ -1,0 +1,55 @@
+//! What a thread does.
+
+use super::pause::Paused;
+use ruby_layout::thread::Thread;
+use std::fs;
+
+/// What Linux says about a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linux {
+    /// It runs, or would if a CPU were free.
+    Runs,
+    /// It waits in the kernel.
+    Waits,
+    /// It is not known: it was stopped, or no native thread runs it.
+    Unknown,
+}
+
+/// What thread `tid` of process `pid` does.
+pub fn of_linux(pid: i32, tid: u32, paused: Option<&Paused>) -> Linux {
+    if let Some(paused) = paused {
+        return paused.state_of(tid);
+    }
+    match fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok().as_deref().and_then(state_letter) {
+        Some('R') => Linux::Runs,
+        Some('S' | 'D' | 'I') => Linux::Waits,
+        _ => Linux::Unknown,
+    }
+}
+
+/// The third field, behind the name in parentheses, which may have any character.
+pub fn state_letter(stat: &str) -> Option<char> {
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// In words.
+pub fn of(thread: &Thread, linux: Linux) -> &'static str {
+    match (thread.has_gvl, linux) {
+        (true, Linux::Waits) => "has the GVL, waits in the kernel",
+        (true, _) => "has the GVL, runs",
+        (false, _) if thread.wants_gvl => "waits for the GVL",
+        (false, Linux::Runs) => "runs without the GVL",
+        (false, _) => "waits",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_have_parentheses() {
+        assert_eq!(state_letter("12 (a) S b) R 1 2"), Some('R'));
+        assert_eq!(state_letter("12"), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Stops a process for a moment.
+
+use super::activity::{Linux, state_letter};
+use crate::failure::Failure;
+use crate::process::{self, Status};
+use std::collections::HashMap;
+use std::{fs, io, ptr};
+
+/// All threads of a process are stopped until this is dropped. Should this program die, the kernel lets them go on.
+#[derive(Debug)]
+pub struct Paused {
+    /// What each did before.
+    threads: HashMap<i32, Linux>,
+}
+
+impl Paused {
+    /// Stops process `pid`.
+    pub fn new(pid: i32) -> Result<Self, Failure> {
+        if let Some(tracer) = Status::of(pid)?.tracer() {
+            return Err(Failure::new(format!(
+                "process {pid} is already traced, by process {tracer}: leave out --pause"
+            )));
+        }
+        let mut this = Self { threads: HashMap::new() };
+        // Threads may begin others while they are stopped one by one.
+        loop {
+            let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|error| process::explain(pid, &error))?;
+            let tasks = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+            let new: Vec<i32> = tasks.filter(|tid| !this.threads.contains_key(tid)).collect();
+            if new.is_empty() {
+                return Ok(this);
+            }
+            for tid in new {
+                let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+                let state = if state_letter(&stat) == Some('R') { Linux::Runs } else { Linux::Waits };
+                match stop(tid) {
+                    Ok(()) => _ = this.threads.insert(tid, state),
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => (),
+                    Err(error) => return Err(process::explain(pid, &error)),
+                }
+            }
+        }
+    }
+
+    /// What a thread did before it was stopped.
+    pub fn state_of(&self, tid: u32) -> Linux {
+        self.threads.get(&(tid as i32)).copied().unwrap_or(Linux::Unknown)
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        for &tid in self.threads.keys() {
+            // SAFETY: takes no pointer; the thread is stopped, or has ended, upon which the call fails.
+            unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, ptr::null_mut::<libc::c_void>(), 0) };
+        }
+    }
+}
+
+/// Stops thread `tid` without a signal, and waits until it has.
+fn stop(tid: i32) -> io::Result<()> {
+    let null = ptr::null_mut::<libc::c_void>();
+    // SAFETY: neither call takes a pointer that the kernel would follow.
+    unsafe {
+        if libc::ptrace(libc::PTRACE_SEIZE, tid, null, null) < 0
+            || libc::ptrace(libc::PTRACE_INTERRUPT, tid, null, null) < 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    let mut status = 0;
+    loop {
+        // SAFETY: writes to a variable that lives as long as the call.
+        if unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL) } == tid {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    // What was on its way when it was stopped: a signal is delivered when the thread goes on, but must be passed on then.
+    if libc::WIFSTOPPED(status) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+}

@@ -1,0 +1,160 @@
+# frozen_string_literal: true
+
+require "json"
+require "ruby_memprofiler_pprof/by_pid"
+require "tmpdir"
+
+RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux") do
+  # The threads of a process, as the tool sees them.
+  def threads_of(pid, *options)
+    JSON.parse(MemprofilerPprof::ByPid.run("stack", pid, "json", *options)).fetch("threads")
+  end
+
+  def main_of(pid, *options)
+    threads_of(pid, *options).find { |thread| thread["main"] }
+  end
+
+  def names_of(thread)
+    thread["frames"].map { |frame| frame["name"] }
+  end
+
+  # Runs Ruby code until the block returns. The code says that it got somewhere by a line.
+  def with_ruby(code, *options)
+    io = IO.popen([RbConfig.ruby, *options, "-e", "$stdout.sync = true; #{code}"], "r+")
+    io.gets
+    yield io.pid
+  ensure
+    Process.kill(:KILL, io.pid)
+    io.close
+  end
+
+  def stack(*arguments)
+    run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "stack", *arguments)
+  end
+
+  describe "the frames of a scenario" do
+    around do |example|
+      Names.observer = -> { threads_of(Process.pid) }
+      example.run
+    ensure
+      Names.observer = nil
+      Object.send(:remove_const, :App)
+      Object.send(:remove_method, :at_top) if Object.private_method_defined?(:at_top)
+    end
+
+    # The stack outside of Names.mark, as a profile has it.
+    def profiled(definition, call)
+      profile = Dir.mktmpdir do |directory|
+        file = File.join(File.realpath(directory), "scenario.rb")
+        File.write(file, "module App\n  #{definition}\n  Names.run do\n    #{call}\n  end\nend\n")
+        profile_of { load(file) }
+      end
+      sample = profile.samples.find { |each| each.labels["class"] == "Names::Marker" }
+      sample.frames.drop(2).map { |frame| "#{frame.name} #{frame.file}:#{frame.line}" }
+    end
+
+    # The same, as it was seen from outside. Other threads may wait for the one that has called it.
+    def observed
+      marked = Names.observed.map { |thread| thread["frames"].drop_while { |frame| frame["name"] != "Names.mark" } }
+      marked.reject(&:empty?).first.drop(1).map { |frame| frame.values_at("name", "file", "line") }
+            .map { |name, file, line| "#{name} #{file}:#{line}" }
+    end
+
+    Names.scenarios.each do |description, (definition, call)|
+      it "are those of a profile for #{description}" do
+        inside = profiled(definition, call)
+        expect(observed.join("\n")).to eq(inside.join("\n"))
+      end
+    end
+  end
+
+  describe "a thread" do
+    it "has its name, number and activity" do
+      with_ruby("Thread.new { Thread.current.name = 'worker'; puts; sleep }; sleep") do |pid|
+        wait_until { threads_of(pid).all? { |thread| thread["activity"] == "waits" } }
+        main, worker = threads_of(pid)
+        expect(main).to include("tid" => pid, "name" => nil, "main" => true)
+        expect(worker).to include("name" => "worker", "main" => false, "gvl" => false)
+        expect(names_of(worker)).to eq(["Kernel#sleep", "block in <main>"])
+      end
+    end
+
+    it "has the GVL if it runs" do
+      with_ruby("puts; loop { }") do |pid|
+        expect(main_of(pid)).to include("gvl" => true, "activity" => "has the GVL, runs")
+      end
+    end
+
+    it "waits for the GVL if another one has it" do
+      with_ruby("t = Thread.new { loop { } }; puts; loop { }") do |pid|
+        activities = threads_of(pid, "pause").map { |thread| thread["activity"] }
+        expect(activities).to include("waits for the GVL")
+      end
+    end
+
+    it "of another Ractor is shown, too" do
+      with_ruby("Warning[:experimental] = false; Ractor.new { sleep }; puts; sleep") do |pid|
+        other = wait_until { threads_of(pid).find { |thread| !thread["main_ractor"] } }
+        expect(other["main"]).to be(false)
+      end
+    end
+  end
+
+  # A program whose stack never is the same for long.
+  def busy
+    "def odd(n) = n < 1 ? 0 : even(n - 1); def even(n) = n < 1 ? 1 : odd(n - 1); puts; loop { odd(30) }"
+  end
+
+  it "never shows calls that do not go together" do
+    with_ruby(busy) do |pid|
+      shown = Array.new(50) { main_of(pid) }.map { |thread| names_of(thread).reverse }
+      whole = ["<main>", "Kernel#loop", "block in <main>", *%w[Object#odd Object#even].cycle.first(31)]
+      expect(shown).to all(satisfy { |names| names == whole.first(names.size) })
+    end
+  end
+
+  it "has complete stacks if the process is stopped, which goes on afterwards" do
+    with_ruby(busy) do |pid|
+      shown = Array.new(50) { main_of(pid, "pause") }
+      expect(shown.map { |thread| thread["complete"] }).to all(be(true))
+      expect(File.read("/proc/#{pid}/status")).to match(/^State:\t[RS]/)
+    end
+  end
+
+  it "prints text" do
+    with_ruby("puts; sleep") do |pid|
+      wait_until { main_of(pid)["activity"] == "waits" }
+      expect(stack(pid.to_s).stdout).to eq(<<~TEXT)
+        process #{pid}, Ruby #{RUBY_VERSION}, threads: 1
+
+        thread #{pid} (main): waits
+          Kernel#sleep -e:1
+          <main> -e:1
+      TEXT
+    end
+  end
+
+  it "reads a process that has the profiler" do
+    with_ruby("MemprofilerPprof.start; puts; sleep", *load_path_options, "-rruby_memprofiler_pprof") do |pid|
+      wait_until { main_of(pid)["activity"] == "waits" }
+      expect(names_of(main_of(pid))).to eq(["Kernel#sleep", "<main>"])
+    end
+  end
+
+  { "no process" => [[], "no process given"], "what is no PID" => [%w[x], "x is no PID"],
+    "a PID that nothing has" => [%w[999999999], "there is no process 999999999"],
+    "an option that there is not" => [%w[--x 1], "unknown option --x"] }.each do |what, (arguments, message)|
+    it "refuses #{what}" do
+      outcome = stack(*arguments)
+      expect([outcome.status.exitstatus, outcome.stderr]).to match([2, start_with("memprofiler: #{message}")])
+    end
+  end
+
+  it "refuses a process that is no Ruby" do
+    pid = spawn("sleep", "60")
+    expect(stack(pid.to_s).stderr).to include("process #{pid} is no Ruby")
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+end
