@@ -2,6 +2,8 @@
 //!
 //!     memprofiler-attach ps
 //!     memprofiler-attach stack PID [pause] [json]
+//!     memprofiler-attach check PID
+//!     memprofiler-attach require PID FILE SECONDS
 //!
 //! Prints to stdout. An error goes to stderr, with the exit status 2.
 
@@ -9,6 +11,8 @@
 mod elf;
 #[cfg(target_os = "linux")]
 mod failure;
+#[cfg(target_os = "linux")]
+mod inject;
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
@@ -19,6 +23,9 @@ mod ruby;
 mod stack;
 #[cfg(target_os = "linux")]
 mod vm;
+
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 /// As of `memprofiler`, when a command could not do its work.
 #[cfg(target_os = "linux")]
@@ -33,6 +40,9 @@ fn main() -> std::process::ExitCode {
         ["stack", pid, ref options @ ..] => {
             process::parse(pid).and_then(|pid| stack::run(pid, stack::Options::parse(options)?))
         }
+        ["check", pid] => number(pid).and_then(inject::check),
+        ["require", pid, path, seconds] => number(pid)
+            .and_then(|pid| inject::require(pid, path, Duration::from_secs(number(seconds)?.unsigned_abs().into()))),
         _ => Err(failure::Failure::new(format!("unknown arguments: {}", arguments.join(" ")))),
     };
     match result {
@@ -42,6 +52,11 @@ fn main() -> std::process::ExitCode {
             std::process::ExitCode::from(TROUBLE)
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn number(text: &str) -> Result<i32, failure::Failure> {
+    text.parse().map_err(|_| failure::Failure::new(format!("{text} is no number")))
 }
 
 #[cfg(not(target_os = "linux"))]

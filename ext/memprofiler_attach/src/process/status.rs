@@ -33,7 +33,8 @@ impl Status {
         }
     }
 
-    fn parse(text: &str) -> Self {
+    /// From the text of the file.
+    pub fn parse(text: &str) -> Self {
         let fields = text.lines().filter_map(|line| line.split_once(':'));
         Self(fields.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
     }
