@@ -50,7 +50,7 @@ module RealMethods
     "MemprofilerPprof::RSpec::AtMost" => %i[explain met? warm_up_calls],
     "MemprofilerPprof::Testing" => %i[save],
     "MemprofilerPprof::Report" => %i[type],
-    "MemprofilerPprof::Report::Totals" => %i[notes],
+    "MemprofilerPprof::Report::Totals" => %i[attached notes],
     "MemprofilerPprof::Report::Leaks" => %i[notes rising section],
     "MemprofilerPprof::Report::Memory" => %i[section],
     "MemprofilerPprof::Report::MemoryGrowth" => %i[initialize],

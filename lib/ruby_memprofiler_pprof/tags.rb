@@ -11,6 +11,8 @@ module MemprofilerPprof
     MAX_BYTES = 256
     # The rules in words, for messages.
     ALLOWED = "tags such as release=1.2,region=eu: names of letters, digits, _ and ., and values without , = { }"
+    # The tag that `memprofiler attach` sets: when that was.
+    ATTACHED = "attached_at"
     # How a profile's comment has a tag.
     COMMENT = /\Atag\.([\w.]+)=(.*)\z/m
 

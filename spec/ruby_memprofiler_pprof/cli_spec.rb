@@ -8,7 +8,9 @@ RSpec.describe "memprofiler" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   # What the command line lists, in a separate process: the gem does not load it.
-  let(:commands) { %w[run top dump report diff leaks why memory flamegraph ps stack doctor version help] }
+  let(:commands) do
+    %w[run top dump report diff leaks why memory flamegraph attach detach record ps stack doctor version help]
+  end
 
   def cli(*arguments, exe: SubprocessHelpers::EXE, **keywords)
     run_command(RbConfig.ruby, File.join(exe, "memprofiler"), *arguments, **keywords)

@@ -9,7 +9,7 @@ module MemprofilerPprof
       include SourceOptions
 
       SUMMARY = "write a profile of a running process to a file"
-      USAGE = "[OPTION]... SOCKET|URL"
+      USAGE = "[OPTION]... PID|SOCKET|URL"
       DESCRIPTION = <<~TEXT
         Asks a process for a profile, without a signal, and writes it to a file. The process must run the profiler, and have a
         socket (the setting `socket`) or a Rack endpoint, whose URL is given instead. The profile has what is alive now, and

@@ -12,7 +12,7 @@ module MemprofilerPprof
       include SourceOptions
 
       SUMMARY = "show where all of a process's memory is"
-      USAGE = "[OPTION]... [SOCKET|DIRECTORY|URL|FILE]..."
+      USAGE = "[OPTION]... [PID|SOCKET|DIRECTORY|URL|FILE]..."
       DESCRIPTION = <<~TEXT
         Shows where the resident memory of a process is: objects, free slots, what malloc keeps, code, libraries and so on,
         in lines that add up to all of it, and what to do about what is large. Asks a running process, which must run the

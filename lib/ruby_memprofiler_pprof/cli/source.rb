@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "net/http"
+require "ruby_memprofiler_pprof/by_pid/subject"
 require "ruby_memprofiler_pprof/socket_client"
 require "stringio"
 
@@ -19,10 +20,21 @@ module MemprofilerPprof
       # @param address [String]
       # @param headers [Hash{String => String}] for an endpoint
       # @return [Source]
-      # @raise [Unavailable] if it is a URL that is wrong
+      # @raise [Unavailable] if it is a URL that is wrong, or a PID without the profiler
       def self.at(address, headers)
-        address.match?(URL) ? Endpoint.new(address, headers) : UnixSocket.new(address)
+        return Endpoint.new(address, headers) if address.match?(URL)
+
+        pid = ByPid::Subject.pid(address)
+        UnixSocket.new(pid ? socket_of(pid) : address)
       end
+
+      def self.socket_of(pid)
+        ByPid::Subject.new(pid).socket or
+          raise Unavailable, "the process does not have the profiler, or no socket of it: memprofiler attach #{pid}"
+      rescue ByPid::Error => e
+        raise Unavailable, e.message
+      end
+      private_class_method :socket_of
 
       # @param seconds [Integer, nil] over which to count allocations; nil is since the collector's last flush
       # @return [Profile]

@@ -10,7 +10,7 @@ module MemprofilerPprof
       # @param address [String]
       # @return [Boolean] whether a process can be asked there, rather than a file be read
       def self.live?(address)
-        address.b.match?(Source::URL) || File.socket?(address)
+        address.b.match?(Source::URL) || File.socket?(address) || !ByPid::Subject.pid(address).nil?
       end
 
       # @param addresses [String, Array<String>] sockets, directories or patterns of sockets or files, URLs, or files

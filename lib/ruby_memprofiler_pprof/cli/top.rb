@@ -10,7 +10,7 @@ module MemprofilerPprof
       include SourceOptions
 
       SUMMARY = "watch what running processes allocate and retain"
-      USAGE = "[OPTION]... SOCKET|DIRECTORY|URL"
+      USAGE = "[OPTION]... PID|SOCKET|DIRECTORY|URL"
       DESCRIPTION = <<~TEXT
         Shows what a process allocates per second and what it retains, by class or site, updated every second. The process
         must run the profiler, and have a socket (the setting `socket`) or a Rack endpoint, whose URL is given instead.

@@ -12,7 +12,7 @@ module MemprofilerPprof
       include SourceOptions
 
       SUMMARY = "show who holds the objects that are alive"
-      USAGE = "[OPTION]... [SOCKET|DIRECTORY|URL|FILE]"
+      USAGE = "[OPTION]... [PID|SOCKET|DIRECTORY|URL|FILE]"
       DESCRIPTION = <<~TEXT
         Shows which constants, variables, threads and so on hold what each line has allocated. Asks a running process, which
         must run the profiler, and have a socket (the setting `socket`) or a Rack endpoint, whose URL is given instead. The

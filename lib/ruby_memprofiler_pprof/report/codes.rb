@@ -52,6 +52,7 @@ module MemprofilerPprof
       SEEN = "SEEN"
       LOST = "LOST"
       WINDOWS = "WINDOWS"
+      ATTACHED = "ATTACHED"
 
       # About what was put together.
       TOO_FEW_PROFILES = "TOO_FEW_PROFILES"

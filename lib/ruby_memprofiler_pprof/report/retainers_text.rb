@@ -58,7 +58,11 @@ module MemprofilerPprof
 
       def notes
         Note.list(Codes::HEAP => heap, Codes::PAUSED => paused, Codes::UNREACHABLE => unreachable,
-                  Codes::UNNAMED => unnamed)
+                  Codes::UNNAMED => unnamed, Codes::ATTACHED => Totals.attached(tags))
+      end
+
+      def tags
+        Tags.of(@retainers.profile.comments)
       end
 
       def heap

@@ -18,6 +18,13 @@ module MemprofilerPprof
       OBJECTS = %w[retained_objects inuse_objects].freeze
       BYTES = %w[retained_size inuse_space].freeze
 
+      # @param tags [Hash{String => String}] of a profile
+      # @return [String, nil] a sentence, if its process was attached to
+      # @api private
+      def self.attached(tags)
+        at = tags[Tags::ATTACHED] and "Attached at #{at}: what was allocated before is unknown."
+      end
+
       # @param profile [Profile]
       def initialize(profile)
         @retained_bytes = sum(profile, BYTES)
@@ -74,7 +81,7 @@ module MemprofilerPprof
       # @api private
       def notes
         Note.list(Codes::EXPLAINED => explained, **MemoryText.head(memory), Codes::SEEN => seen,
-                  Codes::LOST => lost, Codes::WINDOWS => windows)
+                  Codes::ATTACHED => Totals.attached(tags), Codes::LOST => lost, Codes::WINDOWS => windows)
       end
 
       # @return [Hash{Symbol => Object}] for JSON, with nil for what is not known

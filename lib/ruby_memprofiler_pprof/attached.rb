@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/base"
+require "ruby_memprofiler_pprof/socket_server"
+
+module MemprofilerPprof
+  # The profiler of a process that `memprofiler attach` has brought it into.
+  # @api private
+  module Attached
+    class << self
+      # @return [Boolean] whether the profiler of this process is there because of {start}
+      def running?
+        @running ? true : false
+      end
+
+      # @param variables [Hash{String => String}] settings, as in the environment
+      # @return [void]
+      # @raise [Error] if the profiler runs already, or is switched off
+      # @raise [ArgumentError, TypeError, RactorError] as {MemprofilerPprof.start}
+      def start(variables)
+        raise Error, "the profiler runs already, as the program has started it" if MemprofilerPprof.running?
+
+        MemprofilerPprof.without_profiling { MemprofilerPprof.start(**settings(variables)) }
+        raise Error, "the setting enabled is false" unless MemprofilerPprof.running?
+
+        @running = true
+      end
+
+      # Takes the hooks, threads and the socket away. The library stays.
+      # @return [void]
+      # @raise [Error] if it was not started here
+      def stop
+        raise Error, "the profiler was not attached, but started by the program, which has to stop it" unless running?
+
+        MemprofilerPprof.stop
+        # Removes the last hook. A collector that was never started has none.
+        MemprofilerPprof.collector.flush(gc: false)
+        @running = false
+      end
+
+      private
+
+      def settings(variables)
+        given = Configuration.new(variables)
+        settings = Configuration.settings.map(&:keyword).reject { |keyword| given.source(keyword) == :default }
+                                .to_h { |keyword| [keyword, given[keyword]] }
+        now = Time.now.utc.strftime("%FT%TZ")
+        { **settings, tags: { **MemprofilerPprof.config.tags.to_h, **given.tags.to_h, Tags::ATTACHED => now } }
+      end
+    end
+  end
+end

@@ -1,0 +1,123 @@
+# frozen_string_literal: true
+
+require "json"
+require "ruby_memprofiler_pprof/by_pid"
+require "ruby_memprofiler_pprof/by_pid/exchange"
+require "ruby_memprofiler_pprof/by_pid/payload"
+require "ruby_memprofiler_pprof/by_pid/subject"
+require "ruby_memprofiler_pprof/version"
+
+module MemprofilerPprof
+  module ByPid
+    # The profiler in another process that was started without it.
+    # @api private
+    class Attachment
+      # How the setting `socket` is called in the environment.
+      SOCKET = "RUBY_MEMPROFILER_PPROF_SOCKET"
+      EXTENSION = "ruby_memprofiler_pprof.so"
+      # Seconds within which a process has to be at a point where it could run a signal's handler.
+      TIMEOUT = 30
+      private_constant :EXTENSION
+
+      # What came of it.
+      #
+      # @!attribute pauses
+      #   @return [Array<Float>] for how many seconds its main thread was stopped, each time
+      # @!attribute reached
+      #   @return [Float] seconds until it was at such a point
+      # @!attribute loaded
+      #   @return [Float] seconds until it was done
+      Outcome = Struct.new(:pauses, :reached, :loaded)
+
+      # @param pid [Integer]
+      # @param timeout [Integer] in seconds
+      def initialize(pid, timeout: TIMEOUT)
+        @subject = Subject.new(pid)
+        @timeout = timeout
+      end
+
+      # @return [String, nil] where the process's profiler is asked
+      def socket
+        @subject.socket
+      end
+
+      # Starts the profiler.
+      # @param variables [Hash{String => String}] settings, as in the environment
+      # @return [Outcome]
+      # @raise [Error]
+      def start(variables)
+        version = ByPid.run("check", pid).chomp
+        raise Error, "process #{pid} has the profiler already: memprofiler top #{pid}" if socket
+
+        extension = extension(version)
+        deliver(extension) { |parent| [:start, { SOCKET => "#{parent}/memprofiler-%{pid}.sock", **variables }] }
+          .tap { verify }
+      end
+
+      # Stops it.
+      # @return [Outcome]
+      # @raise [Error]
+      def stop
+        ByPid.run("check", pid)
+        raise Error, "process #{pid} does not have the profiler" unless socket
+
+        deliver(nil) { [:stop] }
+      end
+
+      private
+
+      def pid
+        @subject.pid
+      end
+
+      def deliver(extension)
+        Exchange.open(@subject) do |exchange|
+          order = { pid: @subject.own_pid, extension: extension.to_s, answer: exchange.path("answer"),
+                    call: yield(exchange.parent) }
+          file = exchange.write("attach.rb", Payload.text(order, extension ? Payload.sources : {}))
+          figures = JSON.parse(ByPid.run("require", pid, file, @timeout))
+          check(exchange.answer("answer"))
+          Outcome.new(figures["pauses_us"].map { |pause| pause / 1e6 }, figures["reached_ms"] / 1e3,
+                      figures["loaded_ms"] / 1e3)
+        end
+      end
+
+      def check(answer)
+        return if answer == "ok"
+
+        raise Error, "process #{pid}: #{answer || "it could not load the file, or wrote no answer"}"
+      end
+
+      # The server has said on the process's stderr why it has none.
+      def verify
+        return if socket
+
+        deliver(nil) { [:stop] }
+        raise Error, "process #{pid} could not open its socket, as its stderr says"
+      end
+
+      # @param version [String] of the process's Ruby
+      # @return [String] the library for it, as the process sees it
+      def extension(version)
+        minor = version[/\A\d+\.\d+/]
+        precompiled = File.join(Payload::LIBRARY, "ruby_memprofiler_pprof", minor, EXTENSION)
+        file = File.exist?(precompiled) ? precompiled : compiled(minor, version)
+        inside = @subject.file(file)
+        return file if File.identical?(file, inside)
+        return file if File.exist?(inside) && File.binread(inside) == File.binread(file)
+
+        raise Error, "process #{pid} cannot see #{file}, as it has its own file system: run this in its container, " \
+                     "with this version of the gem installed there"
+      end
+
+      def compiled(minor, version)
+        unless RUBY_VERSION.start_with?("#{minor}.")
+          raise Error, "this gem is compiled for Ruby #{RUBY_VERSION}, and process #{pid} runs #{version}: " \
+                       "run memprofiler with that Ruby"
+        end
+
+        $LOADED_FEATURES.find { |path| path.end_with?("/ruby_memprofiler_pprof/#{EXTENSION}") }
+      end
+    end
+  end
+end

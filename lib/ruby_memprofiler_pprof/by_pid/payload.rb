@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  module ByPid
+    # The one file that a process loads.
+    # @api private
+    module Payload
+      LIBRARY = File.expand_path("../..", __dir__)
+      # Commands, what belongs to tools, and the search for the native library, which is done here.
+      OTHERS = %r{/ruby_memprofiler_pprof/(?:cli|by_pid|report|flamegraph|extension|socket_client)(?:/|\.rb\z)}
+      # A file that requires another one of the gem, which comes before it.
+      REQUIRE = %r{^require "ruby_memprofiler_pprof/.*"$}
+      LOADER = File.join(__dir__, "loader.rb")
+      private_constant :OTHERS, :REQUIRE, :LOADER
+
+      class << self
+        # @param order [Hash{Symbol => Object}] numbers, texts, and lists and hashes of such
+        # @param sources [Hash{String => String}] what is to be loaded, see {#sources}
+        # @return [String] Ruby code
+        def text(order, sources)
+          order = { **order, version: VERSION, library: LIBRARY }
+          "#{File.read(LOADER).chomp}.run(\n#{order.inspect},\n{\n#{literals(sources)}})\n"
+        end
+
+        # What the process's side consists of.
+        # @return [Hash{String => String}] texts of files by their names, each after those that it requires
+        def sources
+          # Here all of them are loaded, in some such order.
+          require "ruby_memprofiler_pprof/attached"
+          own = $LOADED_FEATURES.select { |path| path.start_with?(LIBRARY) && path.end_with?(".rb") }
+          own.grep_v(OTHERS).to_h { |path| [path, File.read(path, encoding: "UTF-8").gsub(REQUIRE, "")] }
+        end
+
+        private
+
+        def literals(sources)
+          sources.map { |path, text| "#{path.dump} => #{text.dump},\n" }.join
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/by_pid"
+
+module MemprofilerPprof
+  module ByPid
+    # Another process, as /proc shows it.
+    # @api private
+    class Subject
+      # What listening Unix sockets have in /proc/net/unix: SO_ACCEPTCON.
+      LISTENING = "00010000"
+      # How the profiler's sockets are called, in one way or another.
+      NAME = /memprof/i
+      private_constant :LISTENING, :NAME
+
+      # @return [Integer] its id
+      attr_reader :pid
+
+      # @param text [String] of a command line
+      # @return [Integer, nil] the id of a process; nil for anything else, as a file of that name
+      def self.pid(text)
+        Integer(text, 10) if text.match?(/\A[1-9]\d{0,9}\z/) && !File.exist?(text)
+      end
+
+      # @param pid [Integer]
+      def initialize(pid)
+        @pid = pid
+      end
+
+      # @return [Integer] its id, as itself sees it
+      def own_pid
+        Integer(field("NSpid").split.last || pid)
+      end
+
+      # @return [Array(Integer, Integer)] the user and the group that create its files
+      def owner
+        %w[Uid Gid].map { |name| Integer(field(name).split.last) }
+      end
+
+      # @param path [String] as the process sees it
+      # @return [String] where that is for this one
+      def file(path)
+        "/proc/#{pid}/root#{path}"
+      end
+
+      # @return [String, nil] the profiler's socket, for this process
+      # @raise [Error] if that cannot be known
+      def socket
+        path = listening.grep(NAME).first or return
+        rooted = file(path)
+        File.identical?(path, rooted) ? path : rooted
+      end
+
+      private
+
+      # @return [Array<String>] the names of the Unix sockets on which it listens
+      def listening
+        own = inodes
+        File.readlines("/proc/#{pid}/net/unix", chomp: true).filter_map do |line|
+          _, _, _, flags, _, _, inode, path = line.split(" ", 8)
+          path if flags == LISTENING && path&.start_with?("/") && own.include?(inode)
+        end
+      rescue SystemCallError => e
+        raise_error(e)
+      end
+
+      def inodes
+        Dir.children("/proc/#{pid}/fd").filter_map do |name|
+          File.readlink("/proc/#{pid}/fd/#{name}")[/\Asocket:\[(\d+)\]\z/, 1]
+        rescue Errno::ENOENT
+          # It was closed meanwhile.
+          nil
+        end
+      end
+
+      def field(name)
+        File.read("/proc/#{pid}/status")[/^#{name}:\s*(.*)$/, 1].to_s
+      rescue SystemCallError => e
+        raise_error(e)
+      end
+
+      def raise_error(error)
+        raise Error, "there is no process #{pid}" unless File.exist?("/proc/#{pid}")
+
+        raise Error, "process #{pid}: #{SystemCallError.new(nil, error.errno).message}; use sudo, or run this in its " \
+                     "container"
+      end
+    end
+  end
+end

@@ -1,0 +1,260 @@
+# frozen_string_literal: true
+
+require "socket"
+
+RSpec.describe "memprofiler attach", if: Attaching.possible? do
+  include Attaching
+
+  threads = "Thread.list.map { |thread| thread.name.to_s }.grep(/memprofiler/)"
+
+  def refused(*arguments)
+    outcome = memprofiler("attach", *arguments)
+    expect(outcome.status.exitstatus).to eq(2), outcome.to_s
+    outcome.stderr
+  end
+
+  def answer(port)
+    TCPSocket.open("127.0.0.1", port) do |socket|
+      socket.puts("x")
+      socket.read
+    end
+  end
+
+  {
+    "allocates" => "loop { Array.new(10) { +'x' }; sleep 0.0001 }",
+    "computes" => "loop { 1 + 1 }",
+    "sleeps" => "sleep",
+    "waits for a client" => "require 'socket'; TCPServer.new('127.0.0.1', 0).accept",
+    "waits for a pipe" => "IO.select([IO.pipe.first])",
+    "waits for threads" => "Array.new(4) { Thread.new { loop { +'x'; sleep 0.001 } } }.each(&:join)",
+    "waits for a process" => "system('sleep 1000')"
+  }.each do |name, code|
+    it "profiles a process that #{name}, and leaves nothing behind", :slow do
+      with_program(code) do |program|
+        expect_cycles(program)
+        expect(program.ask(threads)).to eq([])
+        expect(program.ask("MemprofilerPprof.collectors")).to eq([])
+      end
+    end
+  end
+
+  it "needs no RubyGems" do
+    with_program("loop { +'x'; sleep 0.001 }", "--disable-gems", answers: false) do |program|
+      memprofiler!("attach", "--rate", 1, program.pid)
+      wait_until { profile(program.pid).samples.any? }
+      memprofiler!("detach", program.pid)
+    end
+  end
+
+  it "works with another process title" do
+    with_program("$0 = 'puma: (deleted) [x]'; sleep") { |program| expect_cycles(program, 2) }
+  end
+
+  it "works under Bundler, whose Gemfile does not name the gem" do
+    skip "bundler is not installed" unless Gem::Specification.find_all_by_name("bundler").any?
+    Dir.mktmpdir do |directory|
+      File.write("#{directory}/Gemfile", "")
+      env = { "BUNDLE_GEMFILE" => "#{directory}/Gemfile" }
+      with_program("sleep", "-rbundler/setup", env: env) { |program| expect_cycles(program, 2) }
+    end
+  end
+
+  it "does nothing while the main thread is in one C call, and says so" do
+    with_program("puts 'begins'; (3**20_000_000).to_s; puts 'ends'; loop { sleep 1 }", answers: false) do |program|
+      program.gets
+      expect(refused("--timeout", 1, program.pid)).to include("busy in one C call").and include("--timeout")
+      expect(program).to be_alive
+      expect(program.descriptors.grep(/memprofiler/)).to eq([])
+    end
+  end
+
+  it "waits until a C call ends" do
+    with_program("Thread.new { sleep 0.5; puts 'x' }; (3**2_000_000).to_s; sleep", answers: false) do |program|
+      memprofiler!("attach", "--timeout", 120, program.pid)
+    end
+  end
+
+  it "changes nothing about what a sleep returns" do
+    code = <<~RUBY
+      $woken = []
+      pipe = IO.pipe
+      Thread.new { loop { $woken << :early if IO.select([pipe.first], nil, nil, 0.01) } }
+      loop { started = Process.clock_gettime(Process::CLOCK_MONOTONIC); sleep 0.2
+             $woken << :early if Process.clock_gettime(Process::CLOCK_MONOTONIC) - started < 0.2 }
+    RUBY
+    with_program(code) do |program|
+      expect_cycles(program, 5)
+      expect(program.ask("$woken.count(:early)")).to eq(0)
+    end
+  end
+
+  it "passes settings on" do
+    with_program("sleep") do |program|
+      Dir.mktmpdir do |directory|
+        memprofiler!("attach", "--rate", 0.5, "--tags", "a=1", "--socket", "#{directory}/memprofiler.sock", program.pid)
+        expect(program.ask("MemprofilerPprof.config.sample_rate")).to eq(0.5)
+        expect(program.ask("MemprofilerPprof.config.tags")).to include("a" => "1", "attached_at" => /\A\d{4}-.*Z\z/)
+        expect(File.stat("#{directory}/memprofiler.sock").mode & 0o777).to eq(0o600)
+      end
+    end
+  end
+
+  it "attaches once" do
+    with_program("sleep") do |program|
+      memprofiler!("attach", program.pid)
+      expect(refused(program.pid)).to include("has the profiler already", "memprofiler top #{program.pid}")
+    end
+  end
+
+  it "does not touch a profiler that the program has started" do
+    with_program("MemprofilerPprof.start; sleep", *load_path_options, "-rruby_memprofiler_pprof") do |program|
+      expect(refused(program.pid)).to include("runs already, as the program has started it")
+      expect(program.ask("MemprofilerPprof.running?")).to be(true)
+    end
+  end
+
+  it "refuses a stopped process" do
+    with_program("sleep") do |program|
+      Process.kill(:STOP, program.pid)
+      wait_until { File.read("/proc/#{program.pid}/stat").match?(/\) T /) }
+      expect(refused(program.pid)).to include("kill -CONT #{program.pid} first")
+    ensure
+      Process.kill(:CONT, program.pid)
+    end
+  end
+
+  it "refuses a thread, a missing process, and what is no Ruby", :aggregate_failures do
+    with_program("sleep") do |program|
+      thread = Dir.children("/proc/#{program.pid}/task").map(&:to_i).max
+      expect(refused(thread)).to include("is a thread of process #{program.pid}")
+    end
+    expect(refused(2_147_483_647)).to include("there is no process")
+    sleeper = spawn("sleep", "1000")
+    expect(refused(sleeper)).to include("runs no CRuby")
+    Process.kill(:KILL, sleeper)
+    wait_until { File.read("/proc/#{sleeper}/stat").match?(/\) Z /) }
+    expect(refused(sleeper)).to include("has ended")
+    Process.wait(sleeper)
+  end
+
+  it "refuses words that are no PID" do
+    expect([refused("puma"), refused, refused("1", "2")])
+      .to match([/puma is no PID/, /exactly one PID/, /exactly one PID/])
+  end
+
+  it "reports a socket that cannot be opened, and takes the profiler away" do
+    with_program("$stderr.reopen(IO::NULL); sleep") do |program|
+      expect(refused("--socket", "/nowhere/memprofiler.sock", program.pid)).to include("could not open its socket")
+      expect(program.ask("[MemprofilerPprof.running?, MemprofilerPprof.collectors]")).to eq([false, []])
+    end
+  end
+
+  it "refuses a process that cannot see the gem" do
+    skip "only root can" unless Process.uid.zero?
+    with_program("Dir.chroot('/var'); Dir.mkdir('/tmp') unless Dir.exist?('/tmp'); sleep") do |program|
+      expect(refused(program.pid)).to include("cannot see", "in its container")
+    end
+  end
+
+  it "serves a process of another user, to root" do
+    skip "only root can" unless Process.uid.zero?
+    with_program("Process::Sys.setgid(65_534); Process::Sys.setuid(65_534); sleep") do |program|
+      skip "the process cannot read the gem" unless program.ask("File.readable?(#{SubprocessHelpers::LIB.dump})")
+      # Another user's process is not dumpable after a change of its user, so its files belong to root.
+      memprofiler!("attach", program.pid)
+      expect(program.ask("MemprofilerPprof.running?")).to be(true)
+    end
+  end
+
+  describe "detach" do
+    it "refuses a process without the profiler" do
+      with_program("sleep") do |program|
+        expect(memprofiler("detach", program.pid).stderr).to include("does not have the profiler")
+      end
+    end
+  end
+
+  describe "the PID as an address" do
+    it "stands for the process's socket" do
+      with_program("loop { +'x'; sleep 0.001 }") do |program|
+        memprofiler!("attach", "--rate", 1, program.pid)
+        expect(JSON.parse(memprofiler!("top", "--once", "--json", program.pid)).dig("totals", "pid")).to eq(program.pid)
+        expect(memprofiler!("memory", program.pid)).to include("resident")
+        expect(memprofiler!("why", program.pid)).to include("Attached at")
+      end
+    end
+
+    it "is refused without the profiler" do
+      with_program("sleep") do |program|
+        expect(memprofiler("top", "--once", program.pid).stderr).to include("memprofiler attach #{program.pid}")
+      end
+    end
+  end
+
+  describe "record" do
+    it "writes a profile, and leaves nothing behind" do
+      with_program("loop { +'x'; sleep 0.001 }") do |program|
+        Dir.mktmpdir do |directory|
+          memprofiler!("record", "--rate", 1, "--seconds", 1, "-o", "#{directory}/a.pprof", program.pid)
+          expect(memprofiler!("report", "#{directory}/a.pprof")).to include("Attached at", "-e:")
+        end
+        expect(program.ask("MemprofilerPprof.running?")).to be(false)
+      end
+    end
+  end
+
+  describe "with a server" do
+    it "fails no request", :slow do
+      code = <<~'RUBY'
+        require "socket"
+        server = TCPServer.new("127.0.0.1", 0)
+        puts server.addr[1]
+        workers = Array.new(4) do
+          Thread.new do
+            loop do
+              client = server.accept
+              client.gets
+              client.write(Array.new(200) { |i| "line #{i}" }.join("\n") + "\n")
+              client.close
+            end
+          end
+        end
+        sleep
+      RUBY
+      with_program(code) do |program|
+        port = Integer(program.gets)
+        done = false
+        bodies = Thread.new do
+          sizes = []
+          sizes << answer(port).lines.size until done
+          sizes
+        end
+        10.times { %w[attach detach].each { |command| memprofiler!(command, program.pid) } }
+        done = true
+        expect(bodies.value.uniq).to eq([200])
+        expect(program).to be_alive
+      end
+    end
+  end
+
+  it "can be killed at any moment", :slow do
+    with_program("loop { +'x'; Thread.pass }") do |program|
+      random = Random.new(1)
+      20.times do
+        tool = spawn(RbConfig.ruby, *load_path_options, Attaching::MEMPROFILER, "attach", program.pid.to_s,
+                     %i[out err] => IO::NULL, pgroup: true)
+        sleep(random.rand(0.6))
+        Process.kill(:KILL, -tool)
+        Process.wait(tool)
+      end
+      expect(program).to be_alive
+      expect(program.ask("1 + 1")).to eq(2)
+      # One of them may have come through, or may still do.
+      wait_until { memprofiler("attach", program.pid).then { |outcome| outcome.stderr.include?("already") } }
+      memprofiler!("detach", program.pid)
+      expect(program.ask("MemprofilerPprof.running?")).to be(false)
+    ensure
+      Dir.glob("/tmp/memprofiler-attach-#{program.pid}-*").each { |directory| FileUtils.rm_r(directory) }
+    end
+  end
+end

@@ -1,0 +1,110 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "subprocess_helpers"
+
+# Starts programs, and attaches to them.
+module Attaching
+  MEMPROFILER = File.join(SubprocessHelpers::EXE, "memprofiler")
+
+  # Whether there is a tool that can attach here.
+  def self.possible?
+    RUBY_PLATFORM.match?(/x86_64-linux/)
+  end
+
+  # A program that says when it runs.
+  class Program
+    # @return [Integer] its process's id
+    attr_reader :pid
+
+    # @param io [IO] to and from it
+    def initialize(io)
+      @io = io
+      @pid = io.pid
+      @io.gets
+    end
+
+    # Has it evaluate code, in a thread of its own if it has one for that.
+    # @return [Object] the value, without symbols
+    def ask(code)
+      @io.puts(JSON.dump(code))
+      JSON.parse(@io.gets).first
+    end
+
+    # @return [String] its next line
+    def gets
+      @io.gets.chomp
+    end
+
+    # @return [Array<String>] what its descriptors are, without the numbers of pipes and sockets
+    def descriptors
+      Dir.children("/proc/#{pid}/fd").map { |name| File.readlink("/proc/#{pid}/fd/#{name}")[/[^\[]+/] }.sort
+    end
+
+    # @return [Boolean]
+    def alive?
+      !File.read("/proc/#{pid}/stat").match?(/\) [ZX] /)
+    end
+
+    # Ends it, and what it has started.
+    def kill
+      Process.kill(:KILL, -pid)
+      @io.close
+    end
+  end
+
+  # A thread of the program that evaluates what comes.
+  ANSWERS = <<~RUBY
+    require "json"
+    $stdout.sync = true
+    Thread.new { while (line = gets) do puts JSON.dump([eval(JSON.parse(line, quirks_mode: true))]) end }
+    puts "runs"
+  RUBY
+
+  # @param code [String] Ruby code; `answers: false` for one that has no thread for questions
+  # @param options [Array<String>] of Ruby
+  # @yieldparam program [Program]
+  def with_program(code, *options, answers: true, env: {}, **keywords)
+    text = "#{answers ? ANSWERS : "$stdout.sync = true; puts"}\n#{code}"
+    io = IO.popen([own_environment.merge(env), RbConfig.ruby, *options, "-e", text], "r+", pgroup: true, **keywords)
+    program = Program.new(io)
+    begin
+      yield program
+    ensure
+      program.kill
+    end
+  end
+
+  # @return [SubprocessHelpers::Outcome] of a command
+  def memprofiler(*arguments, **keywords)
+    run_command(RbConfig.ruby, *load_path_options, MEMPROFILER, *arguments.map(&:to_s), timeout: 300, **keywords)
+  end
+
+  # A command that has to succeed.
+  # @return [String] what it printed
+  def memprofiler!(*arguments)
+    outcome = memprofiler(*arguments)
+    expect(outcome).to be_success, outcome.to_s
+    outcome.stdout
+  end
+
+  # Attaches and detaches so often, and checks that nothing is left.
+  # @param program [Program] with a thread for questions
+  def expect_cycles(program, count = 10, rate: 0.1)
+    before = nil
+    count.times do |turn|
+      memprofiler!("attach", "--rate", rate, program.pid)
+      expect(profile(program.pid).comments).to include(/\Atag\.attached_at=/) if turn.zero?
+      memprofiler!("detach", program.pid)
+      # By now the program does what it is to do.
+      before ||= program.descriptors
+    end
+    expect(program).to be_alive
+    expect(program.descriptors).to eq(before)
+  end
+
+  # @return [MemprofilerPprof::Profile] of process `pid`
+  def profile(pid)
+    MemprofilerPprof::Profile.load(StringIO.new(memprofiler!("dump", "-o", "-", pid).b))
+  end
+end
