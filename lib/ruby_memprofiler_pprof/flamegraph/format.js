@@ -3,6 +3,10 @@
 const MULTIPLES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 function formatValue(value, unit) {
+  if (unit === "nanoseconds") {
+    const seconds = Math.abs(value) >= 1e9;
+    return `${Number((value / (seconds ? 1e9 : 1e6)).toPrecision(3))} ${seconds ? "s" : "ms"}`;
+  }
   if (unit !== "bytes") {
     const number = Math.round(value).toLocaleString("en-US");
     return unit === "count" ? number : `${number} ${unit}`;

@@ -12,12 +12,20 @@ module MemprofilerPprof
 
       module_function
 
-      # @param unit [String] "bytes", or whatever else is counted
+      # @param unit [String] "bytes", "nanoseconds", or whatever else is counted
       # @param signed [Boolean] whether a plus is written
       # @return [String] such as "11.2 MiB"
       def format(value, unit, signed: false)
         sign = value.negative? ? "-" : ("+" if signed)
-        "#{sign}#{unit == "bytes" ? bytes(value.abs) : count(value.abs)}"
+        "#{sign}#{unsigned(value.abs, unit)}"
+      end
+
+      def unsigned(value, unit)
+        case unit
+        when "bytes" then bytes(value)
+        when "nanoseconds" then value.zero? ? "0 ms" : duration(value / 1e9)
+        else count(value)
+        end
       end
 
       # @return [String] such as "10.1 MiB..12.3 MiB"; empty if it is not known

@@ -51,6 +51,8 @@ pub struct Estimator<'a> {
     /// The columns of the object counts and of their bytes, if the profile has them.
     counts: Option<usize>,
     bytes: Option<usize>,
+    /// The column that counts ticks, and their sum, if the profile has them.
+    ticks: Option<(usize, f64)>,
 }
 
 impl<'a> Estimator<'a> {
@@ -59,7 +61,16 @@ impl<'a> Estimator<'a> {
         let header = profile.header();
         let counts = header.count_column(column);
         let bytes = counts.map(|counts| counts + 1).filter(|&next| header.count_column(next) == counts);
-        Self { profile, column, counts, bytes }
+        let is_ticks = |number: &usize| {
+            let value_type = &header.sample_types[*number];
+            &*value_type.name == "samples" && &*value_type.unit == "count"
+        };
+        let has_ticks = matches!(Weighting::of(header), Weighting::Ticks);
+        let ticks = (0..header.sample_types.len()).find(is_ticks).filter(|_| has_ticks);
+        let sum =
+            |ticks: usize| (0..profile.rows().len()).map(|row| profile.values(row)[ticks].unsigned_abs() as f64).sum();
+        let ticks = ticks.map(|ticks| (ticks, sum(ticks)));
+        Self { profile, column, counts, bytes, ticks }
     }
 
     /// Whether variances and numbers of samples are meaningful for this profile and column.
@@ -67,8 +78,21 @@ impl<'a> Estimator<'a> {
         self.profile.tables().schemes.iter().all(|scheme| match scheme.weighting {
             Weighting::Unknown => false,
             Weighting::Each(_) => self.counts.is_some(),
+            Weighting::Ticks => self.ticks.is_some(),
             Weighting::Bytes(_) => self.counts.is_some() && self.bytes.is_some(),
         })
+    }
+
+    /// The estimated variance of what was not sampled in windows in a sum of rows, in its squared unit.
+    ///
+    /// Of ticks, only their split is random, since the time in which they fell is known: n of N are distributed
+    /// binomially, so the variance of the part p = n/N that they stand for is p (1 - p)/N, and that of the value
+    /// v = p V is v² (1 - p)/n = v²/n - v²/N, where the rows' variances are added up in v²/n.
+    pub fn variance(&self, sum: &Sum) -> f64 {
+        match self.ticks {
+            Some((_, all)) if all > 0.0 => (sum.independent_variance - (sum.value as f64).powi(2) / all).max(0.0),
+            _ => sum.independent_variance,
+        }
     }
 
     /// The value of a row.
@@ -81,6 +105,12 @@ impl<'a> Estimator<'a> {
     pub fn row(&self, number: usize) -> Sum {
         let values = self.profile.values(number);
         let value = values[self.column];
+        if let Some((ticks, _)) = self.ticks {
+            let ticks = values[ticks].unsigned_abs() as f64;
+            // What has no ticks is not sampled, but read from clocks.
+            let independent_variance = if ticks > 0.0 { (value as f64).powi(2) / ticks } else { 0.0 };
+            return Sum { value, independent_variance, samples: ticks, windows: None };
+        }
         let Some(counts) = self.counts else { return Sum { value, ..Sum::default() } };
         let size = |column: usize| values[column].unsigned_abs() as f64;
         let bytes = self.bytes.map_or(0.0, size);
@@ -92,7 +122,7 @@ impl<'a> Estimator<'a> {
         let mean = bytes / objects;
         let scheme = self.profile.scheme(number);
         let weight = match scheme.weighting {
-            Weighting::Unknown => return Sum { value, ..Sum::default() },
+            Weighting::Unknown | Weighting::Ticks => return Sum { value, ..Sum::default() },
             Weighting::Each(weight) => weight,
             Weighting::Bytes(interval) => 1.0 / -(-mean.max(1.0) / interval).exp_m1(),
         };

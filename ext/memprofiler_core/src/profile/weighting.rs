@@ -12,6 +12,8 @@ pub enum Weighting {
     Each(f64),
     /// An object of y bytes is sampled with probability 1 - exp(-y / interval), as in Go's and V8's heap profiles.
     Bytes(f64),
+    /// None: samples are ticks of a clock, and what they stand for is in another column, as in CPU profiles.
+    Ticks,
 }
 
 impl Weighting {
@@ -26,6 +28,7 @@ impl Weighting {
             Some(period_type) if &*period_type.unit == "bytes" && header.period > 0 => {
                 Self::Bytes(header.period as f64)
             }
+            Some(period_type) if &*period_type.name == "cpu" && &*period_type.unit == "nanoseconds" => Self::Ticks,
             _ => Self::Unknown,
         }
     }

@@ -9,6 +9,7 @@ mod flamegraph;
 mod interrupts;
 mod maker;
 mod shapes;
+mod ticks;
 mod totals;
 mod uninterrupted;
 mod windows;

@@ -25,6 +25,8 @@ pub struct Pprof {
     pub time_nanos: i64,
     #[prost(int64, tag = "10")]
     pub duration_nanos: i64,
+    #[prost(message, optional, tag = "11")]
+    pub period_type: Option<message::ValueType>,
     #[prost(int64, repeated, tag = "13")]
     pub comment: Vec<i64>,
     #[prost(string, tag = "99")]

@@ -40,9 +40,10 @@ fn by(ruby: &Ruby, name: &str) -> Result<By, Error> {
 /// are nil if unknown, the sums also if nothing was
 type Estimate = (i64, Option<f64>, Option<f64>, Option<Vec<f64>>);
 
-fn estimate(sum: &Sum, known: bool) -> Estimate {
+fn estimate(sum: &Sum, estimator: &Estimator) -> Estimate {
+    let known = estimator.knows_error();
     let windows = sum.windows.as_ref().filter(|_| known).map(|sums| sums.to_vec());
-    (sum.value, known.then_some(sum.independent_variance), known.then_some(sum.samples), windows)
+    (sum.value, known.then(|| estimator.variance(sum)), known.then_some(sum.samples), windows)
 }
 
 fn total(ruby: &Ruby, this: Obj<Profile>, column: usize) -> Result<Estimate, Error> {
@@ -50,7 +51,7 @@ fn total(ruby: &Ruby, this: Obj<Profile>, column: usize) -> Result<Estimate, Err
     let profile = Arc::clone(&this.0);
     let estimator = Estimator::new(&profile, column);
     let total = without_gvl(ruby, |interrupt| estimator.total(interrupt))?;
-    Ok(estimate(&total, estimator.knows_error()))
+    Ok(estimate(&total, &estimator))
 }
 
 /// [name, file, line, function]
@@ -68,14 +69,14 @@ fn group(ruby: &Ruby, group: &Group) -> RArray {
 fn top(ruby: &Ruby, this: Obj<Profile>, column: usize, by_name: String) -> Result<RArray, Error> {
     check_column(ruby, &this, column)?;
     let (profile, by) = (Arc::clone(&this.0), by(ruby, &by_name)?);
-    let known = Estimator::new(&profile, column).knows_error();
+    let estimator = Estimator::new(&profile, column);
     let sites = without_gvl(ruby, |interrupt| analysis::top(&profile, column, by, interrupt))?;
     let array = ruby.ary_new_capa(sites.len());
     for (number, site) in sites.iter().enumerate() {
         rest(number)?;
         let row = group(ruby, &site.group);
-        row.push(estimate(&site.flat, known))?;
-        row.push(estimate(&site.cumulative, known))?;
+        row.push(estimate(&site.flat, &estimator))?;
+        row.push(estimate(&site.cumulative, &estimator))?;
         array.push(row)?;
     }
     Ok(array)
@@ -94,12 +95,17 @@ fn tree(
     check_column(ruby, &this, column)?;
     let options = TreeOptions { by: by(ruby, &by_name)?, classes, min_fraction, max_depth };
     let profile = Arc::clone(&this.0);
-    let known = Estimator::new(&profile, column).knows_error();
+    let estimator = Estimator::new(&profile, column);
     let (nodes, groups) = without_gvl(ruby, |interrupt| analysis::tree(&profile, column, options, interrupt))?;
     let array = ruby.ary_new_capa(nodes.len());
     for (number, node) in nodes.iter().enumerate() {
         rest(number)?;
-        array.push((node.parent, node.group, estimate(&node.flat, known), estimate(&node.cumulative, known)))?;
+        array.push((
+            node.parent,
+            node.group,
+            estimate(&node.flat, &estimator),
+            estimate(&node.cumulative, &estimator),
+        ))?;
     }
     let result = ruby.ary_new();
     result.push(array)?;
