@@ -30,6 +30,7 @@ module RealMethods
     "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
     "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options],
     "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without],
+    "MemprofilerPprof::CPU" => %i[after_fork],
     "MemprofilerPprof::DelayedJob" => %i[name_of],
     "MemprofilerPprof::FileFlusher" => %i[profiles],
     "MemprofilerPprof::Flamegraph" => %i[policy],
@@ -123,10 +124,10 @@ RSpec.describe "The signatures", :own_process do
   on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request SocketClient
                  SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread ByPid ByPid::Error
-                 Configuration::Settable
-                 Configuration::Types DefaultProfiler DelayedJob::Job Destinations FileSeries Memory::Advisor
-                 MemoryWatch OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard
-                 Resque::Job Retainers::Recording Retainers::Reference RetainersFile RunningFlushers Service
+                 Configuration::Settable Configuration::Types CPU::Sampler DefaultProfiler DelayedJob::Job Destinations
+                 FileSeries Memory::Advisor MemoryWatch OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread
+                 Profile::Source RactorGuard Resque::Job Retainers::Recording Retainers::Reference RetainersFile
+                 RunningFlushers Service
                  SignalActions SocketServer Tags] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }

@@ -52,6 +52,7 @@ RubyMemprofilerPprof = MemprofilerPprof unless defined?(RubyMemprofilerPprof)
 require "ruby_memprofiler_pprof/collector"
 require "ruby_memprofiler_pprof/profile"
 require "ruby_memprofiler_pprof/profile_data"
+require "ruby_memprofiler_pprof/cpu"
 require "ruby_memprofiler_pprof/ractor_guard"
 require "ruby_memprofiler_pprof/atfork"
 require "ruby_memprofiler_pprof/running_flushers"
@@ -64,5 +65,6 @@ require "ruby_memprofiler_pprof/module_api"
 MemprofilerPprof::Atfork.at_fork(:child) do
   MemprofilerPprof.forget_threads
   MemprofilerPprof.collectors.each(&:after_fork)
+  MemprofilerPprof::CPU.after_fork
 end
 MemprofilerPprof::RunningFlushers.install

@@ -4,6 +4,7 @@
 
 mod allocator;
 mod collector;
+mod cpu;
 mod faults;
 mod ruby_api;
 mod vm;

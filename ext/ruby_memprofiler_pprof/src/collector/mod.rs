@@ -1,11 +1,11 @@
 //! The profiler's state and its three events: an allocation, a death, a flush.
 
-mod backtrace_job;
-mod cell;
-mod classes;
+pub mod backtrace_job;
+pub mod cell;
+pub mod classes;
 mod events;
-mod flush;
-mod hooked;
+pub mod flush;
+pub mod hooked;
 pub mod ledger;
 mod lifecycle;
 mod marking;
@@ -14,14 +14,14 @@ pub mod mute;
 mod naming_job;
 mod only;
 pub mod options;
-mod pins;
-mod resolve;
+pub mod pins;
+pub mod resolve;
 mod retainers;
 pub mod sample_types;
 pub mod sampling;
-mod sites;
+pub mod sites;
 mod stack_end;
-mod stacks;
+pub mod stacks;
 mod state;
 mod stats;
 mod totals;
@@ -34,6 +34,7 @@ pub use hooked::hooked;
 pub use only::Only;
 pub use retainers::{Place, Question, RetainersFailure};
 pub use state::State;
+pub use stats::ruby_description;
 
 use cell::HookCell;
 use memprofiler_core::readers::Readers;

@@ -3,7 +3,7 @@
 use super::Collector;
 use super::classes::Class;
 use super::mute::Mute;
-use super::sites::Unnamed;
+use super::sites::{Sites, Unnamed};
 use super::stacks::FrameKind;
 use crate::faults;
 use crate::vm::names::{self, FunctionName, Place};
@@ -18,76 +18,105 @@ use std::sync::Arc;
 /// How many frames are named at a time: some of them take several calls into the VM.
 const FRAMES_AT_A_TIME: usize = 64;
 
+/// Whoever has sites, and names what is in them.
+pub trait Owner {
+    /// Runs `body` with the sites; it must not call into Ruby.
+    fn with_sites<R>(&self, body: impl FnOnce(&mut Sites) -> R) -> R;
+
+    /// Whether names are qualified.
+    fn pretty_backtraces(&self) -> bool;
+
+    /// Whether a panic has ended it, so that nothing is kept alive any more.
+    fn has_failed(&self) -> bool;
+}
+
+impl Owner for Collector {
+    fn with_sites<R>(&self, body: impl FnOnce(&mut Sites) -> R) -> R {
+        self.state.with(|state| body(&mut state.sites))
+    }
+
+    fn pretty_backtraces(&self) -> bool {
+        self.state.with(|state| state.options.pretty_backtraces)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failure().is_some()
+    }
+}
+
 impl Collector {
-    /// Names some of it, outermost frames first; call it until the name is known. With a flush's mute it may run Ruby
-    /// code.
+    /// See [`name`].
     pub(super) fn name(&self, mute: &Mute, unnamed: Unnamed) -> Result<(), Error> {
-        match unnamed {
-            Unnamed::Class(class, key) => self.name_class(class, key),
-            Unnamed::Frames(chain) => {
-                for (raw, node) in chain.into_iter().rev().take(FRAMES_AT_A_TIME) {
-                    if self.failure().is_some() {
-                        // Nothing is kept alive any more. The flush ends at its next rest.
-                        break;
-                    }
-                    let name = self.name_function(mute, node)?;
-                    let line = self.line(node)?;
-                    self.state.with(|state| state.sites.add_named_stack(raw, node, name, line));
+        name(self, mute, unnamed)
+    }
+}
+
+/// Names some of it, outermost frames first; call it until the name is known. With a flush's mute it may run Ruby code.
+pub fn name(owner: &impl Owner, mute: &Mute, unnamed: Unnamed) -> Result<(), Error> {
+    match unnamed {
+        Unnamed::Class(class, key) => name_class(owner, class, key),
+        Unnamed::Frames(chain) => {
+            for (raw, node) in chain.into_iter().rev().take(FRAMES_AT_A_TIME) {
+                if owner.has_failed() {
+                    // Nothing is kept alive any more. The flush ends at its next rest.
+                    break;
                 }
-                Ok(())
+                let name = name_function(owner, mute, node)?;
+                let line = line(owner, node)?;
+                owner.with_sites(|sites| sites.add_named_stack(raw, node, name, line));
             }
+            Ok(())
         }
     }
+}
 
-    fn name_class(&self, class: ClassId, key: Class) -> Result<(), Error> {
-        let name = match key {
-            // SAFETY: the class table marks the class, to which the resolver holds a reference.
-            Class::Object(value) => match unsafe { class_names::visible_class(value) } {
-                // SAFETY: this is that class itself, or the one behind a singleton class, which keeps its superclasses
-                // alive.
-                Some(visible) => Some(unsafe { class_names::class_name(visible) }?),
-                None => Some("(hidden)".into()),
-            },
-            Class::Internal(kind) => Some(kind.label().into()),
-            Class::Named(_) | Class::Unknown => None,
-        };
-        self.state.with(|state| state.sites.add_named_class(class, name));
-        Ok(())
-    }
+fn name_class(owner: &impl Owner, class: ClassId, key: Class) -> Result<(), Error> {
+    let name = match key {
+        // SAFETY: the class table marks the class, to which the resolver holds a reference.
+        Class::Object(value) => match unsafe { class_names::visible_class(value) } {
+            // SAFETY: this is that class itself, or the one behind a singleton class, which keeps its superclasses
+            // alive.
+            Some(visible) => Some(unsafe { class_names::class_name(visible) }?),
+            None => Some("(hidden)".into()),
+        },
+        Class::Internal(kind) => Some(kind.label().into()),
+        Class::Named(_) | Class::Unknown => None,
+    };
+    owner.with_sites(|sites| sites.add_named_class(class, name));
+    Ok(())
+}
 
-    fn name_function(&self, mute: &Mute, node: Node) -> Result<(Arc<FunctionName>, Place), Error> {
-        let (known, pretty) =
-            self.state.with(|state| (state.sites.function_name(node), state.options.pretty_backtraces));
-        let (name, place) = match known {
-            Ok(name) => return Ok(name),
-            // SAFETY: the resolver refers to a stack with this function, so its objects are marked.
-            Err(Some(FrameKind::Walked { iseq, entry })) => unsafe { names::function(iseq, entry, pretty) }?,
-            // SAFETY: likewise, the object that `rb_profile_frames` returned is marked.
-            Err(Some(FrameKind::Profiled(frame))) => unsafe { names::profiled_frame(frame, pretty) }?,
-            Err(Some(FrameKind::Thread(thread))) => {
-                // SAFETY: the resolver refers to a stack on top of this Thread, which is therefore marked.
-                let thread = unsafe { Value::from_raw(thread) };
-                let name = mute.lift(|| threads::name(thread))?;
-                (FunctionName::pseudo(name.as_deref().unwrap_or_default()), Place::Own)
-            }
-            // These already stand for names.
-            Err(_) => (FunctionName::pseudo("(unknown)"), Place::Own),
-        };
-        let named = (Arc::new(name), place);
-        self.state.with(|state| state.sites.add_function_name(node, named.clone()));
-        Ok(named)
-    }
-
-    /// The line of a frame. Finding it may allocate memory, for which the VM may collect garbage, so the state is not
-    /// borrowed meanwhile.
-    fn line(&self, node: Node) -> Result<u32, Error> {
-        match self.state.with(|state| state.sites.stacks.frame_kind(node)) {
-            FrameKind::Walked { iseq, .. } if iseq != 0 => protect(|| {
-                faults::point("line");
-                // SAFETY: the tree keeps the instruction sequence alive; `ControlFrame::running` checked the position.
-                unsafe { Position::from_raw(node.position).line(iseq) }
-            }),
-            _ => Ok(node.position),
+fn name_function(owner: &impl Owner, mute: &Mute, node: Node) -> Result<(Arc<FunctionName>, Place), Error> {
+    let pretty = owner.pretty_backtraces();
+    let (name, place) = match owner.with_sites(|sites| sites.function_name(node)) {
+        Ok(name) => return Ok(name),
+        // SAFETY: the resolver refers to a stack with this function, so its objects are marked.
+        Err(Some(FrameKind::Walked { iseq, entry })) => unsafe { names::function(iseq, entry, pretty) }?,
+        // SAFETY: likewise, the object that `rb_profile_frames` returned is marked.
+        Err(Some(FrameKind::Profiled(frame))) => unsafe { names::profiled_frame(frame, pretty) }?,
+        Err(Some(FrameKind::Thread(thread))) => {
+            // SAFETY: the resolver refers to a stack on top of this Thread, which is therefore marked.
+            let thread = unsafe { Value::from_raw(thread) };
+            let name = mute.lift(|| threads::name(thread))?;
+            (FunctionName::pseudo(name.as_deref().unwrap_or_default()), Place::Own)
         }
+        // These already stand for names.
+        Err(_) => (FunctionName::pseudo("(unknown)"), Place::Own),
+    };
+    let named = (Arc::new(name), place);
+    owner.with_sites(|sites| sites.add_function_name(node, named.clone()));
+    Ok(named)
+}
+
+/// The line of a frame. Finding it may allocate memory, for which the VM may collect garbage, so the state is not
+/// borrowed meanwhile.
+fn line(owner: &impl Owner, node: Node) -> Result<u32, Error> {
+    match owner.with_sites(|sites| sites.stacks.frame_kind(node)) {
+        FrameKind::Walked { iseq, .. } if iseq != 0 => protect(|| {
+            faults::point("line");
+            // SAFETY: the tree keeps the instruction sequence alive; `ControlFrame::running` checked the position.
+            unsafe { Position::from_raw(node.position).line(iseq) }
+        }),
+        _ => Ok(node.position),
     }
 }

@@ -17,9 +17,15 @@ pub struct Values {
     pub retained_bytes: f64,
 }
 
-impl Values {
+/// What a profile counts for each of its samples, in `N` columns.
+pub trait Columns<const N: usize>: Copy + Default + AddAssign {
+    /// In the order of the profile's sample types.
+    fn columns(self) -> [f64; N];
+}
+
+impl Columns<4> for Values {
     /// In the order of [`SampleTypeNames::types`].
-    pub fn columns(self) -> [f64; 4] {
+    fn columns(self) -> [f64; 4] {
         [self.allocations, self.allocated_bytes, self.retained, self.retained_bytes]
     }
 }

@@ -1,6 +1,7 @@
 //! The classes that users see: only arguments, errors and return values.
 
 mod collector;
+mod cpu;
 mod diagnosis;
 pub mod errors;
 mod flush_options;
@@ -43,5 +44,6 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     profile_data::init(ruby, module)?;
     #[cfg(feature = "faults")]
     crate::faults::api::init(module)?;
+    cpu::init(ruby, module)?;
     collector::init(ruby, module)
 }

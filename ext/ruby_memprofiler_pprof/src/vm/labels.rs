@@ -53,20 +53,32 @@ pub unsafe fn current() -> Option<ManuallyDrop<Arc<LabelSet>>> {
     match VARIABLE.load(Ordering::Relaxed) {
         0 => None,
         // SAFETY: in a hook or with the GVL held; the caller gives the labels up before the fiber continues.
-        variable => unsafe { read(variable as ID) },
+        variable => unsafe { read(variable as ID, rb_sys::rb_thread_current()) },
+    }
+}
+
+/// The labels of the current fiber of `thread`, as [`current`].
+///
+/// # Safety
+/// The GVL must be held, and `thread` be a living Thread of this Ractor; give the labels up before another thread runs.
+pub unsafe fn of(thread: VALUE) -> Option<ManuallyDrop<Arc<LabelSet>>> {
+    match VARIABLE.load(Ordering::Relaxed) {
+        0 => None,
+        // SAFETY: with the GVL held; the caller gives the labels up before the thread continues.
+        variable => unsafe { read(variable as ID, thread) },
     }
 }
 
 /// # Safety
-/// As for [`current`].
+/// As for [`of`]; or in a hook, of the running thread.
 #[inline(never)]
-unsafe fn read(variable: ID) -> Option<ManuallyDrop<Arc<LabelSet>>> {
+unsafe fn read(variable: ID, thread: VALUE) -> Option<ManuallyDrop<Arc<LabelSet>>> {
     let data_type = &raw const TYPE.get()?.0;
-    // SAFETY: looks into a table that belongs to the running fiber; nothing allocates a Ruby object while it changes
+    // SAFETY: looks into a table that belongs to the thread's current fiber, which does not run meanwhile; nothing allocates a Ruby object while it changes
     // such a table. Whatever else a program may put into the variable is not of this type. A value of this type has a
     // pointer made by Arc::into_raw, and is kept alive by the variable.
     unsafe {
-        let value = rb_sys::rb_thread_local_aref(rb_sys::rb_thread_current(), variable);
+        let value = rb_sys::rb_thread_local_aref(thread, variable);
         if rb_sys::rb_typeddata_is_kind_of(value, data_type) == 0 {
             return None;
         }

@@ -6,6 +6,12 @@ pub mod bare_names;
 pub mod child;
 pub mod class_names;
 pub mod clock;
+pub mod cpu_clock;
+#[cfg(target_os = "linux")]
+pub mod cpu_timer;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_cpu_timer.rs"]
+pub mod cpu_timer;
 pub mod errno;
 pub mod frames;
 pub mod gc;

@@ -195,10 +195,19 @@ fn name_method(ruby: &Ruby) -> Result<Value, Error> {
 
 /// The execution context of the running thread or fiber; null if this Ruby's layout is unknown.
 pub fn current_context() -> *const u8 {
+    // SAFETY: the running Thread is alive.
+    unsafe { context_of(current()) }
+}
+
+/// The execution context of a thread's current fiber; null if the thread has ended, or this Ruby's layout is unknown.
+///
+/// # Safety
+/// The GVL must be held, and `thread` be a living Thread object.
+pub unsafe fn context_of(thread: VALUE) -> *const u8 {
     let Some(layout) = LAYOUT else { return null() };
     // SAFETY: the GVL is held. A Thread is T_DATA whose data is the VM's rb_thread_t.
     unsafe {
-        let data = *((current() as usize + RTYPEDDATA_DATA) as *const usize);
+        let data = *((thread as usize + RTYPEDDATA_DATA) as *const usize);
         *((data + layout.thread_ec) as *const *const u8)
     }
 }

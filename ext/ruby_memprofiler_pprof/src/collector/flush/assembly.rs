@@ -1,7 +1,7 @@
 //! Builds the profile from what a flush has copied out.
 
 use super::extract::{Extract, Key, LABELS};
-use crate::collector::sample_types::Values;
+use crate::collector::sample_types::Columns;
 use crate::vm::names::FunctionName;
 use memprofiler_core::hash::FixedState;
 use memprofiler_core::id_index::IdIndex;
@@ -33,14 +33,17 @@ struct SampleKey {
 
 /// Rounds the values of a sample's rows, one row after another, so that their sums are rounded only once: rounding each
 /// row by itself would be biased, since the samples of a window all stand for about the same number of objects.
-#[derive(Default)]
-struct Rounding {
-    exact: [f64; 4],
-    rounded: [i64; 4],
+struct Rounding<const N: usize> {
+    exact: [f64; N],
+    rounded: [i64; N],
 }
 
-impl Rounding {
-    fn next(&mut self, values: [f64; 4]) -> [i64; 4] {
+impl<const N: usize> Rounding<N> {
+    fn new() -> Self {
+        Self { exact: [0.0; N], rounded: [0; N] }
+    }
+
+    fn next(&mut self, values: [f64; N]) -> [i64; N] {
         std::array::from_fn(|column| {
             self.exact[column] += values[column];
             let rounded = self.exact[column].round() as i64;
@@ -51,7 +54,11 @@ impl Rounding {
 
 /// The profile of `sums`. Strings are numbered in the order in which they are first used. Which ones are used must
 /// depend only on the samples and the header, so that equal ones give equal bytes.
-pub fn profile(extract: Extract, sums: &Sums<Key, Values>, header: &Header) -> Result<Profile, Interrupted> {
+pub fn profile<const N: usize, V: Columns<N>>(
+    extract: Extract,
+    sums: &Sums<Key, V>,
+    header: &Header,
+) -> Result<Profile, Interrupted> {
     let Extract { stacks, mut frames, places, labels, classes, index } = extract;
     drop(index);
     let mut builder = Builder::new();
@@ -79,11 +86,11 @@ pub fn profile(extract: Extract, sums: &Sums<Key, Values>, header: &Header) -> R
     let mut rows = Vec::with_capacity(order.len());
     let mut values = Vec::with_capacity(order.len() * header.sample_types.len());
     let mut set = Vec::new();
-    let (mut rounding, mut last) = (Rounding::default(), None);
+    let (mut rounding, mut last) = (Rounding::<N>::new(), None);
     for same in order.chunk_by(|a, b| key(a) == key(b)) {
         let Some(key) = key(&same[0]) else { continue };
         if last.replace(SampleKey { window: None, ..key }) != Some(SampleKey { window: None, ..key }) {
-            rounding = Rounding::default();
+            rounding = Rounding::new();
             set.clear();
             let class = classes.get(key.class as usize).map(|name| LabelValue::Text(builder.string(name)));
             set.extend(class.map(|value| Label { key: class_key, value }));
@@ -91,10 +98,10 @@ pub fn profile(extract: Extract, sums: &Sums<Key, Values>, header: &Header) -> R
             set.extend(age.map(|value| Label { key: age_key, value }));
             set.extend(&sets[key.labels as usize]);
         }
-        let mut sum = Values::default();
+        let mut sum = V::default();
         same.iter().filter_map(|&position| sums.entry(position as usize)).for_each(|(_, values)| sum += values);
         let rounded = rounding.next(sum.columns());
-        if rounded != [0; 4] {
+        if rounded != [0; N] {
             let (labels, scheme) = (builder.label_set(&set), builder.scheme(scheme.within(key.window)));
             rows.push(Row { stack: key.stack, labels, scheme });
             values.extend(rounded);

@@ -4,7 +4,7 @@
 //! stay where the flush has added them up.
 
 use super::assembly;
-use crate::collector::sample_types::Values;
+use crate::collector::sample_types::Columns;
 use crate::collector::sites::Sites;
 use crate::collector::stacks::{FrameKind, Stacks};
 use crate::vm::names::FunctionName;
@@ -133,7 +133,11 @@ impl Extract {
     }
 
     /// The encoded profile of what the keys have in `sums`, and how long it took to build and to encode it.
-    pub fn encode(self, sums: &Sums<Key, Values>, header: &Header) -> (io::Result<Vec<u8>>, Duration, Duration) {
+    pub fn encode<const N: usize, V: Columns<N>>(
+        self,
+        sums: &Sums<Key, V>,
+        header: &Header,
+    ) -> (io::Result<Vec<u8>>, Duration, Duration) {
         let start = Instant::now();
         // Nobody interrupts it.
         let profile = assembly::profile(self, sums, header).map_err(io::Error::other);

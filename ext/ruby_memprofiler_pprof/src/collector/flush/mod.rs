@@ -2,11 +2,11 @@
 
 mod allocations;
 mod assembly;
-mod extract;
+pub mod extract;
 mod failure;
 mod flushed;
 mod options;
-mod pace;
+pub mod pace;
 mod peak;
 mod visit;
 

@@ -1,5 +1,6 @@
 //! Call stacks: read in hooks, stored once, and known by name after a flush has looked the names up.
 
+mod additions;
 mod bases;
 mod contexts;
 mod deferred;

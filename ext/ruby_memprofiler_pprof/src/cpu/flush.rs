@@ -1,0 +1,280 @@
+//! From what was sampled to pprof bytes, as a flush of the heap profiler does it.
+
+use super::Sampler;
+use super::interval::{Interval, Values, period_type, sample_types};
+use crate::collector::flush::extract::{Extract, Key};
+use crate::collector::flush::pace::{self, Pace};
+use crate::collector::mute::Mute;
+use crate::collector::resolve::{self, Owner};
+use crate::collector::sites::Sites;
+use crate::collector::stacks::Stacks;
+use crate::collector::{FlushFailure, FlushOptions, Flushed, ruby_description};
+use crate::faults;
+use crate::vm::threads;
+use magnus::{Error, Ruby};
+use memprofiler_core::profile::Header;
+use memprofiler_core::reservoir::ClassId;
+use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::sums::Sums;
+use rb_sys::VALUE;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How many steps pass between two looks at the clock.
+const CLOCK_STRIDE: usize = 64;
+
+/// The frame of threads that Ruby does not know, on which those with the same name are.
+const NATIVE_THREADS: &str = "(native threads)";
+/// The frame of CPU time that no thread accounts for.
+const OTHER: &str = "(other)";
+
+impl Owner for Sampler {
+    fn with_sites<R>(&self, body: impl FnOnce(&mut Sites) -> R) -> R {
+        self.state.with(|state| body(&mut state.sites))
+    }
+
+    fn pretty_backtraces(&self) -> bool {
+        true
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failure().is_some()
+    }
+}
+
+/// A flush in progress. If it is dropped before it has finished, what it took is kept for the next one.
+struct Flush<'a> {
+    sampler: &'a Sampler,
+    ruby: &'a Ruby,
+    pace: Pace<'a>,
+    interval: Interval,
+    /// Whether the sampler ran at the beginning.
+    running: bool,
+    /// What was sampled, by the stack that was read. Each has a reference to its stack.
+    raw: Vec<(StackId, Values)>,
+    /// The same by name.
+    named: Sums<Key, Values>,
+    class: ClassId,
+    done: bool,
+}
+
+impl Sampler {
+    /// Takes a profile, and begins another interval. One flush may run at a time. `holder` is the Ruby object that owns
+    /// this sampler, and `mute` this thread's.
+    ///
+    /// # Safety
+    /// Must run on the main Ractor with the GVL held, and not in a hook.
+    pub unsafe fn flush(
+        &self,
+        ruby: &Ruby,
+        holder: VALUE,
+        options: FlushOptions,
+        mute: &Mute,
+    ) -> Result<Flushed, FlushFailure> {
+        let start = Instant::now();
+        let pace = Pace::new(ruby, options, mute)?;
+        self.read_stacks();
+        let running = self.is_running();
+        let mut flush = self.state.with(|state| {
+            state.sites.begin_flush();
+            Flush {
+                sampler: self,
+                ruby,
+                pace,
+                interval: state.take_interval(running),
+                running,
+                raw: std::mem::take(&mut state.sums).into_entries().collect(),
+                named: Sums::new(),
+                // SAFETY: as required above.
+                class: unsafe { state.no_class(holder) },
+                done: false,
+            }
+        });
+        while !self.state.with(|state| state.sites.release_leftovers(CLOCK_STRIDE)) {
+            flush.rest()?;
+        }
+        flush.name()?;
+        flush.add_clocks();
+        let header = flush.header(SystemTime::now())?;
+        let extract = flush.extract()?;
+        let names = self.state.with(|state| state.sites.take_names());
+        let (encoded, build_time, encode_time) = {
+            let named = &flush.named;
+            let build = || {
+                drop(names);
+                extract.encode(named, &header)
+            };
+            if options.yield_gvl { flush.pace.without_gvl(ruby, build)? } else { build() }
+        };
+        let gc_time = pace::gc_time(ruby, mute)?;
+        // The VM checks interrupts when a method returns: a pending exception would then discard the profile.
+        mute.lift(threads::check_interrupts)?;
+        flush.check()?;
+        let pprof = encoded.map_err(FlushFailure::Encoding)?;
+        flush.done = true;
+        self.state.with(|state| state.sites.commit_flush());
+        Ok(Flushed {
+            pprof,
+            time_nanos: header.time_nanos,
+            duration_nanos: header.duration_nanos,
+            sample_add: start.elapsed().saturating_sub(encode_time),
+            sample_add_without_gvl: if options.yield_gvl { build_time } else { Duration::ZERO },
+            serialization: encode_time,
+            duration: start.elapsed(),
+            holds: flush.pace.finish(gc_time),
+            ..Flushed::default()
+        })
+    }
+}
+
+impl Flush<'_> {
+    fn rest(&mut self) -> Result<(), FlushFailure> {
+        self.pace.rest(self.ruby)?;
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), FlushFailure> {
+        self.sampler.failure().map_or(Ok(()), |place| Err(FlushFailure::Panicked(place)))
+    }
+
+    /// Replaces each stack by one that is known by name.
+    fn name(&mut self) -> Result<(), FlushFailure> {
+        faults::point("cpu: name");
+        while let Some(&(stack, values)) = self.raw.last() {
+            match self.sampler.state.with(|state| state.sites.named_stack(stack)) {
+                Ok(named) => {
+                    let key = self.key(named);
+                    self.raw.pop();
+                    self.sampler.state.with(|state| {
+                        if self.named.add(key, values) {
+                            state.sites.stacks.retain(named);
+                        }
+                        state.sites.classes.retain(self.class);
+                        state.sites.release_source(stack, self.class);
+                    });
+                }
+                Err(unnamed) => resolve::name(self.sampler, self.pace.mute, unnamed)?,
+            }
+            self.rest()?;
+        }
+        Ok(())
+    }
+
+    fn key(&self, stack: StackId) -> Key {
+        Key { stack, class: self.class, age: None, window: None }
+    }
+
+    /// Makes the sum equal to the CPU time that the clocks say.
+    fn add_clocks(&mut self) {
+        let entries: Vec<_> = (0..self.named.len()).filter_map(|position| self.named.entry(position)).collect();
+        let scale = self.interval.scale(entries.iter().map(|(_, values)| values.nanoseconds).sum());
+        let mut sums = Sums::new();
+        for (key, values) in entries {
+            sums.add(key, Values { nanoseconds: values.nanoseconds * scale, ..values });
+        }
+        // What threads used that never had a tick.
+        let unseen = if sums.is_empty() { self.interval.ruby } else { 0 };
+        self.sampler.state.with(|state| {
+            let stacks = &mut state.sites.stacks;
+            let mut add = |stacks: &mut Stacks, stack: StackId, nanoseconds: u64| {
+                let values = Values { samples: 0.0, nanoseconds: nanoseconds as f64 };
+                if nanoseconds == 0 || !sums.add(self.key(stack), values) {
+                    stacks.release(stack);
+                }
+            };
+            let other = stacks.with_frame(StackId::EMPTY, OTHER);
+            add(stacks, other, self.interval.rest() + unseen);
+            let natives = stacks.with_frame(StackId::EMPTY, NATIVE_THREADS);
+            for (name, nanoseconds) in &self.interval.natives {
+                let native = stacks.with_frame(natives, name);
+                add(stacks, native, *nanoseconds);
+            }
+            stacks.release(natives);
+        });
+        self.named = sums;
+    }
+
+    fn header(&self, now: SystemTime) -> Result<Header, Error> {
+        let time = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let statistics = self.sampler.statistics();
+        let mut comments = vec![ruby_description(self.ruby)?];
+        comments.push(format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")));
+        comments.push(format!("signal={}", statistics.options.signal));
+        if statistics.signal_taken {
+            comments.push("signal_taken=true: something else handles the signal, so ticks were lost".to_owned());
+        }
+        if statistics.refused > 0 {
+            comments
+                .push(format!("refused_timers={}: the CPU time of these threads is in (other)", statistics.refused));
+        }
+        if statistics.lost_stacks > 0 {
+            comments.push(format!("lost_stacks={}", statistics.lost_stacks));
+        }
+        Ok(Header {
+            default_sample_type: Arc::clone(&period_type().name),
+            sample_types: sample_types(),
+            time_nanos: i64::try_from(time.as_nanos()).unwrap_or(i64::MAX),
+            duration_nanos: i64::try_from(self.interval.nanoseconds).unwrap_or(i64::MAX),
+            period_type: Some(period_type()),
+            period: statistics.options.period.as_nanos() as i64,
+            comments: comments.into_iter().map(Arc::from).collect(),
+            ..Header::default()
+        })
+    }
+
+    /// Copies what the profile needs out of the sampler, and releases what is not needed any more.
+    fn extract(&mut self) -> Result<Extract, FlushFailure> {
+        let state = &self.sampler.state;
+        while !state.with(|state| state.sites.release_sources(CLOCK_STRIDE)) {
+            self.rest()?;
+        }
+        while state.with(|state| state.sites.forget_some_names()) {
+            self.rest()?;
+        }
+        let mut extract = Extract::new(self.named.len());
+        for first in (0..self.named.len()).step_by(CLOCK_STRIDE) {
+            state.with(|state| {
+                let keys = (first..first + CLOCK_STRIDE).map_while(|position| self.named.key(position));
+                keys.for_each(|&key| extract.add(&state.sites, key));
+            });
+            self.rest()?;
+        }
+        for part in 0..Stacks::PARTS {
+            state.with(|state| state.sites.stacks.shrink(part));
+            self.rest()?;
+        }
+        let mut next = Some(0);
+        while let Some(first) = next {
+            next = state.with(|state| state.sites.prune_names(first, CLOCK_STRIDE));
+            self.rest()?;
+        }
+        Ok(extract)
+    }
+}
+
+impl Drop for Flush<'_> {
+    fn drop(&mut self) {
+        // After a panic nothing is certain, and another one here would end the process.
+        if std::thread::panicking() || self.sampler.failure().is_some() {
+            return;
+        }
+        let named = std::mem::take(&mut self.named).into_entries();
+        self.sampler.state.with(|state| {
+            if self.done {
+                named.for_each(|(key, _)| state.sites.stacks.release(key.stack));
+                state.sites.classes.release(self.class);
+                return;
+            }
+            let kept = named.map(|(key, values)| (key.stack, values));
+            // The clocks' own entries have no ticks, and are found again.
+            for (stack, values) in kept.chain(self.raw.drain(..)) {
+                if values.samples == 0.0 || !state.sums.add(stack, values) {
+                    state.sites.stacks.release(stack);
+                }
+            }
+            state.sites.classes.release(self.class);
+            state.keep_interval(std::mem::take(&mut self.interval), self.running);
+            state.sites.release_held();
+        });
+    }
+}

@@ -1,0 +1,194 @@
+//! Samples CPU time: a timer per native thread ticks in that thread's own CPU time, and the stack is read at the next
+//! safe point.
+//!
+//! A tick stands for the CPU time since the thread's tick before, up to the tick and not to the safe point: otherwise C
+//! functions, which have few safe points, would seem to take longer. Stacks, names, labels and the encoder are those of
+//! the heap profiler.
+
+mod flush;
+mod interval;
+mod job;
+mod marking;
+mod options;
+mod record;
+mod state;
+
+pub use options::{Options, Threads};
+
+use crate::collector::cell::HookCell;
+use crate::vm::cpu_clock::NativeId;
+use crate::vm::{cpu_timer, gc, hooks, protect};
+use magnus::Error;
+use rb_sys::VALUE;
+use state::State;
+use std::cell::Cell;
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The sampler that runs, if one does.
+static RUNNING: AtomicPtr<Sampler> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The sampler, owned by a Ruby object. At most one of a process runs.
+#[derive(Debug)]
+pub struct Sampler {
+    state: HookCell<State>,
+    /// The Ruby object, for the GC's write barriers; a root while the sampler runs.
+    holder: Cell<VALUE>,
+    /// Where a panic happened, if one did: the data is not used any more.
+    panicked: OnceLock<&'static str>,
+}
+
+// SAFETY: every access is ordered by the GVL, or by `state` where other Ractors may take part.
+unsafe impl Send for Sampler {}
+// SAFETY: as above: only the main Ractor has access to it.
+unsafe impl Sync for Sampler {}
+
+impl Default for Sampler {
+    fn default() -> Self {
+        Self {
+            state: HookCell::new(State::default()),
+            holder: Cell::new(rb_sys::Qnil as VALUE),
+            panicked: OnceLock::new(),
+        }
+    }
+}
+
+/// Why a sampler does not start.
+#[derive(Debug)]
+pub enum StartFailure {
+    /// Another one runs, or this one.
+    Running,
+    /// The system has no timers on CPU clocks, or no more of them.
+    NoTimer(io::Error),
+    /// Ruby raised an exception.
+    Raised(Error),
+}
+
+impl From<Error> for StartFailure {
+    fn from(error: Error) -> Self {
+        Self::Raised(error)
+    }
+}
+
+impl Sampler {
+    /// Whether it runs.
+    pub fn is_running(&self) -> bool {
+        std::ptr::eq(RUNNING.load(Ordering::Acquire), self)
+    }
+
+    /// Whether it was ever started.
+    pub fn was_started(&self) -> bool {
+        self.state.with(|state| state.was_started())
+    }
+
+    /// Where it panicked, if it did.
+    pub fn failure(&self) -> Option<&'static str> {
+        self.panicked.get().copied()
+    }
+
+    /// Runs `body` with the sampler that runs, if one does.
+    fn running(body: impl FnOnce(&Self)) {
+        // SAFETY: a sampler that runs is kept alive and in place.
+        if let Some(sampler) = unsafe { RUNNING.load(Ordering::Acquire).as_ref() } {
+            body(sampler);
+        }
+    }
+
+    /// Starts sampling `threads`, given as Thread and number, and those that begin later if `options` says so. `holder`
+    /// is the Ruby object that owns this sampler.
+    ///
+    /// # Safety
+    /// Must run on the main Ractor with the GVL held, and not in a hook; `holder` and the threads must be alive.
+    pub unsafe fn start(
+        &self,
+        holder: VALUE,
+        options: Options,
+        threads: &[(VALUE, NativeId)],
+    ) -> Result<(), StartFailure> {
+        if !RUNNING.load(Ordering::Acquire).is_null() {
+            return Err(StartFailure::Running);
+        }
+        cpu_timer::listen(options.signal, job::run).map_err(StartFailure::NoTimer)?;
+        self.holder.set(holder);
+        // SAFETY: the cell is in a box of its own until the GC frees the sampler, which it does not do while the cell is
+        // registered.
+        protect(|| unsafe { rb_sys::rb_gc_register_address(self.holder.as_ptr()) })?;
+        RUNNING.store(std::ptr::from_ref(self).cast_mut(), Ordering::Release);
+        let begun = self.state.with(|state| state.begin(options, threads)).map_err(StartFailure::NoTimer);
+        for &(thread, _) in threads {
+            // SAFETY: the GVL is held, and both are alive.
+            unsafe { gc::write_barrier(holder, thread) };
+        }
+        let hooked = begun.and_then(|()| match options.threads {
+            // SAFETY: on the main Ractor, with the GVL held, not in a hook; the hook finds the sampler by itself.
+            Threads::All => Ok(unsafe { hooks::add(job::on_thread, job::THREAD_EVENTS, job::DATA) }?),
+            Threads::These => Ok(()),
+        });
+        if hooked.is_err() {
+            // SAFETY: as required above.
+            unsafe { self.stop() };
+        }
+        hooked
+    }
+
+    /// Ends sampling. What was sampled waits for a flush.
+    ///
+    /// # Safety
+    /// Must run on the main Ractor with the GVL held, and not in a hook.
+    pub unsafe fn stop(&self) {
+        if !self.is_running() {
+            return;
+        }
+        self.read_stacks();
+        cpu_timer::ignore();
+        // SAFETY: as required above. Removing what was never added does nothing.
+        unsafe { hooks::remove(job::on_thread, job::DATA) };
+        self.state.with(State::end);
+        RUNNING.store(std::ptr::null_mut(), Ordering::Release);
+        // SAFETY: registered by `start`. What was sampled is marked by the Ruby object itself.
+        unsafe { rb_sys::rb_gc_unregister_address(self.holder.as_ptr()) };
+    }
+
+    /// For a forked child, in which only this thread is left, and no timer: goes on with its own CPU time.
+    ///
+    /// # Safety
+    /// Must run on the main Ractor with the GVL held, and not in a hook.
+    pub unsafe fn after_fork(&self) {
+        if self.is_running() && self.state.with(State::begin_in_child).is_err() {
+            // SAFETY: as required above.
+            unsafe { self.stop() };
+        }
+    }
+
+    /// Figures.
+    pub fn statistics(&self) -> Statistics {
+        self.state.with(|state| state.statistics())
+    }
+
+    /// Bytes held outside Ruby's heap.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + if self.failure().is_some() { 0 } else { self.state.with(|state| state.bytes()) }
+    }
+}
+
+/// Figures of a sampler.
+#[derive(Debug, Clone, Copy)]
+pub struct Statistics {
+    /// The options in force.
+    pub options: Options,
+    /// Threads with timers.
+    pub threads: usize,
+    /// Threads that got none.
+    pub refused: u64,
+    /// Ticks since the start.
+    pub samples: u64,
+    /// Different stacks since the last flush.
+    pub stacks: usize,
+    /// How often there were too many stacks, or no memory for one.
+    pub lost_stacks: u64,
+    /// Signals in this process.
+    pub signals: u64,
+    /// Whether the handler of the signal was replaced.
+    pub signal_taken: bool,
+}

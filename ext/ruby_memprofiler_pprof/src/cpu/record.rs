@@ -1,0 +1,87 @@
+//! A sampled thread.
+
+use super::Options;
+use crate::vm::cpu_clock::{NativeId, thread_cpu};
+use crate::vm::cpu_timer::{Ticks, Timer};
+use crate::vm::{clock, threads};
+use rb_sys::VALUE;
+use std::io;
+use std::time::Duration;
+
+/// A thread, its timer, and how much of its CPU time is accounted for. Times are in nanoseconds.
+#[derive(Debug)]
+pub struct Record {
+    /// The Thread, which the sampler marks.
+    pub thread: VALUE,
+    /// The native thread.
+    pub native: NativeId,
+    timer: Timer,
+    /// The thread's CPU time up to which ticks have been taken.
+    accounted: i128,
+    /// The thread's CPU time at the beginning of the interval.
+    interval_start: u64,
+}
+
+/// Ticks, and the CPU time that they stand for.
+#[derive(Debug, Clone, Copy)]
+pub struct Weighted {
+    pub ticks: Ticks,
+    /// In nanoseconds.
+    pub weight: f64,
+}
+
+impl Record {
+    /// Gives the thread a timer.
+    pub fn new(thread: VALUE, native: NativeId, options: &Options) -> io::Result<Self> {
+        let now = thread_cpu(native).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let period = options.period.as_nanos() as u64;
+        // At random, so that a thread that ends within a period is as likely to be seen as any other CPU time.
+        let first = mixed(clock::monotonic() ^ (native as u64) << 32) % period + 1;
+        let timer = Timer::new(native, options.signal, Duration::from_nanos(first), options.period)?;
+        // The first tick stands for a period as well: before and after it a thread has half of one on average.
+        let accounted = i128::from(now) - i128::from(period - first);
+        Ok(Self { thread, native, timer, accounted, interval_start: now })
+    }
+
+    /// Takes the ticks so far; None if there are none.
+    pub fn take(&mut self) -> Option<Weighted> {
+        let ticks = self.timer.take()?;
+        let weight = (i128::from(ticks.cpu) - self.accounted).max(0);
+        self.accounted = i128::from(ticks.cpu).max(self.accounted);
+        Some(Weighted { ticks, weight: weight as f64 })
+    }
+
+    /// Whether there are ticks to take.
+    pub fn has_ticks(&self) -> bool {
+        self.timer.has_ticks()
+    }
+
+    /// Ends the interval: returns the thread's CPU time in it, or None if the thread has ended.
+    pub fn end_interval(&mut self) -> Option<u64> {
+        let now = thread_cpu(self.native)?;
+        Some(now.saturating_sub(std::mem::replace(&mut self.interval_start, now)))
+    }
+
+    /// The CPU time of the interval that is known of a thread that has ended.
+    pub fn accounted(&self) -> u64 {
+        u64::try_from(self.accounted - i128::from(self.interval_start)).unwrap_or(0)
+    }
+
+    /// Whether this is the running thread.
+    pub fn is_current(&self) -> bool {
+        self.thread == threads::current()
+    }
+
+    /// In a forked child, where the timer does not exist.
+    pub fn forget(self) {
+        self.timer.forget();
+    }
+}
+
+/// A number in which each bit depends on all bits of the given one: splitmix64.
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}

@@ -1,0 +1,58 @@
+//! Timers on the CPU clocks of threads, which this system does not have.
+
+use super::cpu_clock::NativeId;
+use super::safepoint::Job;
+use std::io;
+use std::time::Duration;
+
+/// The ticks of a thread since they were last taken.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "there are none")]
+pub struct Ticks {
+    pub all: u64,
+    pub collecting: u64,
+    pub released: u64,
+    pub cpu: u64,
+}
+
+/// None: there is nothing to send it.
+pub fn free_signal() -> Option<i32> {
+    None
+}
+
+/// Never.
+pub fn is_ours(_signal: i32) -> bool {
+    false
+}
+
+/// Fails.
+pub fn listen(_signal: i32, _job: Job) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Nothing to ignore.
+pub fn ignore() {}
+
+/// None.
+pub fn signals() -> u64 {
+    0
+}
+
+/// There is none.
+#[derive(Debug)]
+pub struct Timer;
+
+impl Timer {
+    /// Fails.
+    pub fn new(_thread: NativeId, _signal: i32, _first: Duration, _period: Duration) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// None.
+    pub fn take(&self) -> Option<Ticks> {
+        None
+    }
+
+    /// Nothing to forget.
+    pub fn forget(self) {}
+}

@@ -1,0 +1,258 @@
+# frozen_string_literal: true
+
+require "zlib"
+require_relative "../support/compiled_extension"
+
+RSpec.describe MemprofilerPprof::CPU, :threads do
+  after { described_class.stop }
+
+  # @param clock [Integer]
+  def seconds(clock = Process::CLOCK_THREAD_CPUTIME_ID) = Process.clock_gettime(clock)
+
+  # Uses CPU time of this thread in the block, or in Ruby code.
+  def spin(time)
+    deadline = seconds + time
+    block_given? ? yield : 1000.times { nil } while seconds < deadline
+  end
+
+  def profile(**options, &)
+    Pprof.decode(described_class.profile(frequency: 1000, **options, &))
+  end
+
+  # Seconds of the samples with all of these frames and labels.
+  def seconds_in(profile, *frames, **labels)
+    found = profile.samples.select do |sample|
+      frames.all? { |frame| sample.names.any? { |name| name.end_with?(frame) } } && labels.all? do |key, value|
+        sample.labels[key.to_s] == value
+      end
+    end
+    found.sum { |sample| sample[:cpu] } / 1e9
+  end
+
+  def fraction(profile, ...) = seconds_in(profile, ...) / seconds_in(profile)
+
+  # Random bytes, which take long to compress.
+  def bytes = @bytes ||= Random.new(1).bytes(1_000_000)
+
+  it "counts samples and nanoseconds, with a period, as Go does" do
+    result = profile { spin 0.05 }
+    expect(result.sample_types.map(&:to_a)).to eq([%w[samples count], %w[cpu nanoseconds]])
+    expect([result.period_type.to_a, result.period]).to eq([%w[cpu nanoseconds], 1_000_000])
+  end
+
+  it "adds up to the CPU time of the process" do
+    outer = seconds(Process::CLOCK_PROCESS_CPUTIME_ID)
+    described_class.start(frequency: 1000)
+    inner = seconds(Process::CLOCK_PROCESS_CPUTIME_ID)
+    spin 0.3
+    inner = seconds(Process::CLOCK_PROCESS_CPUTIME_ID) - inner
+    result = Pprof.decode(described_class.flush)
+    outer = seconds(Process::CLOCK_PROCESS_CPUTIME_ID) - outer
+    expect(seconds_in(result)).to be_between(inner, outer)
+  end
+
+  it "tells methods and blocks apart" do
+    stub_const("Work", Class.new do
+      def initialize(spin) = @spin = spin
+      def little = @spin.call(0.01)
+      def much = [1].each { @spin.call(0.03) }
+    end)
+    work = Work.new(method(:spin))
+    result = profile { 20.times { [work.little, work.much] } }
+    expect(fraction(result, "Work#little")).to be_within(0.15).of(0.25)
+    expect(fraction(result, "block in Work#much")).to be_within(0.15).of(0.75)
+  end
+
+  it "gives C functions what they use" do
+    result = profile do
+      20.times do
+        spin 0.01
+        deadline = seconds + 0.03
+        bytes.sum while seconds < deadline
+      end
+    end
+    expect(fraction(result, "String#sum")).to be_within(0.15).of(0.75)
+  end
+
+  it "shows garbage collections on top of what they were for" do
+    result = profile { spin(0.3) { GC.start } }
+    expect(fraction(result, "GC.start", "(garbage collection)")).to be > 0.5
+  end
+
+  it "labels what runs without the GVL" do
+    result = profile { spin(0.3) { Zlib.deflate(bytes) } }
+    expect(seconds_in(result, "Zlib.deflate", gvl: "released")).to be > 0.15
+    expect(seconds_in(result, gvl: "released")).to eq(seconds_in(result, "Zlib.deflate", gvl: "released"))
+  end
+
+  it "sees threads that began before it and those that begin later" do
+    queue = Queue.new
+    before = Thread.new { queue.pop && digest }
+    result = profile do
+      queue << true
+      [before, Thread.new { deflate }].each(&:join)
+    end
+    expect([seconds_in(result, "#digest"), seconds_in(result, "#deflate")]).to all(be > 0.05)
+  end
+
+  def digest = spin(0.1)
+  def deflate = spin(0.1)
+
+  it "sees threads that end by an exception" do
+    result = profile do
+      Thread.new do
+        Thread.current.report_on_exception = false
+        spin 0.1
+        raise "expected"
+      end.join
+    rescue RuntimeError
+      GC.start
+    end
+    expect(seconds_in(result, "Integer#times")).to be > 0.05
+  end
+
+  it "has a line for threads that are not Ruby's" do
+    skip CompiledExtension.missing if CompiledExtension.missing
+    require CompiledExtension.new("native_thread").library.delete_suffix(".so")
+    result = profile { NativeThread.spin(0.2) { sleep 0.01 } }
+    expect(seconds_in(result, "(native threads)", "spinner")).to be_within(0.02).of(0.2)
+  end
+
+  it "has the program's labels and threads' names" do
+    result = profile(thread_names: true) { MemprofilerPprof.with_labels(job: "one") { spin 0.1 } }
+    expect(seconds_in(result, job: "one", thread: "main")).to be > 0.05
+  end
+
+  it "leaves labels out if asked to" do
+    result = profile(labels: false) { MemprofilerPprof.with_labels(job: "one") { spin 0.05 } }
+    expect(result.samples.flat_map { |sample| sample.labels.keys }).not_to include("job")
+  end
+
+  it "samples one thread only if asked to" do
+    result = profile(only: :thread) do
+      Thread.new { digest }.join
+      deflate
+    end
+    expect([seconds_in(result, "#digest"), seconds_in(result, "(other)")]).to eq([0, 0])
+    expect(seconds_in(result, "#deflate")).to be > 0.05
+  end
+
+  it "begins another interval with each flush" do
+    described_class.start(frequency: 1000)
+    digest
+    first = Pprof.decode(described_class.flush)
+    deflate
+    second = Pprof.decode(described_class.flush)
+    expect([first, second].map { |each| seconds_in(each, "#digest").positive? }).to eq([true, false])
+  end
+
+  it "takes one profile at a time" do
+    described_class.start
+    expect(described_class).to be_running
+    expect { described_class.start }.to raise_error(MemprofilerPprof::Error, /stop it first/)
+  end
+
+  it "stops after a block that raises" do
+    expect { described_class.profile { raise "expected" } }.to raise_error("expected")
+    expect(described_class).not_to be_running
+  end
+
+  it "names what is wrong with an option" do
+    expect do
+      described_class.start(frequency: 0)
+    end.to raise_error(ArgumentError, /frequency must be .*1\.\.10000, got 0/)
+    expect { described_class.start(only: :fiber) }.to raise_error(ArgumentError, /only must be :thread, got :fiber/)
+  end
+
+  it "can be flushed only after a start" do
+    outcome = run_ruby("MemprofilerPprof::CPU.flush")
+    expect(outcome.stderr).to include("NotStartedError")
+  end
+
+  it "leaves nothing behind in a process that does not use it, or has stopped it" do
+    outcome = run_ruby(<<~'RUBY')
+      state = -> { [File.read("/proc/self/timers").scan("notify: signal/tid").size, Dir.children("/proc/self/task").size] }
+      before = state.call
+      MemprofilerPprof::CPU.start
+      during = state.call
+      MemprofilerPprof::CPU.stop
+      p during == [before[0] + 1, before[1]], state.call == before
+    RUBY
+    expect(outcome.stdout.split.uniq).to eq(["true"]), outcome.to_s
+  end
+
+  it "goes on in a forked child, with its own CPU time only" do
+    outcome = run_ruby(<<~'RUBY')
+      def spin(time, clock = Process::CLOCK_THREAD_CPUTIME_ID)
+        deadline = Process.clock_gettime(clock) + time
+        1000.times { nil } while Process.clock_gettime(clock) < deadline
+      end
+      def parent = spin(0.1)
+      def child = spin(0.1)
+      MemprofilerPprof::CPU.start(frequency: 1000)
+      parent
+      read, write = IO.pipe
+      pid = fork do
+        child
+        write << MemprofilerPprof::CPU.flush.profile.to_folded(type: :cpu)
+        write.close
+      end
+      write.close
+      text = read.read
+      Process.wait(pid)
+      own = MemprofilerPprof::CPU.flush.profile.to_folded(type: :cpu)
+      p text.include?("Object#child"), !text.include?("Object#parent"), own.include?("Object#parent"), !own.include?("#child")
+    RUBY
+    expect(outcome.stdout.split).to eq(["true"] * 4), outcome.to_s
+  end
+
+  it "does not disturb programs that are started, nor exec" do
+    outcome = run_ruby(<<~RUBY)
+      MemprofilerPprof::CPU.start(frequency: 10_000)
+      fine = Array.new(50) { system("true") && `echo a` == "a\n" }.all?
+      puts fine
+      $stdout.flush
+      exec("echo", "replaced")
+    RUBY
+    expect(outcome.stdout).to eq("true\nreplaced\n"), outcome.to_s
+  end
+
+  it "passes on signals that are not from its timers" do
+    outcome = run_ruby(<<~RUBY)
+      signal = 40
+      seen = Queue.new
+      trap(signal) { seen << true }
+      MemprofilerPprof::CPU.start(signal: signal, frequency: 1000)
+      Process.kill(signal, Process.pid)
+      p seen.pop
+      deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.1
+      1000.times { nil } while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
+      p MemprofilerPprof::CPU.stats.values_at(:signal, :signal_taken), MemprofilerPprof::CPU.stats[:samples].positive?
+      p seen.empty?
+    RUBY
+    expect(outcome.stdout).to eq("true\n[40, false]\ntrue\ntrue\n"), outcome.to_s
+  end
+
+  it "notices that its signal was taken over" do
+    outcome = run_ruby(<<~RUBY)
+      MemprofilerPprof::CPU.start
+      trap(MemprofilerPprof::CPU.stats[:signal]) { nil }
+      p MemprofilerPprof::CPU.stats[:signal_taken]
+      p MemprofilerPprof::CPU.flush.profile.comments.grep(/signal_taken/).size
+    RUBY
+    expect(outcome.stdout).to eq("true\n1\n"), outcome.to_s
+  end
+
+  it "works beside a collector" do
+    collector = new_collector(sample_rate: 1).start
+    result = profile { spin(0.2) { Array.new(100) { Object.new } } }
+    collector.stop
+    expect(seconds_in(result, "Array#initialize")).to be > 0.02
+    expect(Pprof.decode(collector.flush).samples).not_to be_empty
+  end
+
+  it "follows fibers" do
+    result = profile { Fiber.new { digest }.resume }
+    expect(seconds_in(result, "#digest")).to be > 0.05
+  end
+end
