@@ -16,7 +16,8 @@ module MemprofilerPprof
     # The settings that a flusher takes when it is made.
     FLUSHER_KEYWORDS = (Configuration::FLUSH_SETTINGS + Configuration::FLUSHER_SETTINGS +
                         Configuration::DESTINATION_SETTINGS).map(&:keyword).freeze
-    private_constant :FLUSHER_KEYWORDS
+    CPU_KEYWORDS = Configuration::CPU_SETTINGS.map(&:keyword).freeze
+    private_constant :FLUSHER_KEYWORDS, :CPU_KEYWORDS
 
     # @return [BlockFlusher, nil] a {FileFlusher} if it writes files
     attr_reader :flusher
@@ -188,7 +189,16 @@ module MemprofilerPprof
       @collector.start
       @flusher = flusher&.start!
       watch_memory
+      sample_cpu
       @files_by_default = files_by_default
+    end
+
+    def sample_cpu
+      return if @cpu_files || !@config.cpu
+
+      # Loaded only here, since few programs need it.
+      require "ruby_memprofiler_pprof/cpu_files"
+      @cpu_files = CPUFiles.new(@config, @logger).start
     end
 
     # Patches the program's libraries so that samples get their labels.
@@ -203,11 +213,12 @@ module MemprofilerPprof
 
     # Waits for the flusher without holding the lock: its thread may be in a subscriber or logger that needs the lock.
     def halt
-      flusher, watch = @mutex.synchronize do
+      flusher, watch, cpu_files = @mutex.synchronize do
         @collector&.stop
-        [@flusher, @memory_watch].tap { @flusher = @memory_watch = nil }
+        [@flusher, @memory_watch, @cpu_files].tap { @flusher = @memory_watch = @cpu_files = nil }
       end
       watch&.stop
+      cpu_files&.stop
       @on_demand.close
       # Writes what was alive when the collector stopped.
       flusher&.stop!
@@ -243,6 +254,7 @@ module MemprofilerPprof
       update_collector(changed & Configuration::COLLECTOR_SETTINGS.map(&:keyword))
       @logger.warn("enabled: takes effect at the next MemprofilerPprof.start") if changed.include?(:enabled) && running?
       update_flusher(changed & FLUSHER_KEYWORDS)
+      update_cpu(changed & CPU_KEYWORDS)
       watch_memory if changed.intersect?(%i[dump_above pattern])
       listen(@listening)
     end
@@ -267,10 +279,18 @@ module MemprofilerPprof
       @logger.warn("liveness takes effect when the collector has been stopped, flushed and started again")
     end
 
+    def update_cpu(changed)
+      warn_of_restart(changed) if @cpu_files
+    end
+
     def update_flusher(changed)
       return unless @flusher
 
       @flusher.pattern = @config.pattern if @flusher.respond_to?(:pattern=) && changed.delete(:pattern)
+      warn_of_restart(changed)
+    end
+
+    def warn_of_restart(changed)
       return if changed.empty?
 
       @logger.warn("#{changed.join(", ")}: takes effect at the next MemprofilerPprof.start after a stop")

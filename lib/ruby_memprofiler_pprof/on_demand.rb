@@ -8,8 +8,8 @@ module MemprofilerPprof
     # The profiles, and which value a viewer shows first.
     PROFILES = { "heap" => :retained_size, "allocs" => :allocations_size, "delta_heap" => :retained_size }.freeze
     # What can be asked for: a profile, two profiles for a comparison (see {split}), the text of `leaks`, who holds what
-    # is alive, or where the memory is.
-    NAMES = [*PROFILES.keys, "diff", "leaks", "retainers", "memory"].freeze
+    # is alive, where the memory is, or a profile of CPU time.
+    NAMES = [*PROFILES.keys, "diff", "leaks", "retainers", "memory", "profile"].freeze
     # The forms of `retainers`; `both` is JSON and pprof (see {split}). Those of `memory` are the first two.
     FORMATS = %i[text json pprof both].freeze
     # The greatest values of parameters.
@@ -18,6 +18,8 @@ module MemprofilerPprof
     MOST_TIMEOUT = 600
     # Over how many seconds to compare if nothing else is asked for.
     DIFF_SECONDS = 10
+    # Over how many to sample CPU time, as in Go.
+    CPU_SECONDS = 30
     # The parameters of a {Request} as text: what is allowed, and the value; nil if it is not.
     PARAMETERS = {
       "seconds" => ["a whole number from 1 to #{MOST_SECONDS}", ->(text) { OnDemand.number(text, MOST_SECONDS) }],
@@ -68,13 +70,14 @@ module MemprofilerPprof
     end
 
     # @param request [Request]
-    # @param collector [Collector]
+    # @param collector [Collector, nil] a profile of CPU time needs none
     # @param wait [#call] waits for so many seconds
     # @param turn [#call] calls its block when the collector may be flushed
     # @param flush_options [Hash{Symbol => Object}] as for {Collector#flush}
     # @return [String]
-    # @raise [Error] as {Collector#flush}, {Collector#open_reader} and {Collector#retainers}
+    # @raise [Error] as {Collector#flush}, {Collector#open_reader}, {Collector#retainers} and {CPU.start}
     def answer(request, collector, wait: method(:sleep), turn: AT_ONCE, **flush_options)
+      return cpu(request, wait) if request.name == "profile"
       return turn.call { leaks(request, collector) } if request.name == "leaks"
       return retainers(request, collector) if request.name == "retainers"
       return turn.call { memory(request, collector) } if request.name == "memory"
@@ -105,6 +108,10 @@ module MemprofilerPprof
       else
         turn.call { collector.peek(**options) }
       end
+    end
+
+    def cpu(request, wait)
+      CPU.profile { wait.call(request.seconds || CPU_SECONDS) }.pprof_data
     end
 
     # The second profile has the allocations since the first, which bound what was born in between (see

@@ -24,7 +24,8 @@ module MemprofilerPprof
     include Configuration::Settable
 
     # The signals and the socket belong to the process's own collector.
-    (Configuration::DESTINATION_SETTINGS + Configuration::PROCESS_SETTINGS).map(&:keyword).each do |keyword|
+    (Configuration::DESTINATION_SETTINGS + Configuration::CPU_SETTINGS +
+     Configuration::PROCESS_SETTINGS).map(&:keyword).each do |keyword|
       undef_method keyword
       undef_method :"#{keyword}="
     end

@@ -27,6 +27,11 @@ RSpec.describe "docs/ruby-api.md" do
       expect(run(code)[/1000 words, (\d+) objects/, 1].to_i).to be >= 1000
     end
 
+    it "print what uses CPU time" do
+      code, = Manual.ruby("docs/ruby-api.md", "CPU time")
+      expect(run(code)).to match(/^\d+ ms Integer#to_s$/)
+    end
+
     it "print what grew" do
       kept = []
       collector = new_collector(sample_rate: 1.0).start
@@ -37,6 +42,10 @@ RSpec.describe "docs/ruby-api.md" do
       code, = Manual.ruby("docs/ruby-api.md", "Reading profiles in Ruby")
       expect(run(code)).to match(/\A40000 .*#{__FILE__}:\d+$/)
     end
+  end
+
+  it "has the methods of CPU" do
+    expect(names_in("CPU time")).to match_array(MemprofilerPprof::CPU.singleton_methods(false) - [:after_fork])
   end
 
   it "has the options of a collector" do

@@ -9,7 +9,7 @@ RSpec.describe "docs/settings.md" do
     settings = MemprofilerPprof::Configuration.settings.select(&:option).map do |setting|
       [setting.name, setting.keyword.to_s, setting.option, setting.default, setting.purpose]
     end
-    expect(rows("Most used") + rows("Destinations") + rows("Advanced")).to match_array(settings)
+    expect(rows("Most used") + rows("Destinations") + rows("CPU time") + rows("Advanced")).to match_array(settings)
   end
 
   it "has the keys of file names" do

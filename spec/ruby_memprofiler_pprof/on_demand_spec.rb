@@ -128,4 +128,23 @@ RSpec.describe MemprofilerPprof::OnDemand do
       expect(series).not_to be_alive
     end
   end
+
+  describe "profile" do
+    it "samples CPU time for some seconds" do
+      waited = []
+      bytes = %w[/profile /profile?seconds=2].map { |target| answer(target, wait: ->(seconds) { waited << seconds }) }
+      expect(waited).to eq([30, 2])
+      expect(Pprof.decode(bytes.last).type_names).to eq(%w[samples cpu])
+    end
+
+    it "ends if nobody waits for it" do
+      expect { answer("/profile", wait: ->(_) { raise IOError, "gone" }) }.to raise_error(IOError)
+      expect(MemprofilerPprof::CPU).not_to be_running
+    end
+
+    it "is expected to take that long" do
+      durations = %w[/profile /profile?seconds=2].map { |target| described_class::Request.parse(target).duration }
+      expect(durations).to eq([30, 2])
+    end
+  end
 end

@@ -21,6 +21,7 @@ module MemprofilerPprof
         %{me} bundle exec puma
         %{me} --rate 0.1 --pattern 'boot-%{pid}.pb.gz' -- bin/rails runner 1
         %{me} --start-paused --toggle-on URG -- rake db:seed   # kill -URG PID starts and stops it
+        %{me} --cpu -- bin/rails runner Report.generate        # where the time goes: tmp/profiles/cpu
         %{me} --interval 86400 --dump-on URG -- bin/jobs       # kill -URG PID writes a profile
 
         URG is ignored by processes that do not handle it, while most other signals end them. A handler that the program
@@ -34,6 +35,7 @@ module MemprofilerPprof
       GROUPS = {
         "Files" => Configuration::FLUSHER_SETTINGS,
         "Destinations" => Configuration::DESTINATION_SETTINGS,
+        "CPU time" => Configuration::CPU_SETTINGS,
         "Signals and socket" => Configuration::PROCESS_SETTINGS,
         "Sampling" => Configuration::COLLECTOR_SETTINGS,
         "Flushes" => Configuration::FLUSH_SETTINGS

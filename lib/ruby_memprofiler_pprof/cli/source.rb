@@ -59,6 +59,13 @@ module MemprofilerPprof
         ask(OnDemand::Request.new(name: "heap", seconds: seconds))
       end
 
+      # @param seconds [Integer] over which to sample CPU time
+      # @return [Profile]
+      # @raise [Unavailable]
+      def cpu(seconds)
+        parse(ask(OnDemand::Request.new(name: "profile", seconds: seconds)))
+      end
+
       # @param question [Hash{Symbol => Object}] keywords of {Collector#retainers}
       # @return [Array<Retainers>] one for each process for which the address stands; the profile of each is that of all
       # @raise [Unavailable]

@@ -21,6 +21,8 @@ module MemprofilerPprof
         method, file, gem; a counts what libraries allocate for the program's own lines; / filters rows by regular
         expression, Esc removes the filter; Up, Down, PageUp, PageDown and Home scroll; m shows where all of the memory is;
         w asks who holds the objects of a row, which pauses the program for a few milliseconds.
+
+        With --cpu it samples where CPU time goes, once, and prints that.
       TEXT
       EXAMPLES = <<~TEXT
         memprofiler run --socket tmp/memprofiler.sock -- puma
@@ -28,6 +30,7 @@ module MemprofilerPprof
         %{me} tmp/sockets
         %{me} --by line --sort bytes http://127.0.0.1:3000/debug/pprof
         %{me} --once --limit 5 tmp/memprofiler.sock
+        %{me} --cpu --interval 10 tmp/memprofiler.sock
       TEXT
       # Whether --app is the default.
       APP = false
@@ -42,6 +45,8 @@ module MemprofilerPprof
         orders = MemprofilerPprof::Report::Activity::ORDERS
         parser.on("--sort FIGURE", orders, list(orders), "(default: #{orders.first})") { |sort| @sort = sort }
         define_source(parser)
+        parser.on("--cpu", "print which lines (or what else is named by --by) use CPU time",
+                  "over the interval, and exit") { @cpu = true }
         parser.on("--once", "print one table and exit (default without a terminal)") { @once = true }
       end
 
@@ -58,9 +63,20 @@ module MemprofilerPprof
 
       def show(addresses)
         with_source(addresses) do |source, address|
+          next print_cpu(source, address) if @cpu
+
           Directory.address?(address) ? watch_all(Directory.new(address), address) : watch(source, address)
         end
         0
+      end
+
+      def print_cpu(source, address)
+        raise Failure, "--cpu takes the socket of one process, got #{address}" if Directory.address?(address)
+
+        top = MemprofilerPprof::Report::Top.new(filter(source.cpu(seconds)), by: @by || :line, limit: @limit)
+        return print_json(address: address, top: top.to_h) if @format
+
+        puts "#{address}, CPU time of #{seconds} s", top.to_s(style)
       end
 
       def watch(source, address)

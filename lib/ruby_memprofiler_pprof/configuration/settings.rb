@@ -96,6 +96,13 @@ module MemprofilerPprof
       [nil, :on_flush, Types.callable, NONE, "called with each profile"]
     ].map { |row| Setting.new(*row).freeze }.freeze
 
+    # CPU time, which is sampled beside the heap.
+    CPU_SETTINGS = [
+      ["CPU", :cpu, boolean, "false", "sample CPU time, too, and write it to files of its own"],
+      ["CPU_FREQUENCY", :cpu_frequency, Types.integer(1..10_000), "100", "samples per second of CPU time"],
+      ["CPU_PATTERN", :cpu_pattern, Types.pattern, "tmp/profiles/cpu/%{pid}-%{isotime}.pprof", "where these go"]
+    ].map { |row| Setting.new(*row).freeze }.freeze
+
     app_name = Types.text("NAME", %r{\A[\w.\-/]+\z}, "letters, digits, _, ., - and /")
 
     # Where the profiles of the process go.
@@ -127,7 +134,7 @@ module MemprofilerPprof
       SETTINGS
     end
 
-    SETTINGS = (COLLECTOR_SETTINGS + FLUSH_SETTINGS + FLUSHER_SETTINGS + DESTINATION_SETTINGS +
+    SETTINGS = (COLLECTOR_SETTINGS + FLUSH_SETTINGS + FLUSHER_SETTINGS + DESTINATION_SETTINGS + CPU_SETTINGS +
                 PROCESS_SETTINGS).freeze
     private_constant :SETTINGS
   end

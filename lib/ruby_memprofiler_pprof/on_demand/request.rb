@@ -7,7 +7,7 @@ module MemprofilerPprof
     # @!attribute name
     #   @return [String] one of {NAMES}
     # @!attribute seconds
-    #   @return [Integer, nil] over how many to count allocations
+    #   @return [Integer, nil] over how many to count allocations, or to sample CPU time
     # @!attribute gc
     #   @return [Boolean] whether to collect garbage first
     # @!attribute names
@@ -80,7 +80,11 @@ module MemprofilerPprof
 
       # @return [Integer] how many seconds the answer is expected to take
       def duration
-        name == "retainers" ? timeout || RETAINERS_TIMEOUT : seconds.to_i
+        case name
+        when "retainers" then timeout || RETAINERS_TIMEOUT
+        when "profile" then seconds || CPU_SECONDS
+        else seconds.to_i
+        end
       end
 
       private

@@ -22,6 +22,8 @@ module MemprofilerPprof
     # `report`, `diff`, `flamegraph` and `leaks` are pages that show what the commands of these names do. `retainers` is
     # one that shows what the command `why` does: who holds what is alive; `memory` is one for the command of that name.
     #
+    # `profile` is the CPU time of the whole process over 30 or `?seconds=N` seconds; it needs no collector.
+    #
     # `?gc=1` collects garbage first, `?debug=1` answers with text. Errors are text, which `go tool pprof` shows.
     #
     # `?pid=N` lets another process of the same program answer, `?pid=all` adds up all of them. They are known by their
@@ -35,7 +37,9 @@ module MemprofilerPprof
       # What each page is made of: one of OnDemand::NAMES.
       SOURCES = { "report" => "heap", "diff" => "diff", "flamegraph" => "heap", "leaks" => "leaks" }.freeze
       PAGES = SOURCES.keys.freeze
-      private_constant :SOURCES, :PAGES
+      # What else there is, and the methods that answer.
+      OTHERS = { "retainers" => :retainers, "memory" => :memory, "profile" => :cpu }.freeze
+      private_constant :SOURCES, :PAGES, :OTHERS
 
       # @param collector [Collector, nil] nil is {MemprofilerPprof.collector} if it runs, else the first that does
       # @param authorize [#call, nil] is called with the request's env and returns whether it may see profiles. Without
@@ -90,10 +94,9 @@ module MemprofilerPprof
         when "cmdline" then Response.text([$PROGRAM_NAME, *ARGV].join("\0"))
         when *OnDemand::PROFILES.keys then profile(name, Query.new(env["QUERY_STRING"], @max_seconds), head)
         when *PAGES then page(name, env, head)
-        when "retainers" then retainers(env, head)
-        when "memory" then memory(env, head)
+        when *OTHERS.keys then send(OTHERS.fetch(name), env, head)
         else
-          names = [*PAGES, "retainers", "memory", *OnDemand::PROFILES.keys].join(", ")
+          names = [*PAGES, *OTHERS.keys, *OnDemand::PROFILES.keys].join(", ")
           Response.error(404, "There is no #{name.inspect} here, only #{names} and cmdline.")
         end
       end
@@ -140,6 +143,19 @@ module MemprofilerPprof
           answers = answers(query.pid, query.request, collector)
           answers.mark(MemoryPage.new(answers, query, env["SCRIPT_NAME"]).response)
         end
+      end
+
+      def cpu(env, head)
+        query = Query.new(env["QUERY_STRING"], @max_seconds)
+        return query.debug ? Response.text("") : Response.profile("profile", "") if head
+
+        seconds = query.seconds || [OnDemand::CPU_SECONDS, @max_seconds].min
+        request = OnDemand::Request.new(name: "profile", seconds: seconds)
+        @gate.enter do
+          answers = answers(query.pid, request, running_collector)
+          text = Response.text(answers.profile.to_folded) if query.debug
+          answers.mark(text || Response.profile("profile", answers.bytes))
+        end || Response.too_many
       end
 
       def show(name, answers, query, path)

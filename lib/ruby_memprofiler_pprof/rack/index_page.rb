@@ -29,6 +29,7 @@ module MemprofilerPprof
               ["allocs", "?seconds=10", "what is allocated in the next 10 seconds"],
               ["delta_heap", "", "what is alive, and what was allocated since the last delta_heap"],
               ["heap", "?debug=1", "what is alive, as text"],
+              ["profile", "?seconds=10", "what uses CPU time in the next 10 seconds"],
               ["cmdline", "", "the command that runs"]].freeze
       # Those that each process has in the list of all.
       PROCESS_ROWS = %w[report flamegraph leaks retainers memory heap].freeze

@@ -16,6 +16,7 @@ module MemprofilerPprof
     # program's own answer: `/users?memprofiler` or the header `X-Memprofiler`. All other requests pass.
     #
     # The value selects the form: `html`, `text`, `pprof` (to download), or nothing for a page in browsers and text
+    # elsewhere. `cpu` asks for what used the CPU time of the request's thread instead: a flame graph in browsers, pprof
     # elsewhere. Unauthorized requests pass through unprofiled, as do all if the setting `enabled` is false.
     #
     # Only what the request's own thread allocates is counted, not other threads (with a fiber scheduler, as
@@ -29,7 +30,9 @@ module MemprofilerPprof
       # The default options of a request's collector: it samples everything, in bounded memory.
       COLLECTOR_OPTIONS = { sample_rate: 1.0, max_heap_samples: 500_000 }.freeze
       # The forms of an answer.
-      FORMATS = %w[html text pprof].freeze
+      FORMATS = %w[html text pprof cpu].freeze
+      # Samples per second of CPU time: a request is short.
+      CPU_FREQUENCY = 1000
 
       # @param app [#call] the next Rack application
       # @param authorize [#call, nil] as for {Endpoint#initialize}
@@ -68,7 +71,7 @@ module MemprofilerPprof
         format = format_of(wanted, env)
         return not_a_format(wanted) unless format
 
-        @gate.enter { answer(env, format) } || Response.too_many
+        @gate.enter { format == "cpu" ? answer_cpu(env) : answer(env, format) } || Response.too_many
       end
 
       private
@@ -109,6 +112,29 @@ module MemprofilerPprof
         discard(collector) unless profile
       end
 
+      def answer_cpu(env)
+        began = false
+        data = CPU.profile(frequency: CPU_FREQUENCY, only: :thread) do
+          began = true
+          call_and_drain(without_hijacking(env))
+        end
+        MemprofilerPprof.without_profiling { show_cpu(data, env) }
+      rescue MemprofilerPprof::Error => e
+        # Once it has begun, this is an exception of the program's own.
+        raise if began
+
+        Response.error(503, "#{e.message} (#{e.class})")
+      end
+
+      def show_cpu(data, env)
+        return Response.profile("cpu", data.pprof_data) unless env["HTTP_ACCEPT"].to_s.include?("text/html")
+
+        # Loaded only here, since few programs are asked for it.
+        require "ruby_memprofiler_pprof/flamegraph"
+        request = "#{env["REQUEST_METHOD"]} #{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}"
+        Response.html(Flamegraph.new([data.profile], title: request).to_html, policy: Flamegraph.policy)
+      end
+
       def not_a_format(wanted)
         name = @parameter || "the header"
         Response.error(400, "#{name} must be one of #{FORMATS.join(", ")} or nothing, got #{wanted.inspect}.")
@@ -116,16 +142,26 @@ module MemprofilerPprof
 
       # @return [RequestSummary::Outcome]
       def run(collector, env)
-        # A copy, so that objects that the program adds to the environment do not outlive the request, and count as
-        # retained.
-        env = env.dup.tap { |copy| copy.delete("rack.hijack") }
-        env["rack.hijack?"] = false if env.key?("rack.hijack?")
+        env = without_hijacking(env)
         began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         collector.start(only: Fiber.current_scheduler ? :fiber : :thread)
-        status, headers, body = @app.call(env)
-        bytes = Drain.call(headers, body, @max_seconds)
+        status, bytes = call_and_drain(env)
         collector.stop
         RequestSummary::Outcome.new(status, bytes, Process.clock_gettime(Process::CLOCK_MONOTONIC) - began)
+      end
+
+      # A copy, so that objects that the program adds to the environment do not outlive the request, and count as
+      # retained.
+      def without_hijacking(env)
+        env = env.dup.tap { |copy| copy.delete("rack.hijack") }
+        env["rack.hijack?"] = false if env.key?("rack.hijack?")
+        env
+      end
+
+      # @return [Array(Integer, Integer)] status and bytes of the program's response
+      def call_and_drain(env)
+        status, headers, body = @app.call(env)
+        [status, Drain.call(headers, body, @max_seconds)]
       end
 
       # A stopped collector keeps a hook, to follow the deaths of its objects, until a flush removes that, too.

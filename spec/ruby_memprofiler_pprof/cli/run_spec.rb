@@ -208,4 +208,46 @@ RSpec.describe "memprofiler run" do
         .to match(/no profile: the profiler is not running/)
     end
   end
+
+  describe "--cpu" do
+    code = <<~'RUBY'
+      def work
+        deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.2
+        1000.times { nil } while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
+      end
+      work
+      fork { work }
+      Process.wait
+    RUBY
+
+    # Seconds of CPU time of a method in each file.
+    def seconds_in(name)
+      files = profiles.select { |file, _| file.include?("/cpu/") }.values
+      files.map do |profile|
+        profile.samples.select { |sample| sample.names.include?(name) }.sum { |sample| sample[:cpu] } / 1e9
+      end
+    end
+
+    it "writes where the CPU time goes, of each process" do
+      outcome = run_code(code, "--cpu", "--cpu-frequency", "1000", "--interval", "1000")
+      expect(outcome).to be_success, outcome.to_s
+      expect(seconds_in("Object#work")).to match([be_within(0.05).of(0.2)] * 2)
+      expect(Dir.glob("tmp/profiles/mem-*").size).to eq(2)
+    end
+
+    it "puts the files where asked" do
+      run_code(code, "--cpu", "--cpu-pattern", "a-%{pid}.pb.gz")
+      expect(Dir.glob("*.pb.gz").size).to eq(2)
+    end
+
+    it "is off by default" do
+      run_code(code)
+      expect(seconds_in("Object#work")).to eq([])
+    end
+
+    it "lets the program run if there are no timers" do
+      outcome = run_code("MemprofilerPprof::CPU.start rescue puts $!.message", "--cpu")
+      expect(outcome.stdout).to match(/being taken already/)
+    end
+  end
 end

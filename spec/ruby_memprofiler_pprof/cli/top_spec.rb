@@ -98,6 +98,18 @@ RSpec.describe "memprofiler top" do
       expect([requests.pop, json.dig("top", "seconds")]).to match([%r{\AGET /heap\?seconds=2 }, 1.0])
     end
 
+    it "prints what uses CPU time" do
+      start("def work = 1000.times { nil }\n$stdout.syswrite('.'); loop { work }")
+      expect(top("--cpu", "--by", "method", "--interval", "1", "a.sock").stdout)
+        .to match(/\Aa.sock, CPU time of 1 s\ncpu: .* m?s .*by method\n\n.* METHOD\n.*% +block in Object#work  /)
+      json = JSON.parse(top("--cpu", "--json", "a.sock").stdout)
+      expect(json.dig("top", "type")).to eq("name" => "cpu", "unit" => "nanoseconds")
+    end
+
+    it "prints the CPU time of one process only" do
+      expect(top("--cpu", ".")).to have_attributes(stderr: /--cpu takes the socket of one process, got \.$/)
+    end
+
     it "asks an endpoint, with headers" do
       skip "Puma is not installed" unless HttpServer.available?
 

@@ -453,7 +453,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     end
 
     it "is returned for unknown paths" do
-      expect_error(get("/profile"), 404, /no "profile" here, only report, .*, heap, .* and cmdline/)
+      expect_error(get("/profiles"), 404, /no "profiles" here, only report, .*, heap, .* and cmdline/)
     end
 
     it "is returned while no collector runs" do
@@ -657,5 +657,49 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     RUBY
     skip "Sinatra is not installed" if outcome.status.exitstatus == 77
     expect(outcome.stdout.split("\n")).to eq(%w[shop 200]), outcome.to_s
+  end
+
+  describe "profile" do
+    def cpu(body) = Pprof.decode(body)
+
+    it "is the CPU time of some seconds" do
+      waited = nil
+      meanwhile do |seconds|
+        waited = seconds
+        200_000.times { Object.new }
+      end
+      status, headers, body = get("/profile?seconds=7")
+      expect([status, headers["content-disposition"], waited]).to eq([200, 'attachment; filename="profile.pprof"', 7])
+      expect(cpu(body).type_names).to eq(%w[samples cpu])
+      expect(MemprofilerPprof::CPU).not_to be_running
+    end
+
+    it "takes 30 seconds by default, or as long as allowed" do
+      waits = [endpoint, endpoint_of(max_seconds: 5)].map do |app|
+        waited = nil
+        meanwhile(app) { |seconds| waited = seconds }
+        get("/profile", app: app)
+        waited
+      end
+      expect(waits).to eq([30, 5])
+    end
+
+    it "needs no collector" do
+      collector.stop
+      meanwhile { nil }
+      expect(get("/profile?seconds=1").first).to eq(200)
+    end
+
+    it "is text if asked" do
+      meanwhile { 200_000.times { Object.new } }
+      expect(get("/profile?seconds=1&debug=1")[1..]).to match([include("content-type" => /plain/), /^\S.* \d+$/])
+    end
+
+    it "is refused while another one is taken" do
+      MemprofilerPprof::CPU.start
+      expect(get("/profile?seconds=1")).to match([503, anything, /being taken already/])
+    ensure
+      MemprofilerPprof::CPU.stop
+    end
   end
 end

@@ -278,7 +278,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     it "must name a known format" do
       expect(get(middleware, "/?memprofiler=pdf"))
         .to match([400, include("x-go-pprof" => "1"),
-                   ["memprofiler must be one of html, text, pprof or nothing, got \"pdf\".\n"]])
+                   ["memprofiler must be one of html, text, pprof, cpu or nothing, got \"pdf\".\n"]])
     end
   end
 
@@ -358,6 +358,40 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       profile = Pprof.decode(HttpServer.get("#{url}/", X_Memprofiler: "pprof").body)
       expect(profile.samples_with_frame("MemprofilerPprof::Rack::Middleware#run").size)
         .to eq(profile.samples.size).and be_positive
+    end
+  end
+
+  describe "cpu" do
+    def work
+      deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.1
+      1000.times { nil } while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
+      answer
+    end
+
+    it "answers with where the request's CPU time went" do
+      status, headers, body = get(middleware(->(_) { work }), "/?memprofiler=cpu")
+      expect([status, headers["content-disposition"]]).to eq([200, 'attachment; filename="cpu.pprof"'])
+      profile = Pprof.decode(body.join)
+      found = profile.samples.select { |sample| sample.names.any?(/#work\z/) }.sum { |sample| sample[:cpu] }
+      expect(found).to be_between(50_000_000, 300_000_000)
+    end
+
+    it "is a flame graph in browsers" do
+      _, headers, body = get(middleware(->(_) { work }), "/a?memprofiler=cpu", HTTP_ACCEPT: "text/html")
+      expect([headers["content-type"], body.join]).to match(["text/html; charset=utf-8", %r{GET /a.*nanoseconds}m])
+    end
+
+    it "passes exceptions on" do
+      expect { get(middleware(->(_) { raise "expected" }), "/?memprofiler=cpu") }.to raise_error("expected")
+      expect(MemprofilerPprof::CPU).not_to be_running
+    end
+
+    it "says so while another profile is taken" do
+      MemprofilerPprof::CPU.start
+      status, _, body = get(middleware, "/?memprofiler=cpu")
+      expect([status, body.join]).to match([503, /being taken already/])
+    ensure
+      MemprofilerPprof::CPU.stop
     end
   end
 end

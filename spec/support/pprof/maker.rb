@@ -24,10 +24,12 @@ module Pprof
     # @param time [Integer] seconds since 1970
     # @param duration [Integer] seconds
     # @param types [Array<Array(String, String)>]
+    # @param period_type [Array(String, String), nil]
     # @param weight [Integer, nil] how many objects one sample stands for
     # @param comments [Hash{Symbol => #to_s}] further ones, written "key=value"
     # @param start_line [Integer] of all functions
-    def initialize(time: 0, duration: 0, types: TYPES, weight: 10, comments: {}, start_line: 1)
+    def initialize(time: 0, duration: 0, types: TYPES, period_type: nil, weight: 10, comments: {},
+                   start_line: 1)
       @start_line = start_line
       @counts = types.filter_map { |name, unit| name if unit == "count" }
       @strings = { "" => 0 }
@@ -36,6 +38,7 @@ module Pprof
       @locations = {}
       @body = "".b
       types.each { |name, unit| field(@body, 1, message([1, string(name)], [2, string(unit)])) }
+      field(@body, 11, message(*period_type.each_with_index.map { |text, at| [at + 1, string(text)] })) if period_type
       number(@body, 9, time * 1_000_000_000)
       number(@body, 10, duration * 1_000_000_000)
       { greatest_weight: weight, **comments }.compact.each do |name, value|
