@@ -3,6 +3,7 @@
 # Measures one configuration, given as JSON in the only argument, and prints the figures as JSON.
 
 require "json"
+require_relative "cpu_measurement"
 require_relative "flush_memory_measurement"
 require_relative "retainers_measurement"
 require_relative "sampling_measurements"

@@ -19,7 +19,7 @@ pub struct Record {
     /// The thread's CPU time up to which ticks have been taken.
     accounted: i128,
     /// The thread's CPU time at the beginning of the interval.
-    interval_start: u64,
+    pub interval_start: u64,
 }
 
 /// Ticks, and the CPU time that they stand for.

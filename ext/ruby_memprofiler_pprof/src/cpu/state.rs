@@ -87,7 +87,7 @@ impl State {
         self.sites.stacks.configure(settings());
         self.shares_natives = cfg!(ruby_gte_3_3) && std::env::var_os("RUBY_MN_THREADS").is_some_and(|set| set == "1");
         for &(thread, native) in threads {
-            if self.shares_natives && self.has_record_of(native) {
+            if self.has_record_of(native) {
                 continue;
             }
             match Record::new(thread, native, &options) {
@@ -130,6 +130,8 @@ impl State {
         if self.shares_natives && self.has_record_of(native) {
             return;
         }
+        // Of a thread that ended by an exception, of which no hook is told, and whose native thread goes on as this one.
+        self.remove(|record| record.native == native);
         match Record::new(threads::current(), native, &self.options) {
             Ok(record) => {
                 // SAFETY: as required above.
@@ -154,9 +156,20 @@ impl State {
         }
         // SAFETY: as required above.
         unsafe { self.read_stacks(holder) };
-        while let Some(index) = self.records.iter().position(Record::is_current) {
+        self.remove(Record::is_current);
+    }
+
+    /// Removes records. What their native threads do from now on is not Ruby's: Ruby keeps some for threads to come.
+    fn remove(&mut self, which: impl Fn(&Record) -> bool) {
+        while let Some(index) = self.records.iter().position(&which) {
             let mut record = self.records.swap_remove(index);
-            self.ended += record.end_interval().unwrap_or_else(|| record.accounted());
+            match record.end_interval() {
+                Some(time) => {
+                    self.ended += time;
+                    self.natives.insert(record.native, record.interval_start);
+                }
+                None => self.ended += record.accounted(),
+            }
         }
     }
 
