@@ -56,7 +56,7 @@ impl Candidate {
         if ruby.image.machine != table.machine {
             return Err(Failure::new(format!("process {pid} is of another architecture than this tool")));
         }
-        let mut images = Image::all(&memory, &mappings);
+        let mut images: Vec<Image> = mappings.iter().filter_map(|mapping| Image::at(&memory, mapping)).collect();
         if images.iter().filter(|image| image.symbol(&memory, "ruby_init_stack").is_some()).count() > 1 {
             return Err(Failure::new(format!("process {pid} has several Rubies, and only one can be profiled")));
         }

@@ -41,4 +41,8 @@ impl Memory for Target {
     fn read(&self, address: usize, bytes: &mut [u8]) -> io::Result<()> {
         self.memory.read(address, bytes)
     }
+
+    fn reject(&self) -> io::Result<()> {
+        self.memory.reject()
+    }
 }
