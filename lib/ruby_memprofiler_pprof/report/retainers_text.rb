@@ -62,7 +62,7 @@ module MemprofilerPprof
       end
 
       def tags
-        Tags.of(@retainers.profile.comments)
+        @retainers.pprof_data.empty? ? {} : Tags.of(@retainers.profile.comments)
       end
 
       def heap

@@ -1,0 +1,6 @@
+# frozen_string_literal: true
+
+# Sleeps.
+$stdout.sync = true
+puts
+loop { sleep }
