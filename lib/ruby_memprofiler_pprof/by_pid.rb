@@ -15,13 +15,13 @@ module MemprofilerPprof
 
     class << self
       # @param arguments [Array<#to_s>]
-      # @return [String] what the tool printed
+      # @return [String] what the tool printed, be it UTF-8 or a profile
       # @raise [Error]
       def run(*arguments)
-        output, message, status = Open3.capture3(path, *arguments.map(&:to_s))
-        return output if status.success?
+        output, message, status = Open3.capture3(path, *arguments.map(&:to_s), binmode: true)
+        return output.force_encoding(Encoding::UTF_8) if status.success?
 
-        raise Error, message.empty? ? "#{NAME}: #{status}" : message.chomp
+        raise Error, message.empty? ? "#{NAME}: #{status}" : message.force_encoding(Encoding::UTF_8).chomp
       end
 
       # @return [String] where the tool is

@@ -4,6 +4,7 @@
 //!     memprofiler-attach stack PID [pause] [json]
 //!     memprofiler-attach check PID
 //!     memprofiler-attach require PID FILE SECONDS
+//!     memprofiler-attach watch PID SECONDS RATE [pause]
 //!
 //! Prints to stdout. An error goes to stderr, with the exit status 2.
 
@@ -43,6 +44,9 @@ fn main() -> std::process::ExitCode {
         ["check", pid] => number(pid).and_then(inject::check),
         ["require", pid, path, seconds] => number(pid)
             .and_then(|pid| inject::require(pid, path, Duration::from_secs(number(seconds)?.unsigned_abs().into()))),
+        ["watch", pid, seconds, rate, ref options @ ..] => {
+            process::parse(pid).and_then(|pid| stack::watch::run(pid, seconds, rate, stack::Options::parse(options)?))
+        }
         _ => Err(failure::Failure::new(format!("unknown arguments: {}", arguments.join(" ")))),
     };
     match result {

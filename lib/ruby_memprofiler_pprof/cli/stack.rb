@@ -10,12 +10,18 @@ module MemprofilerPprof
       USAGE = "[OPTION]... PID"
       DESCRIPTION = <<~TEXT
         Prints the Ruby stack of each thread of a process, innermost call first, which thread has the GVL, and what the others
-        do. The process needs no profiler: its memory is read from outside, and it goes on meanwhile. Linux on x86_64 only.
+        do. With --watch, reads the stacks again and again, and writes a profile of where the time goes. The process needs no
+        profiler: its memory is read from outside, and it goes on meanwhile. Linux on x86_64 only.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} 1234
         sudo %{me} --pause 1234
+        %{me} --watch --seconds 30 -o wall.pprof 1234
       TEXT
+      PATTERN = "tmp/profiles/stack-%{pid}-%{isotime}.pprof"
+      SECONDS = 10
+      RATE = 100
+      private_constant :PATTERN, :SECONDS, :RATE
 
       # @param arguments [Array<String>]
       # @return [Integer] the exit status
@@ -24,7 +30,8 @@ module MemprofilerPprof
         raise Failure, "no process given, see #{@invocation} --help" unless pid
 
         expect_none(rest)
-        puts ByPid.run("stack", pid, *("pause" if @pause), *("json" if @json))
+        check_options
+        @watch ? watch(pid) : print_stacks(pid)
         0
       rescue ByPid::Error => e
         raise Failure, e.message
@@ -40,6 +47,37 @@ module MemprofilerPprof
       def define_options(parser)
         parser.on("--pause", "stop the process for the moment that it takes to read it") { @pause = true }
         parser.on("--json", "print JSON") { @json = true }
+        parser.on("--watch", "write a profile of wall time; Ctrl-C ends it early") { @watch = true }
+        parser.on("--seconds N", Float, "with --watch: for how long (default: #{SECONDS})") { |value| @seconds = value }
+        parser.on("--rate N", Float, "with --watch: how often per second (default: #{RATE})") { |value| @rate = value }
+        parser.on("-o", "--output FILE", "with --watch: where to write; - is stdout", "(default: #{PATTERN})") do |file|
+          @output = file
+        end
+      end
+
+      def check_options
+        only = { "--seconds" => @seconds, "--rate" => @rate, "--output" => @output }.compact.keys.first
+        raise Failure, "#{only} needs --watch" if only && !@watch
+        raise Failure, "--json is not for --watch, which writes a profile" if @json && @watch
+      end
+
+      def print_stacks(pid)
+        puts ByPid.run("stack", pid, *("pause" if @pause), *("json" if @json))
+      end
+
+      def watch(pid)
+        # The tool gets the signal, too, and ends with what it has.
+        previous = trap("INT") { nil }
+        bytes = ByPid.run("watch", pid, @seconds || SECONDS, @rate || RATE, *("pause" if @pause))
+        return write_output(bytes, @output) if @output
+
+        require "ruby_memprofiler_pprof/atomic_file"
+        require "ruby_memprofiler_pprof/file_pattern"
+        puts AtomicFile.create(FilePattern.new(PATTERN).expand(pid: Integer(pid)), bytes)
+      rescue SystemCallError => e
+        raise Failure, system_message(e)
+      ensure
+        trap("INT", previous) if previous
       end
     end
   end

@@ -141,6 +141,66 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
     end
   end
 
+  describe "with --watch" do
+    # The profile of a program, and the tool's comments.
+    def watch(code, *options)
+      with_ruby(code) do |pid|
+        outcome = stack("--watch", "--seconds", "0.5", "-o", "-", *options, pid.to_s)
+        expect(outcome).to be_success, outcome.stderr
+        return Pprof.decode(outcome.stdout.b), pid
+      end
+    end
+
+    def sums(profile, label)
+      profile.samples.each_with_object(Hash.new(0)) { |sample, sums| sums[sample.labels[label]] += sample["wall"] }
+    end
+
+    it "writes a profile of wall time, of each thread its whole duration" do
+      profile, = watch("q = Queue.new; Thread.new { Thread.current.name = 'worker'; q << 1; sleep }; q.pop; puts; gets")
+      expect(profile.sample_types.map(&:to_a)).to eq([%w[samples count], %w[wall nanoseconds]])
+      expect(sums(profile, "thread").keys).to contain_exactly("main", "worker")
+      expect(sums(profile, "thread").values.uniq.size).to eq(1)
+      expect(sums(profile, "thread")["main"]).to be_within(5).percent_of(profile.duration_nanos)
+    end
+
+    it "names the calls" do
+      profile, = watch("def idle = sleep; puts; idle")
+      expect(profile.samples.map(&:names).uniq).to include(["Kernel#sleep", "Object#idle", "<main>"])
+    end
+
+    it "says what the threads do" do
+      profile, = watch("puts; loop { }")
+      expect(sums(profile, "activity").max_by(&:last).first).to eq("has the GVL, runs")
+    end
+
+    it "ends with the process" do
+      with_ruby("puts; sleep 0.5; exit!") do |pid|
+        outcome = stack("--watch", "--seconds", "600", "-o", "-", pid.to_s)
+        # Or at once, if it ended before the tool began.
+        expect(outcome.success? || outcome.stderr.include?("process #{pid}")).to be(true), outcome.to_s
+      end
+    end
+
+    it "writes a file of its own if none is named" do
+      Dir.mktmpdir do |directory|
+        with_ruby("puts; sleep") do |pid|
+          run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "stack", "--watch", "--seconds",
+                      "0.1", pid.to_s, chdir: directory)
+          expect(Dir.children(File.join(directory, "tmp/profiles"))).to match([/\Astack-#{pid}-.*\.pprof\z/])
+        end
+      end
+    end
+
+    { "--seconds without it" => [%w[--seconds 1 1], "--seconds needs --watch"],
+      "JSON" => [%w[--watch --json 1], "--json is not for --watch"],
+      "a time that is none" => [["--watch", "--seconds", "0", Process.pid.to_s], "seconds and rate must be 0.001 to"] }
+      .each do |what, (arguments, message)|
+      it "refuses #{what}" do
+        expect(stack(*arguments).stderr).to start_with("memprofiler: #{message}")
+      end
+    end
+  end
+
   { "no process" => [[], "no process given"], "what is no PID" => [%w[x], "x is no PID"],
     "a PID that nothing has" => [%w[999999999], "there is no process 999999999"],
     "an option that there is not" => [%w[--x 1], "unknown option --x"] }.each do |what, (arguments, message)|

@@ -3,8 +3,10 @@
 mod activity;
 mod named;
 mod pause;
+mod recording;
 mod report;
 mod sample;
+pub mod watch;
 
 use crate::failure::Failure;
 use crate::process::{self, State, Status};

@@ -9,31 +9,26 @@ use std::io;
 /// How often the list of threads is read until it makes sense.
 const ATTEMPTS: usize = 100;
 
-/// Each thread with its stack, or why that cannot be read.
-pub type Sample = Vec<(Thread, io::Result<Stack>)>;
-
-/// Reads them. Fails if the process has ended.
-pub fn sample<M: Memory<Error = io::Error>>(vm: &Vm<M>) -> io::Result<Sample> {
-    let mut result = threads(vm);
-    for _ in 0..ATTEMPTS {
-        match result {
-            Err(error) if is_torn(&error) => result = threads(vm),
-            _ => break,
-        }
-    }
-    Ok(result?
-        .into_iter()
-        .map(|thread| (vm.reader.stack(thread.context), thread))
-        .map(|(stack, thread)| (thread, stack))
-        .collect())
+/// Each thread with its stack, or why that cannot be read. Fails if the process has ended.
+pub fn sample<M: Memory<Error = io::Error>>(vm: &Vm<M>) -> io::Result<Vec<(Thread, io::Result<Stack>)>> {
+    let threads = threads(vm)?.into_iter();
+    Ok(threads.map(|thread| (vm.reader.stack(thread.context), thread)).map(|(stack, thread)| (thread, stack)).collect())
 }
 
-fn threads<M: Memory<Error = io::Error>>(vm: &Vm<M>) -> io::Result<Vec<Thread>> {
-    vm.reader.memory.forget();
-    vm.reader.threads(vm.address)
+/// The threads. Fails if the process has ended.
+pub fn threads<M: Memory<Error = io::Error>>(vm: &Vm<M>) -> io::Result<Vec<Thread>> {
+    let mut failure = None;
+    for _ in 0..ATTEMPTS {
+        vm.reader.memory.forget();
+        match vm.reader.threads(vm.address) {
+            Err(error) if is_torn(&error) => failure = Some(error),
+            result => return result,
+        }
+    }
+    Err(failure.unwrap_or_else(|| io::ErrorKind::InvalidData.into()))
 }
 
 /// Whether something changed while it was read.
-fn is_torn(error: &io::Error) -> bool {
+pub fn is_torn(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData || error.raw_os_error() == Some(libc::EFAULT)
 }

@@ -1,0 +1,161 @@
+//! `watch`: where the time goes, by stacks read many times.
+
+use super::activity::{self, of_linux};
+use super::named::Names;
+use super::pause::Paused;
+use super::recording::Recording;
+use super::sample::{is_torn, threads};
+use super::{Options, open};
+use crate::failure::Failure;
+use crate::process;
+use crate::vm::Vm;
+use ruby_layout::memory::ProcessMemory;
+use ruby_layout::stack::Copy;
+use ruby_layout::thread::Thread;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How many stacks to remember.
+const MOST_KNOWN: usize = 10_000;
+
+/// Set by SIGINT and SIGTERM: what was read so far is written.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn stop(_: libc::c_int) {
+    STOPPED.store(true, Ordering::Relaxed);
+}
+
+/// What reading the stacks of a process takes.
+struct Watcher {
+    pid: i32,
+    vm: Vm<ProcessMemory>,
+    names: Names,
+    recording: Recording,
+    /// The stacks of contexts that did not change when they were read last.
+    known: HashMap<usize, (Copy, u32)>,
+    incomplete: u64,
+    unreadable: u64,
+}
+
+/// Writes a profile of wall time to stdout: the stacks of all threads of process `pid`, read `rate` times a second for
+/// `seconds`, or until a signal or the process's end.
+pub fn run(pid: i32, seconds: &str, rate: &str, options: Options) -> Result<(), Failure> {
+    let number = |text: &str| text.parse().ok().filter(|number: &f64| (1e-3..=1e6).contains(number));
+    let (Some(seconds), Some(rate)) = (number(seconds), number(rate)) else {
+        return Err(Failure::new(format!("seconds and rate must be 0.001 to 1000000, not {seconds} and {rate}")));
+    };
+    let vm = open(pid)?;
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the handler only sets a flag.
+        unsafe { libc::signal(signal, stop as *const () as libc::sighandler_t) };
+    }
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let version = vm.version.clone();
+    let mut watcher = Watcher {
+        pid,
+        vm,
+        names: Names::default(),
+        recording: Recording::new(since_1970),
+        known: HashMap::new(),
+        incomplete: 0,
+        unreadable: 0,
+    };
+    let (start, mut readings, mut random) = (Instant::now(), 0, Random(since_1970.as_nanos() as u64));
+    let end = Duration::from_secs_f64(seconds);
+    let mut next = Duration::ZERO;
+    while !STOPPED.load(Ordering::Relaxed) {
+        // At random, so as not to be in step with the program.
+        next += Duration::from_secs_f64(2.0 * random.fraction() / rate);
+        if next >= end {
+            sleep(end.saturating_sub(start.elapsed()));
+            break;
+        }
+        sleep(next.saturating_sub(start.elapsed()));
+        // What took too long is not made up for.
+        next = next.max(start.elapsed());
+        match watcher.read(options.pause) {
+            Ok(()) => readings += 1,
+            Err(error) if is_torn(&error) => watcher.unreadable += 1,
+            // The process has ended.
+            Err(error) if readings > 0 && error.raw_os_error() == Some(libc::ESRCH) => break,
+            Err(error) => return Err(process::explain(pid, &error)),
+        }
+    }
+    let comments = [
+        format!("pid={pid}"),
+        format!("ruby_version={version}"),
+        format!("readings={readings}"),
+        format!("incomplete_stacks={}", watcher.incomplete),
+        format!("unreadable_stacks={}", watcher.unreadable),
+    ];
+    let bytes = watcher.recording.finish(start.elapsed(), readings, comments.map(Arc::from).into());
+    bytes.and_then(|bytes| io::stdout().write_all(&bytes)).map_err(|error| Failure::new(format!("stdout: {error}")))
+}
+
+impl Watcher {
+    /// Reads all stacks once. Fails if the process has ended, or the list of threads cannot be read.
+    fn read(&mut self, pause: bool) -> io::Result<()> {
+        let paused = if pause { Some(Paused::new(self.pid).map_err(io::Error::other)?) } else { None };
+        for thread in threads(&self.vm)? {
+            match self.stack(thread.context) {
+                Ok(stack) => self.add(stack, &thread, paused.as_ref()),
+                Err(error) if is_torn(&error) => self.unreadable += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, stack: u32, thread: &Thread, paused: Option<&Paused>) {
+        let activity = activity::of(thread, of_linux(self.pid, thread.tid, paused));
+        let name = match &thread.name {
+            Some(name) => name.clone(),
+            None if thread.is_main => "main".to_owned(),
+            None => thread.tid.to_string(),
+        };
+        self.recording.add(stack, &[("activity", activity), ("thread", &name)]);
+    }
+
+    /// The number of the stack of an execution context.
+    fn stack(&mut self, context: usize) -> io::Result<u32> {
+        let reader = &self.vm.reader;
+        let before = reader.copy(context)?;
+        if let Some((copy, stack)) = self.known.get(&context) {
+            if *copy == before {
+                return Ok(*stack);
+            }
+        }
+        let stack = reader.stack(context)?;
+        self.incomplete += u64::from(!stack.is_complete);
+        let number = self.recording.stack(&self.names.frames(reader, &stack.calls)?);
+        // If it did not change in between, these are its calls.
+        if reader.copy(context)? == before {
+            // Threads and fibers come and go.
+            if self.known.len() >= MOST_KNOWN {
+                self.known.clear();
+            }
+            self.known.insert(context, (before, number));
+        } else {
+            self.known.remove(&context);
+        }
+        Ok(number)
+    }
+}
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    /// 0.0 to 1.0.
+    fn fraction(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
