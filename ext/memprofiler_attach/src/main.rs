@@ -4,6 +4,7 @@
 //!     memprofiler-attach stack PID [pause] [json]
 //!     memprofiler-attach check PID
 //!     memprofiler-attach require PID FILE SECONDS
+//!     memprofiler-attach core FILE [json]
 //!     memprofiler-attach watch PID SECONDS RATE [pause]
 //!
 //! Prints to stdout. An error goes to stderr, with the exit status 2.
@@ -44,6 +45,9 @@ fn main() -> std::process::ExitCode {
         ["check", pid] => number(pid).and_then(inject::check),
         ["require", pid, path, seconds] => number(pid)
             .and_then(|pid| inject::require(pid, path, Duration::from_secs(number(seconds)?.unsigned_abs().into()))),
+        ["core", path, ref options @ ..] => {
+            stack::Options::parse(options).and_then(|options| stack::run_core(path, options))
+        }
         ["watch", pid, seconds, rate, ref options @ ..] => {
             process::parse(pid).and_then(|pid| stack::watch::run(pid, seconds, rate, stack::Options::parse(options)?))
         }

@@ -27,6 +27,8 @@ pub struct Layout {
     pub iseq_body_insns_size: usize,
     /// `rb_iseq_constant_body.insns_info.succ_index_table`: which of them a position belongs to, or null.
     pub iseq_body_insns_index: usize,
+    /// `rb_iseq_constant_body.local_iseq`: of a block: that of the method around it.
+    pub iseq_body_local_iseq: usize,
     /// `rb_ractor_struct.threads.set.n.next`: the list of its threads.
     pub ractor_threads: usize,
     /// `rb_thread_struct.ec`: the execution context.
@@ -74,6 +76,7 @@ const RUBY_3_1: Layout = Layout {
     iseq_body_insns: 120,
     iseq_body_insns_size: 136,
     iseq_body_insns_index: 144,
+    iseq_body_local_iseq: 176,
     ractor_threads: 304,
     thread_ec: 40,
     ractor_running: 336,
@@ -102,6 +105,7 @@ const RUBY_3_2: Layout = Layout {
     iseq_body_insns: 112,
     iseq_body_insns_size: 128,
     iseq_body_insns_index: 136,
+    iseq_body_local_iseq: 168,
     ractor_threads: 304,
     thread_ec: 48,
     ractor_running: 336,
@@ -130,6 +134,7 @@ const RUBY_3_3: Layout = Layout {
     iseq_body_insns: 112,
     iseq_body_insns_size: 128,
     iseq_body_insns_index: 136,
+    iseq_body_local_iseq: 168,
     ractor_threads: 256,
     thread_ec: 48,
     ractor_running: 328,
@@ -158,6 +163,7 @@ const RUBY_3_4: Layout = Layout {
     iseq_body_insns: 112,
     iseq_body_insns_size: 128,
     iseq_body_insns_index: 136,
+    iseq_body_local_iseq: 168,
     ractor_threads: 256,
     thread_ec: 48,
     ractor_running: 328,
@@ -186,6 +192,7 @@ const RUBY_4_0: Layout = Layout {
     iseq_body_insns: 112,
     iseq_body_insns_size: 128,
     iseq_body_insns_index: 136,
+    iseq_body_local_iseq: 176,
     ractor_threads: 184,
     thread_ec: 48,
     ractor_running: 256,
@@ -446,6 +453,8 @@ pub const IMEMO_TYPE_MASK: usize = 0xf;
 
 /// `offsetof(struct rb_method_definition_struct, body.bmethod.proc)`: of a `METHOD_TYPE_BMETHOD`: the Proc that define_method was given.
 pub const METHOD_DEF_BMETHOD_PROC: usize = 8;
+/// `offsetof(struct rb_method_definition_struct, body.iseq.iseqptr)`: of a `METHOD_TYPE_ISEQ`: its code.
+pub const METHOD_DEF_ISEQ: usize = 8;
 
 // rb_proc_t (vm_core.h)
 

@@ -85,7 +85,8 @@ impl<M: Memory> Reader<Paged<M>> {
         let fields = memory.bytes(context, CONTEXT_SIZE)?;
         let mut known = Snapshot::new(memory);
         known.add(context, fields.clone());
-        let (stack, innermost) = (known.word(context + layout::EC_VM_STACK)?, known.word(context + layout::EC_CFP)?);
+        let stack = known.word(context.wrapping_add(layout::EC_VM_STACK))?;
+        let innermost = known.word(context.wrapping_add(layout::EC_CFP))?;
         let frames = Frames::of(&known, self.layout, context)?;
         let size = frames.end.wrapping_sub(innermost);
         if frames.count == 0 || size > GREATEST_STACK {
@@ -133,6 +134,7 @@ fn calls<M: Memory>(memory: &M, layout: &Layout, context: usize) -> Result<Vec<C
         let entry = frame.method_entry(memory)?;
         match frame.running(memory, entry)? {
             Running::Ruby { index } => {
+                check(memory, layout, frame.iseq, entry)?;
                 let (code, _) = iseq::code(memory, frame.iseq)?;
                 calls.push(Call { iseq: frame.iseq, entry, code, index });
             }
@@ -144,6 +146,20 @@ fn calls<M: Memory>(memory: &M, layout: &Layout, context: usize) -> Result<Vec<C
         }
     }
     Ok(calls)
+}
+
+/// Rejects a frame that does not belong to its environment: only a method's has that method's entry.
+fn check<M: Memory>(memory: &M, layout: &Layout, iseq: usize, entry: usize) -> Result<(), M::Error> {
+    if entry == 0 {
+        return if iseq::kind(memory, iseq)? == layout::ISEQ_TYPE_METHOD { memory.reject() } else { Ok(()) };
+    }
+    let definition = memory.word(entry.wrapping_add(layout::ME_DEF))?;
+    if memory.word(definition)? & layout::METHOD_TYPE_MASK != layout::METHOD_TYPE_ISEQ {
+        return Ok(());
+    }
+    let local = memory.word(iseq::body(memory, iseq)?.wrapping_add(layout.iseq_body_local_iseq))?;
+    let same = memory.word(definition.wrapping_add(layout::METHOD_DEF_ISEQ))? == local;
+    if same { Ok(()) } else { memory.reject() }
 }
 
 fn word_at(bytes: &[u8], at: usize) -> Option<usize> {

@@ -7,16 +7,18 @@ module MemprofilerPprof
     # `stack`.
     class Stack < Command
       SUMMARY = "show what the threads of a running process do"
-      USAGE = "[OPTION]... PID"
+      USAGE = "[OPTION]... PID|CORE"
       DESCRIPTION = <<~TEXT
         Prints the Ruby stack of each thread of a process, innermost call first, which thread has the GVL, and what the others
         do. With --watch, reads the stacks again and again, and writes a profile of where the time goes. The process needs no
-        profiler: its memory is read from outside, and it goes on meanwhile. Linux on x86_64 only.
+        profiler: its memory is read from outside, and it goes on meanwhile. Also reads what a crash has left, a core file.
+        Linux on x86_64 only.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} 1234
         sudo %{me} --pause 1234
         %{me} --watch --seconds 30 -o wall.pprof 1234
+        %{me} core.1234
       TEXT
       PATTERN = "tmp/profiles/stack-%{pid}-%{isotime}.pprof"
       SECONDS = 10
@@ -26,12 +28,12 @@ module MemprofilerPprof
       # @param arguments [Array<String>]
       # @return [Integer] the exit status
       def call(arguments)
-        pid, *rest = arguments
-        raise Failure, "no process given, see #{@invocation} --help" unless pid
+        source, *rest = arguments
+        raise Failure, "no process given, see #{@invocation} --help" unless source
 
         expect_none(rest)
-        check_options
-        @watch ? watch(pid) : print_stacks(pid)
+        check_options(source)
+        @watch ? watch(source) : print_stacks(source)
         0
       rescue ByPid::Error => e
         raise Failure, e.message
@@ -55,14 +57,23 @@ module MemprofilerPprof
         end
       end
 
-      def check_options
+      def process?(source)
+        source.match?(/\A\d+\z/)
+      end
+
+      def check_options(source)
         only = { "--seconds" => @seconds, "--rate" => @rate, "--output" => @output }.compact.keys.first
         raise Failure, "#{only} needs --watch" if only && !@watch
         raise Failure, "--json is not for --watch, which writes a profile" if @json && @watch
+        return if process?(source)
+
+        live = { "--watch" => @watch, "--pause" => @pause }.compact.keys.first
+        raise Failure, "#{live} needs a PID, not #{source}" if live
       end
 
-      def print_stacks(pid)
-        puts ByPid.run("stack", pid, *("pause" if @pause), *("json" if @json))
+      def print_stacks(source)
+        kind = process?(source) ? "stack" : "core"
+        puts ByPid.run(kind, source, *("pause" if @pause), *("json" if @json))
       end
 
       def watch(pid)

@@ -201,6 +201,7 @@ macro_rules! release {
                 ISEQ_BODY_INSNS_INDEX = rb_iseq_constant_body.insns_info.succ_index_table,
                 "which of them a position belongs to, or null"
             ),
+            field!(ISEQ_BODY_LOCAL_ISEQ = rb_iseq_constant_body.local_iseq, "of a block: that of the method around it"),
             field!(INSN_LINE_NO = iseq_insn_info_entry.line_no, "the line"),
             size!(INSN_SIZE = iseq_insn_info_entry, "from one to the next"),
             field!(VM_RACTORS = rb_vm_struct.ractor.set.n.next, "the list of Ractors"),

@@ -47,6 +47,13 @@ pub fn entries() -> Vec<Entry> {
             figure: Figure::Field { offset: 8, width: size_of::<u64>() },
         },
         word(
+            "struct rb_method_definition_struct (method.h)",
+            "METHOD_DEF_ISEQ",
+            "offsetof(struct rb_method_definition_struct, body.iseq.iseqptr)",
+            "of a `METHOD_TYPE_ISEQ`: its code",
+            8,
+        ),
+        word(
             "rb_proc_t (vm_core.h)",
             "PROC_BLOCK_SELF",
             "offsetof(rb_proc_t, block.as.captured.self)",

@@ -201,7 +201,47 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
     end
   end
 
-  { "no process" => [[], "no process given"], "what is no PID" => [%w[x], "x is no PID"],
+  describe "a core file" do
+    before do
+      pattern = File.read("/proc/sys/kernel/core_pattern")
+      skip "this machine puts core files elsewhere" if pattern.start_with?("|", "/")
+    end
+
+    # The threads of a program when it crashed, as JSON says.
+    def crash(code)
+      Dir.mktmpdir do |directory|
+        pid = spawn(RbConfig.ruby, "-e", code, chdir: directory, rlimit_core: Process::RLIM_INFINITY)
+        Process.wait(pid)
+        outcome = stack("--json", Dir[File.join(directory, "*")].first)
+        expect(outcome).to be_success, outcome.stderr
+        return JSON.parse(outcome.stdout), pid
+      end
+    end
+
+    it "has the stacks of all threads at the crash" do
+      code = <<~RUBY
+        def crash = Process.kill(:ABRT, Process.pid)
+        queue = Queue.new
+        Thread.new { Thread.current.name = "worker"; queue << 1; sleep }
+        queue.pop
+        trap(:ABRT, "SYSTEM_DEFAULT")
+        [1].each { crash }
+      RUBY
+      report, pid = crash(code)
+      expect(report).to include("pid" => nil, "ruby" => RUBY_VERSION)
+      main, worker = report["threads"]
+      expect(names_of(main)).to eq(["Process.kill", "Object#crash", "block in <main>", "Array#each", "<main>"])
+      expect(main).to include("tid" => pid, "gvl" => true)
+      expect(worker).to include("name" => "worker", "gvl" => false)
+      expect(names_of(worker).last).to eq("block in <main>")
+    end
+  end
+
+  { "no process" => [[], "no process given"],
+    "what is neither PID nor file" => [%w[x], "x: No such file"],
+    "a file that is no core file" => [[__FILE__], "#{__FILE__}: no core file"],
+    "to stop a core file" => [%w[--pause core], "--pause needs a PID, not core"],
+    "a PID of 0" => [%w[0], "0 is no PID"],
     "a PID that nothing has" => [%w[999999999], "there is no process 999999999"],
     "an option that there is not" => [%w[--x 1], "unknown option --x"] }.each do |what, (arguments, message)|
     it "refuses #{what}" do

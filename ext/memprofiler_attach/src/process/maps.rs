@@ -1,5 +1,6 @@
 //! `/proc/PID/maps`.
 
+use ruby_layout::memory::MappedFile;
 use std::{fs, io};
 
 /// What is mapped at some addresses.
@@ -31,6 +32,12 @@ impl Mapping {
             offset: number(offset)?,
             path: path.to_owned(),
         })
+    }
+
+    /// A file that was mapped in a process that has left a core file, which does not say the permissions.
+    pub fn of_core(mapped: &MappedFile) -> Self {
+        let MappedFile { start, end, offset, path, .. } = mapped;
+        Self { start: *start, end: *end, permissions: "r--p".to_owned(), offset: *offset, path: path.clone() }
     }
 
     /// Whether the process can read it.

@@ -39,7 +39,8 @@ pub fn of(thread: &Thread, linux: Linux) -> &'static str {
         (true, _) => "has the GVL, runs",
         (false, _) if thread.wants_gvl => "waits for the GVL",
         (false, Linux::Runs) => "runs without the GVL",
-        (false, _) => "waits",
+        (false, Linux::Waits) => "waits",
+        (false, Linux::Unknown) => "without the GVL",
     }
 }
 

@@ -9,14 +9,18 @@ mod sample;
 pub mod watch;
 
 use crate::failure::Failure;
-use crate::process::{self, State, Status};
+use crate::process::{self, Mapping, State, Status};
 use crate::ruby::Ruby;
 use crate::vm::Vm;
+use activity::Linux;
 use named::Names;
 use pause::Paused;
 use report::{Report, ThreadReport};
-use ruby_layout::memory::ProcessMemory;
+use ruby_layout::memory::{CoreFile, Memory, ProcessMemory};
+use ruby_layout::thread::Thread;
 use sample::sample;
+use std::io;
+use std::path::Path;
 
 /// How to read, and to print.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,16 +50,38 @@ impl Options {
 pub fn run(pid: i32, options: Options) -> Result<(), Failure> {
     let vm = open(pid)?;
     let paused = if options.pause { Some(Paused::new(pid)?) } else { None };
-    let mut names = Names::default();
-    let mut threads = Vec::new();
-    for (thread, stack) in sample(&vm).map_err(|error| process::explain(pid, &error))? {
-        let activity = activity::of(&thread, activity::of_linux(pid, thread.tid, paused.as_ref()));
-        let named = stack.and_then(|stack| Ok((names.frames(&vm.reader, &stack.calls)?, stack.is_complete)));
-        threads.push(ThreadReport::new(thread, activity, named));
-    }
+    let linux = |thread: &Thread| activity::of_linux(pid, thread.tid, paused.as_ref());
+    let threads = reports(&vm, linux).map_err(|error| process::explain(pid, &error))?;
     drop(paused);
-    let report = Report { pid: Some(pid), ruby: vm.version, threads };
-    report.print(options.json)
+    Report { pid: Some(pid), ruby: vm.version, threads }.print(options.json)
+}
+
+/// Prints the stacks that all threads of a process had when it left the core file `path`.
+pub fn run_core(path: &str, options: Options) -> Result<(), Failure> {
+    let fail = |reason: String| Failure::new(format!("{path}: {reason}"));
+    let core = CoreFile::open(Path::new(path)).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => fail("no core file of a 64-bit process".to_owned()),
+        _ => fail(error.to_string()),
+    })?;
+    let mappings: Vec<Mapping> = core.mapped.iter().map(Mapping::of_core).collect();
+    let ruby = Ruby::find(&core, &mappings);
+    let ruby = ruby.ok_or_else(|| fail("no core file of a Ruby, or its libraries are gone or others".to_owned()))?;
+    let vm = Vm::find(core, ruby).map_err(|error| fail(error.to_string()))?;
+    let threads = reports(&vm, |_| Linux::Unknown).map_err(|error| fail(error.to_string()))?;
+    Report { pid: None, ruby: vm.version, threads }.print(options.json)
+}
+
+fn reports<M: Memory<Error = io::Error>>(
+    vm: &Vm<M>,
+    linux: impl Fn(&Thread) -> Linux,
+) -> io::Result<Vec<ThreadReport>> {
+    let mut names = Names::default();
+    let threads = sample(vm)?.into_iter().map(|(thread, stack)| {
+        let activity = activity::of(&thread, linux(&thread));
+        let named = stack.and_then(|stack| Ok((names.frames(&vm.reader, &stack.calls)?, stack.is_complete)));
+        ThreadReport::new(thread, activity, named)
+    });
+    Ok(threads.collect())
 }
 
 /// The VM in process `pid`.

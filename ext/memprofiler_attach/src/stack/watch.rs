@@ -123,24 +123,23 @@ impl Watcher {
     /// The number of the stack of an execution context.
     fn stack(&mut self, context: usize) -> io::Result<u32> {
         let reader = &self.vm.reader;
-        let before = reader.copy(context)?;
-        if let Some((copy, stack)) = self.known.get(&context) {
-            if *copy == before {
+        let before = reader.copy(context).ok();
+        if let (Some((copy, stack)), Some(before)) = (self.known.get(&context), &before) {
+            if copy == before {
                 return Ok(*stack);
             }
         }
         let stack = reader.stack(context)?;
         self.incomplete += u64::from(!stack.is_complete);
         let number = self.recording.stack(&self.names.frames(reader, &stack.calls)?);
+        // Threads and fibers come and go.
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
         // If it did not change in between, these are its calls.
-        if reader.copy(context)? == before {
-            // Threads and fibers come and go.
-            if self.known.len() >= MOST_KNOWN {
-                self.known.clear();
-            }
-            self.known.insert(context, (before, number));
-        } else {
-            self.known.remove(&context);
+        match (before, reader.copy(context)) {
+            (Some(before), Ok(after)) if before == after => _ = self.known.insert(context, (after, number)),
+            _ => _ = self.known.remove(&context),
         }
         Ok(number)
     }

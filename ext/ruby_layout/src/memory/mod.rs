@@ -1,11 +1,15 @@
 //! Where words come from.
 
+#[cfg(unix)]
+mod core_file;
 mod own;
 mod paged;
 #[cfg(target_os = "linux")]
 mod process;
 mod snapshot;
 
+#[cfg(unix)]
+pub use core_file::{CoreFile, MappedFile};
 pub use own::OwnMemory;
 pub use paged::Paged;
 #[cfg(target_os = "linux")]
