@@ -14,16 +14,18 @@ module MemprofilerPprof
       end
 
       # @param variables [Hash{String => String}] settings, as in the environment
-      # @return [void]
-      # @raise [Error] if the profiler runs already, or is switched off
+      # @return [String] the file of the socket
+      # @raise [Error] if the profiler runs already or is switched off, or there is no socket
       # @raise [ArgumentError, TypeError, RactorError] as {MemprofilerPprof.start}
       def start(variables)
-        raise Error, "the profiler runs already, as the program has started it" if MemprofilerPprof.running?
+        raise Error, "the profiler runs already#{" as the program has started it" unless running?}" if
+          MemprofilerPprof.running?
 
         MemprofilerPprof.without_profiling { MemprofilerPprof.start(**settings(variables)) }
         raise Error, "the setting enabled is false" unless MemprofilerPprof.running?
 
         @running = true
+        MemprofilerPprof.profiler.socket || without_socket
       end
 
       # Takes the hooks, threads and the socket away. The library stays.
@@ -36,9 +38,15 @@ module MemprofilerPprof
         # Removes the last hook. A collector that was never started has none.
         MemprofilerPprof.collector.flush(gc: false)
         @running = false
+        nil
       end
 
       private
+
+      def without_socket
+        stop
+        raise Error, "it could not open its socket, as its stderr says"
+      end
 
       def settings(variables)
         given = Configuration.new(variables)

@@ -133,6 +133,11 @@ module MemprofilerPprof
       @logger.warn("no profile: #{running? ? "profiles go nowhere" : "the profiler is not running"}")
     end
 
+    # @return [String, nil] the file of this process's socket, if it is open
+    def socket
+      @server&.path
+    end
+
     # @return [Hash{Integer => String}] the sockets of the processes that run by the same setting `socket`, this one's
     #   among them, by process id; empty if it has no `%{pid}` or there is none
     def siblings

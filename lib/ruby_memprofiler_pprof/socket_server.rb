@@ -60,6 +60,11 @@ module MemprofilerPprof
       reset
     end
 
+    # @return [String, nil] the socket's file, if it is open
+    def path
+      @listener&.path
+    end
+
     # @return [Hash{Integer => String}] this user's sockets by this name on which a process listens, this one's too, by
     #   process id; empty if the name has no `%{pid}`
     def siblings

@@ -27,7 +27,9 @@ module MemprofilerPprof
       #   @return [Float] seconds until it was at such a point
       # @!attribute loaded
       #   @return [Float] seconds until it was done
-      Outcome = Struct.new(:pauses, :reached, :loaded)
+      # @!attribute socket
+      #   @return [String, nil] the profiler's socket, for the process
+      Outcome = Struct.new(:pauses, :reached, :loaded, :socket)
 
       # @param pid [Integer]
       # @param timeout [Integer] in seconds
@@ -41,6 +43,12 @@ module MemprofilerPprof
         @subject.socket
       end
 
+      # @param path [String] as the process sees it
+      # @return [String] where that is for this one
+      def outside(path)
+        @subject.outside(path)
+      end
+
       # Starts the profiler.
       # @param variables [Hash{String => String}] settings, as in the environment
       # @return [Outcome]
@@ -51,7 +59,6 @@ module MemprofilerPprof
 
         extension = extension(version)
         deliver(extension) { |parent| [:start, { SOCKET => "#{parent}/memprofiler-%{pid}.sock", **variables }] }
-          .tap { verify }
       end
 
       # Stops it.
@@ -59,7 +66,7 @@ module MemprofilerPprof
       # @raise [Error]
       def stop
         ByPid.run("check", pid)
-        raise Error, "process #{pid} does not have the profiler" unless socket
+        raise Error, "process #{pid} does not have the profiler" unless @subject.maps?(EXTENSION)
 
         deliver(nil) { [:stop] }
       end
@@ -76,24 +83,16 @@ module MemprofilerPprof
                     call: yield(exchange.parent) }
           file = exchange.write("attach.rb", Payload.text(order, extension ? Payload.sources : {}))
           figures = JSON.parse(ByPid.run("require", pid, file, @timeout))
-          check(exchange.answer("answer"))
           Outcome.new(figures["pauses_us"].map { |pause| pause / 1e6 }, figures["reached_ms"] / 1e3,
-                      figures["loaded_ms"] / 1e3)
+                      figures["loaded_ms"] / 1e3, value(exchange.answer("answer")))
         end
       end
 
-      def check(answer)
-        return if answer == "ok"
+      # What the process's side has returned.
+      def value(answer)
+        raise Error, "process #{pid}: #{answer || "it wrote no answer"}" unless answer&.start_with?("ok ")
 
-        raise Error, "process #{pid}: #{answer || "it could not load the file, or wrote no answer"}"
-      end
-
-      # The server has said on the process's stderr why it has none.
-      def verify
-        return if socket
-
-        deliver(nil) { [:stop] }
-        raise Error, "process #{pid} could not open its socket, as its stderr says"
+        answer.delete_prefix("ok ").then { |text| text unless text.empty? }
       end
 
       # @param version [String] of the process's Ruby

@@ -27,8 +27,9 @@ Module.new do
       check_version(order.fetch(:version))
       missing = sources.keys - $LOADED_FEATURES
       load(order, sources.slice(*missing), missing.size == sources.size) if missing.any?
-      ::MemprofilerPprof::Attached.public_send(*order.fetch(:call))
-      "ok"
+      raise "it was not attached to" unless defined?(::MemprofilerPprof::Attached)
+
+      "ok #{::MemprofilerPprof::Attached.public_send(*order.fetch(:call))}"
     rescue Exception => e # rubocop:disable Lint/RescueException
       # A link's text has at most 4095 bytes.
       "#{e.message} (#{e.class}, #{e.backtrace&.first})".b.tr("\0", " ")[0, 4000]

@@ -10,7 +10,7 @@ module MemprofilerPprof
       # What listening Unix sockets have in /proc/net/unix: SO_ACCEPTCON.
       LISTENING = "00010000"
       # How the profiler's sockets are called, in one way or another.
-      NAME = /memprof/i
+      NAME = /mem.*prof|\Amem[-_.]/i
       private_constant :LISTENING, :NAME
 
       # @return [Integer] its id
@@ -46,9 +46,22 @@ module MemprofilerPprof
       # @return [String, nil] the profiler's socket, for this process
       # @raise [Error] if that cannot be known
       def socket
-        path = listening.grep(NAME).first or return
+        listening.find { |name| File.basename(name).match?(NAME) }&.then { |path| outside(path) }
+      end
+
+      # @param path [String] as the process sees it
+      # @return [String] as {#file}, but shorter where both see the same
+      def outside(path)
         rooted = file(path)
         File.identical?(path, rooted) ? path : rooted
+      end
+
+      # @param name [String] the end of a file's name
+      # @return [Boolean] whether it has such a library
+      def maps?(name)
+        File.foreach("/proc/#{pid}/maps", chomp: true).any? { |line| line.end_with?(name) }
+      rescue SystemCallError => e
+        raise_error(e)
       end
 
       private

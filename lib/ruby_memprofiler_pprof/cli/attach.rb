@@ -73,9 +73,8 @@ module MemprofilerPprof
       # @return [Integer] the exit status
       # @raise [Failure]
       def call(arguments)
-        attachment = attachment(pid(arguments))
-        outcome = attachment.start(variables)
-        puts "attached in #{describe(outcome)}", "socket: #{attachment.socket}"
+        outcome = attachment(pid(arguments)).start(variables)
+        puts "attached in #{describe(outcome)}", "socket: #{outcome.socket}"
         0
       rescue ByPid::Error => e
         raise Failure, e.message

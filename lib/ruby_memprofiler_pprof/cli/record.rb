@@ -29,7 +29,8 @@ module MemprofilerPprof
       def call(arguments)
         pid = pid(arguments)
         attachment = attachment(pid)
-        bytes = attachment.socket ? after_a_while(attachment) : between(attachment)
+        socket = attachment.socket
+        bytes = socket ? after_a_while(socket) : between(attachment)
         target = @output || FilePattern.new(PATTERN).expand(pid: pid)
         AtomicFile.make_directory_of(target) unless target == "-"
         write_output(bytes, target)
@@ -52,18 +53,19 @@ module MemprofilerPprof
 
       # @return [String] a profile
       def between(attachment)
-        warn "#{@invocation}: attached in #{describe(attachment.start(variables))}"
+        outcome = attachment.start(variables)
+        warn "#{@invocation}: attached in #{describe(outcome)}"
         begin
-          after_a_while(attachment)
+          after_a_while(attachment.outside(outcome.socket))
         ensure
           attachment.stop
         end
       end
 
-      def after_a_while(attachment)
+      def after_a_while(socket)
         wait
         require "ruby_memprofiler_pprof/cli/source"
-        UnixSocket.new(attachment.socket).read(nil)
+        UnixSocket.new(socket).read(nil)
       rescue Source::Unavailable => e
         raise Failure, e.message
       end

@@ -29,6 +29,7 @@ const SYSCALL: u64 = 2;
 
 // The kernel's own, from a stopped system call: include/linux/errno.h.
 const ERESTARTSYS: i64 = 512;
+const ERESTARTNOINTR: i64 = 513;
 const ERESTARTNOHAND: i64 = 514;
 const ERESTART_RESTARTBLOCK: i64 = 516;
 
@@ -211,10 +212,10 @@ fn after_system_call(registers: &Registers, interrupt: bool) -> Registers {
     }
     let restarts = (registers.rax as i64).wrapping_neg();
     match restarts {
-        ERESTARTSYS..=ERESTARTNOHAND | ERESTART_RESTARTBLOCK if interrupt => {
+        ERESTARTSYS | ERESTARTNOHAND | ERESTART_RESTARTBLOCK if interrupt => {
             back.rax = -i64::from(libc::EINTR) as u64;
         }
-        ERESTARTSYS..=ERESTARTNOHAND => {
+        ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => {
             back.rax = registers.orig_rax;
             back.rip -= SYSCALL;
         }
@@ -244,6 +245,7 @@ mod tests {
             (-514, false, (35, 1000)),
             (-516, false, (219, 1000)),
             (-516, true, (-4, 1002)),
+            (-513, true, (35, 1000)),
             (-4, false, (-4, 1002)),
             (7, true, (7, 1002)),
         ] {
