@@ -59,18 +59,41 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     end
   end
 
-  it "does nothing while the main thread is in one C call, and says so" do
-    with_program("puts 'begins'; (3**20_000_000).to_s; puts 'ends'; loop { sleep 1 }", answers: false) do |program|
-      program.gets
-      expect(refused("--timeout", 1, program.pid)).to include("busy in one C call").and include("--timeout")
-      expect(program).to be_alive
-      expect(File.read("/proc/#{program.pid}/maps")).not_to include("ruby_memprofiler_pprof.so")
+  describe "to a process in one C call" do
+    # Is in a C call that keeps the GVL until there is the file `path`, and then prints whether it has the profiler.
+    def busy_until(path)
+      skip CompiledExtension.missing if CompiledExtension.missing
+      code = <<~RUBY
+        require #{CompiledExtension.new("holds_gvl").library.delete_suffix(".so").dump}
+        puts "begins"
+        HoldsGvl.until_there_is(#{path.dump}, [], 600, 0)
+        sleep 0.1
+        puts defined?(MemprofilerPprof).inspect
+        sleep
+      RUBY
+      with_program(code, answers: false) do |program|
+        program.gets
+        yield program
+      end
     end
-  end
 
-  it "waits until a C call ends" do
-    with_program("Thread.new { sleep 0.5; puts 'x' }; (3**2_000_000).to_s; sleep", answers: false) do |program|
-      memprofiler!("attach", "--timeout", 120, program.pid)
+    around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+    it "says so, and does nothing then or later" do
+      busy_until(File.expand_path("ends")) do |program|
+        expect(refused("--timeout", 1, program.pid)).to include("busy in one C call").and include("--timeout")
+        FileUtils.touch("ends")
+        expect(program.gets).to eq("nil")
+      end
+    end
+
+    it "waits until that ends" do
+      busy_until(File.expand_path("ends")) do |program|
+        attaching = Thread.new { memprofiler!("attach", "--timeout", 120, program.pid) }
+        wait_until { Dir.glob("/tmp/memprofiler-attach-#{program.pid}-*").any? }
+        FileUtils.touch("ends")
+        expect(attaching.value).to include("attached in")
+      end
     end
   end
 

@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/by_pid/exchange"
+require "ruby_memprofiler_pprof/by_pid/subject"
+
+RSpec.describe "MemprofilerPprof::ByPid::Exchange", if: RUBY_PLATFORM.include?("linux") do
+  let(:subject_class) { MemprofilerPprof::ByPid::Subject }
+  let(:type) { MemprofilerPprof::ByPid::Exchange }
+
+  # A process whose files are below a directory.
+  def process_below(directory)
+    instance_double(subject_class, pid: 7, own_pid: 7, owner: [Process.euid, Process.egid]).tap do |process|
+      allow(process).to receive(:file) { |path| "#{directory}#{path}" }
+    end
+  end
+
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  it "has a directory and files that only the owner can read, for the time of the block" do
+    Dir.mkdir("tmp")
+    File.chmod(0o1777, "tmp")
+    directory = nil
+    type.open(process_below(Dir.pwd)) do |exchange|
+      path = exchange.write("a.rb", "1")
+      directory = File.dirname("#{Dir.pwd}#{path}")
+      expect(File.stat(directory).mode & 0o777).to eq(0o700)
+      expect(File.stat("#{Dir.pwd}#{path}").mode & 0o777).to eq(0o600)
+    end
+    expect(File.exist?(directory)).to be(false)
+  end
+
+  it "keeps away from a directory in which others can rename files" do
+    %w[tmp dev dev/shm].each { |directory| Dir.mkdir(directory) }
+    File.chmod(0o777, "tmp")
+    File.chmod(0o1777, "dev/shm")
+    type.open(process_below(Dir.pwd)) { |exchange| expect(exchange.parent).to eq("/dev/shm") }
+  end
+
+  it "says which directories there should be" do
+    expect { type.open(process_below(Dir.pwd)) { nil } }
+      .to raise_error(MemprofilerPprof::ByPid::Error, %r{/tmp, /var/tmp, /dev/shm, /run})
+  end
+
+  it "reads the answer from a link" do
+    Dir.mkdir("run")
+    type.open(process_below(Dir.pwd)) do |exchange|
+      expect(exchange.answer("answer")).to be_nil
+      File.symlink("ok é", "#{Dir.pwd}#{exchange.path("answer")}")
+      expect(exchange.answer("answer")).to eq("ok é")
+    end
+  end
+end

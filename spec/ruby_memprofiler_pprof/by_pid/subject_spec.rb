@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+require "ruby_memprofiler_pprof/by_pid/subject"
+require "socket"
+
+RSpec.describe "MemprofilerPprof::ByPid::Subject", if: RUBY_PLATFORM.include?("linux") do
+  let(:type) { MemprofilerPprof::ByPid::Subject }
+  let(:own) { type.new(Process.pid) }
+
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  it "takes only numbers for PIDs, unless there is a file of that name" do
+    FileUtils.touch("12")
+    expect(%w[1 12 0 4x tmp/1].map { |text| type.pid(text) }).to eq([1, nil, nil, nil, nil])
+  end
+
+  it "knows the process's own id and owner" do
+    expect([own.own_pid, own.owner]).to eq([Process.pid, [Process.euid, Process.egid]])
+  end
+
+  it "finds the profiler's socket among those on which the process listens" do
+    sockets = %w[puma.sock memprofiler-1.sock].map { |name| UNIXServer.new(File.expand_path(name)) }
+    expect(own.socket).to eq(File.expand_path("memprofiler-1.sock"))
+    sockets.each(&:close)
+    expect(own.socket).to be_nil
+  end
+
+  it "knows which libraries are mapped" do
+    expect(%w[ruby_memprofiler_pprof.so no_such_library.so].map { |name| own.maps?(name) }).to eq([true, false])
+  end
+
+  it "says that there is no such process" do
+    expect { type.new(2_147_483_647).socket }.to raise_error(MemprofilerPprof::ByPid::Error, /no process 2147483647/)
+  end
+end
