@@ -11,8 +11,6 @@ module MemprofilerPprof
   # @example
   #   MemprofilerPprof::CPU.profile(out: "cpu.pb.gz") { Report.generate }
   module CPU
-    @sampler = Sampler.new
-
     class << self
       # Starts sampling.
       #
@@ -29,14 +27,14 @@ module MemprofilerPprof
       # @raise [RactorError] outside of the main Ractor
       def start(frequency: 100, labels: true, thread_names: false, only: nil, signal: nil)
         options = { frequency: frequency, labels: labels, thread_names: thread_names, only: only, signal: signal }
-        @sampler.start(options, threads(only))
+        sampler.start(options, threads(only))
         nil
       end
 
       # Ends sampling. {flush} still returns what was sampled. Harmless if it does not run.
       # @return [void]
       def stop
-        @sampler.stop
+        @sampler&.stop
         nil
       end
 
@@ -51,21 +49,21 @@ module MemprofilerPprof
       # @raise [SystemCallError] if the file cannot be written
       def flush(out: nil, **options)
         AtomicFile.make_directory_of(out) if out
-        profile = @sampler.flush(options)
+        profile = sampler.flush(options)
         profile.write(out) if out
         profile
       end
 
       # @return [Boolean] whether CPU time is sampled
       def running?
-        @sampler.running?
+        @sampler&.running? ? true : false
       end
 
       # @return [Hash{Symbol => Object}] `period_nsecs`, `signal`, `signal_taken` (whether something else has replaced
       #   its handler), the number of `threads` with timers, of `refused_timers`, of `samples` since the start, of
       #   `signals` in this process, of different `stacks` since the last flush, of `lost_stacks`, and the `bytes` held
       def stats
-        @sampler.stats
+        sampler.stats
       end
 
       # Profiles the CPU time that the whole process uses while the block runs; with `only: :thread`, that of the
@@ -95,10 +93,15 @@ module MemprofilerPprof
       # Called in a forked child.
       # @api private
       def after_fork
-        @sampler.after_fork
+        @sampler&.after_fork
       end
 
       private
+
+      # Made at its first use, since few programs need it.
+      def sampler
+        @sampler ||= Sampler.new
+      end
 
       def threads(only)
         return [[Thread.current, nil]] if only

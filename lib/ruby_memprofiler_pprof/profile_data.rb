@@ -16,7 +16,7 @@ module MemprofilerPprof
   # @!method heap_samples_count
   #   @return [Integer] live samples in the profile
   # @!method allocation_samples_count
-  #   @return [Integer] of the samples since the last flush, those still alive
+  #   @return [Integer] of the samples since the last flush, those still alive; in a profile of CPU time, all samples
   # @!method dropped_samples_heap_bufsize
   #   @return [Integer] live samples dropped since the last flush because there were more than `max_heap_samples`
   # @!method flush_duration_nsecs

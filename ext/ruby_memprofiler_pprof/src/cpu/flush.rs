@@ -17,6 +17,7 @@ use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::sums::Sums;
 use rb_sys::VALUE;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -55,6 +56,8 @@ struct Flush<'a> {
     /// The same by name.
     named: Sums<Key, Values>,
     class: ClassId,
+    /// How often the state had begun when this did.
+    beginnings: u64,
     done: bool,
 }
 
@@ -87,6 +90,7 @@ impl Sampler {
                 named: Sums::new(),
                 // SAFETY: as required above.
                 class: unsafe { state.no_class(holder) },
+                beginnings: state.beginnings,
                 done: false,
             }
         });
@@ -94,6 +98,7 @@ impl Sampler {
             flush.rest()?;
         }
         flush.name()?;
+        let samples = flush.samples();
         flush.add_clocks();
         let header = flush.header(SystemTime::now())?;
         let extract = flush.extract()?;
@@ -101,6 +106,7 @@ impl Sampler {
         let (encoded, build_time, encode_time) = {
             let named = &flush.named;
             let build = || {
+                faults::point("cpu: encode");
                 drop(names);
                 extract.encode(named, &header)
             };
@@ -115,6 +121,7 @@ impl Sampler {
         self.state.with(|state| state.sites.commit_flush());
         Ok(Flushed {
             pprof,
+            allocation_samples: samples,
             time_nanos: header.time_nanos,
             duration_nanos: header.duration_nanos,
             sample_add: start.elapsed().saturating_sub(encode_time),
@@ -134,7 +141,18 @@ impl Flush<'_> {
     }
 
     fn check(&self) -> Result<(), FlushFailure> {
-        self.sampler.failure().map_or(Ok(()), |place| Err(FlushFailure::Panicked(place)))
+        if let Some(place) = self.sampler.failure() {
+            return Err(FlushFailure::Panicked(place));
+        }
+        if self.is_outdated() {
+            return Err(FlushFailure::Encoding(io::Error::other("the process was forked in the middle of a flush")));
+        }
+        Ok(())
+    }
+
+    /// Whether Ruby code that ran meanwhile has forked, and this is the child, in which sampling has begun anew.
+    fn is_outdated(&self) -> bool {
+        self.sampler.state.with(|state| state.beginnings != self.beginnings)
     }
 
     /// Replaces each stack by one that is known by name.
@@ -158,6 +176,12 @@ impl Flush<'_> {
             self.rest()?;
         }
         Ok(())
+    }
+
+    /// The number of ticks.
+    fn samples(&self) -> usize {
+        let values = (0..self.named.len()).filter_map(|position| self.named.entry(position));
+        values.map(|(_, values)| values.samples as usize).sum()
     }
 
     fn key(&self, stack: StackId) -> Key {
@@ -255,7 +279,7 @@ impl Flush<'_> {
 impl Drop for Flush<'_> {
     fn drop(&mut self) {
         // After a panic nothing is certain, and another one here would end the process.
-        if std::thread::panicking() || self.sampler.failure().is_some() {
+        if std::thread::panicking() || self.sampler.failure().is_some() || self.is_outdated() {
             return;
         }
         let named = std::mem::take(&mut self.named).into_entries();

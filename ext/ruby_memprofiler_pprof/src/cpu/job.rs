@@ -19,9 +19,14 @@ pub const DATA: VALUE = 1;
 /// # Safety
 /// Must run at a safe point of a Ruby thread.
 pub unsafe extern "C" fn run(_: *mut c_void) {
-    if ractor::is_main() {
+    if serves_this_ractor() {
         Sampler::running(Sampler::read_stacks);
     }
+}
+
+/// Whether threads of the running Ractor are sampled. Up to Ruby 3.4 the VM does not tell of those of others.
+fn serves_this_ractor() -> bool {
+    cfg!(ruby_gte_4_0) || ractor::is_main()
 }
 
 /// The hook.
@@ -29,7 +34,7 @@ pub unsafe extern "C" fn run(_: *mut c_void) {
 /// # Safety
 /// The VM must call it in the thread that begins or ends, with the GVL held.
 pub unsafe extern "C" fn on_thread(_: VALUE, arg: *const TraceArg) {
-    if !ractor::is_main() {
+    if !serves_this_ractor() {
         return;
     }
     // SAFETY: the VM passes a valid argument.
@@ -37,8 +42,8 @@ pub unsafe extern "C" fn on_thread(_: VALUE, arg: *const TraceArg) {
     Sampler::running(|sampler| {
         sampler.guarded("thread hook", || {
             let holder = sampler.holder.get();
-            // SAFETY: on a thread of the main Ractor, with the GVL held; a sampler that runs has a live holder, which
-            // marks the sites and threads.
+            // SAFETY: on a Ruby thread, with its Ractor's GVL held; a sampler that runs has a live holder, which marks
+            // the sites and threads.
             sampler.state.with(|state| unsafe {
                 if event == THREAD_BEGIN { state.add_current(holder) } else { state.remove_current(holder) }
             });
@@ -51,8 +56,8 @@ impl Sampler {
     pub(super) fn read_stacks(&self) {
         self.guarded("job", || {
             faults::point("cpu: job");
-            // SAFETY: on a thread of the main Ractor, at a safe point or in a method; a sampler that runs has a live
-            // holder, which marks the sites.
+            // SAFETY: on a Ruby thread, at a safe point or in a method; a sampler that runs has a live holder, which
+            // marks the sites.
             self.state.try_with(|state| unsafe { state.read_stacks(self.holder.get()) });
         });
     }

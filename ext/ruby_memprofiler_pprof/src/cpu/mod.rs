@@ -5,11 +5,13 @@
 //! functions, which have few safe points, would seem to take longer. Stacks, names, labels and the encoder are those of
 //! the heap profiler.
 
+mod clocks;
 mod flush;
 mod interval;
 mod job;
 mod marking;
 mod options;
+mod reading;
 mod record;
 mod state;
 
@@ -24,7 +26,7 @@ use state::State;
 use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// The sampler that runs, if one does.
 static RUNNING: AtomicPtr<Sampler> = AtomicPtr::new(std::ptr::null_mut());
@@ -109,6 +111,7 @@ impl Sampler {
         if !RUNNING.load(Ordering::Acquire).is_null() {
             return Err(StartFailure::Running);
         }
+        stop_at_exit()?;
         cpu_timer::listen(options.signal, job::run).map_err(StartFailure::NoTimer)?;
         self.holder.set(holder);
         // SAFETY: the cell is in a box of its own until the GC frees the sampler, which it does not do while the cell is
@@ -170,6 +173,21 @@ impl Sampler {
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + if self.failure().is_some() { 0 } else { self.state.with(|state| state.bytes()) }
     }
+}
+
+/// Has the sampler stopped before the VM ends: the handler asks the VM, and must not find it gone.
+fn stop_at_exit() -> Result<(), Error> {
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
+    unsafe extern "C" fn end(_: VALUE) {
+        // SAFETY: the VM calls this at the end of the main thread, before it frees anything.
+        Sampler::running(|sampler| unsafe { sampler.stop() });
+    }
+    if !REGISTERED.load(Ordering::Relaxed) {
+        // SAFETY: the GVL is held; nil is no object.
+        protect(|| unsafe { rb_sys::rb_set_end_proc(Some(end), rb_sys::Qnil as VALUE) })?;
+        REGISTERED.store(true, Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 /// Figures of a sampler.

@@ -3,7 +3,7 @@
 use super::Options;
 use crate::vm::cpu_clock::{NativeId, thread_cpu};
 use crate::vm::cpu_timer::{Ticks, Timer};
-use crate::vm::{clock, threads};
+use crate::vm::{clock, ractor, threads};
 use rb_sys::VALUE;
 use std::io;
 use std::time::Duration;
@@ -13,6 +13,8 @@ use std::time::Duration;
 pub struct Record {
     /// The Thread, which the sampler marks.
     pub thread: VALUE,
+    /// Whether it is one of the main Ractor.
+    pub is_main: bool,
     /// The native thread.
     pub native: NativeId,
     timer: Timer,
@@ -40,7 +42,7 @@ impl Record {
         let timer = Timer::new(native, options.signal, Duration::from_nanos(first), options.period)?;
         // The first tick stands for a period as well: before and after it a thread has half of one on average.
         let accounted = i128::from(now) - i128::from(period - first);
-        Ok(Self { thread, native, timer, accounted, interval_start: now })
+        Ok(Self { thread, is_main: ractor::is_main(), native, timer, accounted, interval_start: now })
     }
 
     /// Takes the ticks so far; None if there are none.

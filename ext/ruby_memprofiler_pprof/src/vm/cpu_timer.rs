@@ -7,6 +7,7 @@ use super::clock;
 use super::cpu_clock::{NativeId, clock_of};
 use super::errno::SavedErrno;
 use super::safepoint::{self, Job};
+use crate::faults;
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::mem::zeroed;
@@ -205,6 +206,9 @@ pub struct Timer(&'static Slot);
 impl Timer {
     /// A timer of `thread` that sends `signal` first after `first` of CPU time, and then once per `period`.
     pub fn new(thread: NativeId, signal: c_int, first: Duration, period: Duration) -> io::Result<Self> {
+        if faults::denied("timer_create") {
+            return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+        }
         let free =
             |slot: &&Slot| slot.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let Some(slot) = SLOTS.iter().find(free) else {

@@ -16,7 +16,7 @@ pub struct Flushed {
     pub sample_type_names: SampleTypeNames,
     /// Live samples in the profile.
     pub heap_samples: usize,
-    /// Samples of allocations since the last flush.
+    /// Samples of allocations since the last flush; in a profile of CPU time all samples.
     pub allocation_samples: usize,
     /// Samples dropped because there were too many, since the last flush.
     pub thinned: u64,

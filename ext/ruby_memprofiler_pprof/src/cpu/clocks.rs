@@ -1,0 +1,67 @@
+//! Intervals, as the clocks measure them.
+
+use super::Threads;
+use super::interval::Interval;
+use super::state::State;
+use crate::vm::clock;
+use crate::vm::cpu_clock::{NativeId, native_threads, thread_cpu};
+
+impl State {
+    pub(super) fn begin_interval(&mut self) {
+        self.ended = 0;
+        self.process = clock::process_cpu();
+        self.began = clock::monotonic();
+        self.natives = self.others().into_iter().map(|(native, _, time)| (native, time)).collect();
+    }
+
+    /// The threads that have no record, with names and CPU times.
+    fn others(&self) -> Vec<(NativeId, String, u64)> {
+        if self.options.threads == Threads::These {
+            return Vec::new();
+        }
+        let threads = native_threads().into_iter().filter(|&(native, _)| !self.has_record_of(native));
+        threads.filter_map(|(native, name)| Some((native, name, thread_cpu(native)?))).collect()
+    }
+
+    /// The interval that ended with the last stop, or else ends now.
+    pub fn take_interval(&mut self, running: bool) -> Interval {
+        let waiting = self.ended_interval.take();
+        if running { self.end_interval() } else { waiting.unwrap_or_default() }
+    }
+
+    /// Keeps an interval for the next flush, which did not work.
+    pub fn keep_interval(&mut self, interval: Interval, running: bool) {
+        if running {
+            self.ended += interval.ruby;
+            self.process = self.process.saturating_sub(interval.process);
+            self.began = interval.began;
+        } else {
+            self.ended_interval = Some(interval);
+        }
+    }
+
+    pub(super) fn end_interval(&mut self) -> Interval {
+        let now = clock::monotonic();
+        let mut ruby = std::mem::take(&mut self.ended);
+        self.records.retain_mut(|record| {
+            let time = record.end_interval();
+            ruby += time.unwrap_or_else(|| record.accounted());
+            time.is_some()
+        });
+        let mut natives: Vec<(String, u64)> = Vec::new();
+        for (native, name, time) in self.others() {
+            let used = time.saturating_sub(self.natives.get(&native).copied().unwrap_or(0));
+            if used > 0 {
+                natives.push((name, used));
+            }
+        }
+        natives.sort_unstable();
+        let process = match self.options.threads {
+            Threads::All => clock::process_cpu().saturating_sub(self.process),
+            Threads::These => ruby,
+        };
+        let interval = Interval { ruby, process, natives, began: self.began, nanoseconds: now - self.began };
+        self.begin_interval();
+        interval
+    }
+}

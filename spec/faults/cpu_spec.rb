@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+RSpec.describe "sampling CPU time", :faults do
+  # What a program prints in which a method `work` uses 0.1 s of CPU time.
+  def lines(code)
+    printed_by(<<~RUBY)
+      CPU = MemprofilerPprof::CPU
+      def work
+        deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.1
+        1000.times { nil } while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
+      end
+
+      def flush
+        CPU.flush.profile.focus(/work/).total(:cpu).value.between?(50_000_000, 300_000_000)
+      rescue MemprofilerPprof::Error => e
+        e.message
+      end
+      #{code}
+    RUBY
+  end
+
+  it "ends after a panic in its job, and the program goes on" do
+    expect(lines(<<~RUBY)).to match(["false", "job", /panic in its job/, /panic in its job/, "false"])
+      CPU.start(frequency: 1000)
+      faults.inject("cpu: job", :panic)
+      work
+      puts CPU.running?, CPU.stats[:failure], flush, flush
+      GC.start
+      work
+      puts CPU.running?
+    RUBY
+  end
+
+  ["cpu: name", "cpu: encode"].each do |place|
+    it "ends after a panic at '#{place}'" do
+      expect(lines(<<~RUBY)).to match([/panic in its flush/, "false"])
+        CPU.start(frequency: 1000)
+        work
+        faults.inject("#{place}", :panic)
+        puts flush
+        GC.start
+        puts CPU.running?
+      RUBY
+    end
+  end
+
+  it "loses nothing if Ruby raises in a flush" do
+    expect(lines(<<~RUBY)).to eq(%w[NoMemoryError true])
+      CPU.start(frequency: 1000)
+      work
+      faults.inject("line", :memory)
+      begin
+        flush
+      rescue NoMemoryError => e
+        puts e.class
+      end
+      puts flush
+    RUBY
+  end
+
+  it "begins anew in a child that is forked in the middle of a flush" do
+    expect(lines(<<~RUBY)).to contain_exactly("child true", "parent true")
+      CPU.start(frequency: 1000)
+      work
+      forking = lambda do
+        pid = fork do
+          work
+          puts "child \#{flush}"
+          $stdout.flush
+          exit!(0)
+        end
+        Process.wait(pid)
+      end
+      faults.inject("cpu: name") { Thread.new(&forking).join }
+      puts "parent \#{flush}"
+    RUBY
+  end
+
+  it "does not start without timers, and says why" do
+    expect(lines(<<~RUBY)).to match([/\Ano timer on CPU time can be had: .*temporarily/, "false", "true"])
+      faults.inject("timer_create", :deny)
+      begin
+        CPU.start
+      rescue MemprofilerPprof::Error => e
+        puts e.message
+      end
+      puts CPU.running?
+      faults.clear
+      CPU.start(frequency: 1000)
+      work
+      puts flush
+    RUBY
+  end
+
+  it "counts the threads that get no timer, and has their time in one line" do
+    expect(lines(<<~'RUBY')).to eq(%w[1 true true])
+      CPU.start(frequency: 1000)
+      faults.inject("timer_create", :deny)
+      Thread.new { work }.join
+      puts CPU.stats[:refused_timers]
+      profile = CPU.flush.profile
+      puts profile.comments.any?(/\Arefused_timers=1/)
+      puts profile.focus(/\A((other|native threads))/).total(:cpu).value > 50_000_000
+    RUBY
+  end
+
+  it "uses rb_profile_frames where the walker cannot be used" do
+    expect(lines(<<~RUBY)).to eq(%w[true true])
+      faults.inject("walker", :deny)
+      CPU.start(frequency: 1000)
+      work
+      puts CPU.stats[:walker_failure].include?("differ"), flush
+    RUBY
+  end
+end
