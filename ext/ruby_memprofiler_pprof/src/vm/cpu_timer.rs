@@ -4,7 +4,7 @@
 //! anywhere, even while the garbage collector moves objects.
 
 use super::clock;
-use super::cpu_clock::{NativeId, clock_of};
+use super::cpu_clock::{NativeId, clock_of, native_id};
 use super::errno::SavedErrno;
 use super::safepoint::{self, Job};
 use crate::faults;
@@ -13,7 +13,7 @@ use std::io;
 use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 unsafe extern "C" {
@@ -35,6 +35,8 @@ struct Slot {
     cpu: AtomicU64,
     /// The timer's number plus 1; 0 while there is none.
     timer: AtomicUsize,
+    /// Whose CPU time it counts. A late signal finds its slot taken by another thread.
+    thread: AtomicI32,
 }
 
 static SLOTS: [Slot; MOST] = [const {
@@ -45,6 +47,7 @@ static SLOTS: [Slot; MOST] = [const {
         released: AtomicU64::new(0),
         cpu: AtomicU64::new(0),
         timer: AtomicUsize::new(0),
+        thread: AtomicI32::new(0),
     }
 }; MOST];
 
@@ -177,7 +180,7 @@ fn slot_at(address: *mut c_void) -> Option<&'static Slot> {
 impl Slot {
     fn tick(&self) {
         let (timer, job) = (self.timer.load(Ordering::Acquire), JOB.load(Ordering::Acquire));
-        if timer == 0 || job.is_null() {
+        if timer == 0 || job.is_null() || self.thread.load(Ordering::Relaxed) != native_id() {
             return;
         }
         SIGNALS.fetch_add(1, Ordering::Relaxed);
@@ -214,7 +217,7 @@ impl Timer {
         let Some(slot) = SLOTS.iter().find(free) else {
             return Err(io::Error::other(format!("{MOST} threads have timers")));
         };
-        slot.begin();
+        slot.begin(thread);
         let mut timer: libc::timer_t = null_mut();
         // SAFETY: the struct is valid where what is not set is 0, and the timer is stored in the variable given.
         let made = unsafe {
@@ -263,7 +266,8 @@ impl Timer {
 }
 
 impl Slot {
-    fn begin(&self) {
+    fn begin(&self, thread: NativeId) {
+        self.thread.store(thread, Ordering::Relaxed);
         for number in [&self.ticks, &self.collecting, &self.released, &self.cpu] {
             number.store(0, Ordering::Relaxed);
         }
