@@ -30,9 +30,10 @@ module MemprofilerPprof
 
       # Takes the hooks, threads and the socket away. The library stays.
       # @return [void]
-      # @raise [Error] if it was not started here
+      # @raise [Error] if it does not run, or was not started here
       def stop
-        raise Error, "the profiler was not attached, but started by the program, which has to stop it" unless running?
+        raise Error, "it does not have the profiler" unless running? || MemprofilerPprof.running?
+        raise Error, "the program has started the profiler itself, and has to stop it" unless running?
 
         MemprofilerPprof.stop
         # Removes the last hook. A collector that was never started has none.

@@ -68,6 +68,7 @@ class Trial
     Process.kill(:KILL, -@pid)
     @io.close
     @errors.close!
+    FileUtils.rm_f("/tmp/memprofiler-#{@pid}.sock")
   end
 
   def cycle

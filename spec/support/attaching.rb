@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "json"
 require_relative "subprocess_helpers"
 
@@ -50,6 +51,7 @@ module Attaching
     def kill
       Process.kill(:KILL, -pid)
       @io.close
+      FileUtils.rm_f("/tmp/memprofiler-#{pid}.sock")
     end
   end
 

@@ -31,8 +31,14 @@ Module.new do
 
       "ok #{::MemprofilerPprof::Attached.public_send(*order.fetch(:call))}"
     rescue Exception => e # rubocop:disable Lint/RescueException
-      # A link's text has at most 4095 bytes.
-      "#{e.message} (#{e.class}, #{e.backtrace&.first})".b.tr("\0", " ")[0, 4000]
+      # A link's text has at most 4095 bytes. Some messages list all there is.
+      "#{e.message[0, 400]}#{place(e)}".b.tr("\0", " ")[0, 4000]
+    end
+
+    # The gem's own errors say what to do, wherever they come from.
+    def place(error)
+      own = defined?(::MemprofilerPprof::Error) && error.is_a?(::MemprofilerPprof::Error)
+      " (#{error.class}, #{error.backtrace&.first})" unless own
     end
 
     def check_version(version)

@@ -11,9 +11,11 @@ module MemprofilerPprof
       SUMMARY = "write a profile of a running process to a file"
       USAGE = "[OPTION]... PID|SOCKET|URL"
       DESCRIPTION = <<~TEXT
-        Asks a process for a profile, without a signal, and writes it to a file. The process must run the profiler, and have a
-        socket (the setting `socket`) or a Rack endpoint, whose URL is given instead. The profile has what is alive now, and
-        what was allocated since the process wrote its last profile; that takes nothing away from the next one.
+        Asks a process for a profile, without a signal, and writes it to a file. The process must run the profiler,
+        and have a socket (the setting `socket`) or a Rack endpoint, whose URL is given instead. A PID stands for its
+        socket; `memprofiler attach PID` starts the profiler in a process that runs without it. The profile has what
+        is alive now, and what was allocated since the process wrote its last profile; that takes nothing away from
+        the next one.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} tmp/memprofiler.sock

@@ -14,10 +14,12 @@ module MemprofilerPprof
       SUMMARY = "show where all of a process's memory is"
       USAGE = "[OPTION]... [PID|SOCKET|DIRECTORY|URL|FILE]..."
       DESCRIPTION = <<~TEXT
-        Shows where the resident memory of a process is: objects, free slots, what malloc keeps, code, libraries and so on,
-        in lines that add up to all of it, and what to do about what is large. Asks a running process, which must run the
-        profiler, and have a socket (the setting `socket`) or a Rack endpoint, whose URL is given instead. A DIRECTORY of
-        sockets stands for all their processes: a table shows which memory they share, and what copy-on-write has cost.
+        Shows where the resident memory of a process is: objects, free slots, what malloc keeps, code, libraries and
+        so on, in lines that add up to all of it, and what to do about what is large. Asks a running process, which
+        must run the profiler, and have a socket (the setting `socket`) or a Rack endpoint, whose URL is given
+        instead. A PID stands for its socket; `memprofiler attach PID` starts the profiler in a process that runs
+        without it. A DIRECTORY of sockets stands for all their processes: a table shows which memory they share, and
+        what copy-on-write has cost.
 
         A FILE is a profile, each of which says where the memory was when it was taken. Without an argument it is the newest
         in tmp/profiles.

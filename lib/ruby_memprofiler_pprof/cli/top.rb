@@ -12,10 +12,11 @@ module MemprofilerPprof
       SUMMARY = "watch what running processes allocate and retain"
       USAGE = "[OPTION]... PID|SOCKET|DIRECTORY|URL"
       DESCRIPTION = <<~TEXT
-        Shows what a process allocates per second and what it retains, by class or site, updated every second. The process
-        must run the profiler, and have a socket (the setting `socket`) or a Rack endpoint, whose URL is given instead.
-        Watching a process takes nothing away from files or other readers. A DIRECTORY of sockets, or a quoted pattern,
-        shows all processes side by side; Enter chooses one, Backspace goes back.
+        Shows what a process allocates per second and what it retains, by class or site, updated every second. The
+        process must run the profiler, and have a socket (the setting `socket`) or a Rack endpoint, whose URL is given
+        instead. A PID stands for its socket; `memprofiler attach PID` starts the profiler in a process that runs
+        without it. Watching a process takes nothing away from files or other readers. A DIRECTORY of sockets, or a
+        quoted pattern, shows all processes side by side; Enter chooses one, Backspace goes back.
 
         Keys: q or Ctrl-C quits; p or space pauses; Left and Right choose the column to sort by; Tab groups by line,
         method, file, gem; a counts what libraries allocate for the program's own lines; / filters rows by regular

@@ -14,10 +14,11 @@ module MemprofilerPprof
       SUMMARY = "show who holds the objects that are alive"
       USAGE = "[OPTION]... [PID|SOCKET|DIRECTORY|URL|FILE]"
       DESCRIPTION = <<~TEXT
-        Shows which constants, variables, threads and so on hold what each line has allocated. Asks a running process, which
-        must run the profiler, and have a socket (the setting `socket`) or a Rack endpoint, whose URL is given instead. The
-        program pauses for a few milliseconds, since its heap is read in a copy of the process. A DIRECTORY of sockets
-        stands for all their processes.
+        Shows which constants, variables, threads and so on hold what each line has allocated. Asks a running process,
+        which must run the profiler, and have a socket (the setting `socket`) or a Rack endpoint, whose URL is given
+        instead. A PID stands for its socket; `memprofiler attach PID` starts the profiler in a process that runs
+        without it. The program pauses for a few milliseconds, since its heap is read in a copy of the process. A
+        DIRECTORY of sockets stands for all their processes.
 
         A FILE is what --output or the setting `retainers_every` has written: it has the paths of references, but not what
         each holder retains. Without an argument it is the newest such file in tmp/profiles.

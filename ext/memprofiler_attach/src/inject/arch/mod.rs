@@ -15,7 +15,10 @@ pub use x86_64::TABLE;
 pub const TABLE: Option<Table> = None;
 
 /// A thread's registers, as ptrace gives them.
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 pub type Registers = libc::user_regs_struct;
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+pub type Registers = [usize; 64];
 
 /// One processor.
 #[derive(Debug, Clone, Copy)]
