@@ -1,17 +1,21 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/version"
+
 module MemprofilerPprof
   module ByPid
     # The one file that a process loads.
     # @api private
     module Payload
-      LIBRARY = File.expand_path("../..", __dir__)
+      VERSION_FILE = "/ruby_memprofiler_pprof/version.rb"
+      # As it is in $LOADED_FEATURES, which a symbolic link makes different from __dir__.
+      LIBRARY = $LOADED_FEATURES.find { |path| path.end_with?(VERSION_FILE) }.delete_suffix(VERSION_FILE).freeze
       # Commands, what belongs to tools, and the search for the native library, which is done here.
       OTHERS = %r{/ruby_memprofiler_pprof/(?:cli|by_pid|report|flamegraph|extension|socket_client)(?:/|\.rb\z)}
       # A file that requires another one of the gem, which comes before it.
       REQUIRE = %r{^require "ruby_memprofiler_pprof/.*"$}
       LOADER = File.join(__dir__, "loader.rb")
-      private_constant :OTHERS, :REQUIRE, :LOADER
+      private_constant :VERSION_FILE, :OTHERS, :REQUIRE, :LOADER
 
       class << self
         # @param order [Hash{Symbol => Object}] numbers, texts, and lists and hashes of such
