@@ -148,3 +148,34 @@ fn trace(request: libc::c_int, tid: libc::pid_t, address: usize, data: *mut libc
     let result = unsafe { libc::ptrace(request as _, tid, address as *mut libc::c_void, data) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inject::arch::TABLE;
+    use crate::process::{State, Status};
+    use std::process::Command;
+
+    #[test]
+    fn holds_a_thread_until_it_is_dropped() {
+        let Some(table) = TABLE else { return };
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let state = || Status::of(pid).unwrap().state();
+        let held = HeldThread::hold(pid, table, Duration::from_secs(60)).unwrap();
+        assert_eq!(state(), State::Traced);
+        assert_ne!((table.stack_pointer)(&held.registers().unwrap()), 0);
+        assert!(held.vectors().unwrap().len() >= 576);
+        held.release();
+        assert_eq!(state(), State::Alive);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn holds_no_process_that_has_ended() {
+        let Some(table) = TABLE else { return };
+        let missed = HeldThread::hold(i32::MAX, table, Duration::from_secs(60)).map(|_| ());
+        assert!(matches!(missed, Err(Missed::Error(error)) if error.raw_os_error() == Some(libc::ESRCH)));
+    }
+}
