@@ -73,6 +73,9 @@ impl Image {
             return None;
         }
         let (size, count) = (usize::from(u16_at(&header, E_PHENTSIZE)?), usize::from(u16_at(&header, E_PHNUM)?));
+        if size * count > MOST {
+            return None;
+        }
         let headers = memory.bytes(mapping.start.wrapping_add(word_at(&header, E_PHOFF)?), size * count).ok()?;
         let mut image = Self {
             path: mapping.path.clone(),

@@ -62,7 +62,7 @@ fn variables<M: Memory>(memory: &M, image: &Image) -> Vec<usize> {
     let segments = image.segments.iter().filter(|segment| segment.writable);
     let mut words = Vec::new();
     for segment in segments {
-        let start = segment.start.next_multiple_of(WORD);
+        let start = segment.start.wrapping_add(WORD - 1) & !(WORD - 1);
         let size = segment.end.saturating_sub(start).min(MOST_DATA);
         let Ok(bytes) = memory.bytes(start, size) else { continue };
         let all = bytes.chunks_exact(WORD).filter_map(|word| Some(usize::from_ne_bytes(word.try_into().ok()?)));

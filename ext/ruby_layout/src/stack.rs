@@ -88,8 +88,11 @@ impl<M: Memory> Reader<Paged<M>> {
         let stack = known.word(context.wrapping_add(layout::EC_VM_STACK))?;
         let innermost = known.word(context.wrapping_add(layout::EC_CFP))?;
         let frames = Frames::of(&known, self.layout, context)?;
-        let size = frames.end.wrapping_sub(innermost);
-        if frames.count == 0 || size > GREATEST_STACK {
+        let (size, whole) = (frames.end.wrapping_sub(innermost), frames.end.wrapping_sub(stack));
+        if frames.count > 0 && whole > GREATEST_STACK {
+            self.memory.reject()?;
+        }
+        if frames.count == 0 || whole > GREATEST_STACK {
             return Ok(Copy { context: fields, frames: (0, Vec::new()), environments: (0, Vec::new()) });
         }
         let copied = memory.bytes(innermost, size)?;
