@@ -11,23 +11,27 @@ module MemprofilerPprof
       DESCRIPTION = <<~TEXT
         Attaches to a process, writes a profile of what it has allocated since, and of what is alive of that, and detaches
         again. Ctrl-C ends the time early. If the process has the profiler already, it is only asked for the profile, and
-        keeps it. `memprofiler help attach` says more.
+        keeps it. With --cpu the profile says where CPU time goes. `memprofiler help attach` says more.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} 4711
-        %{me} --seconds 300 -o slow.pprof 4711
+        %{me} --seconds 300 -o growth.pprof 4711
+        %{me} --cpu -o slow.pprof 4711
       TEXT
       # Seconds.
       LENGTH = 30
       LONGEST = 86_400
+      # The process itself waits for so long at most.
+      LONGEST_CPU = 60
       PATTERN = "tmp/profiles/record-%{pid}-%{isotime}.pprof"
-      private_constant :LENGTH, :LONGEST, :PATTERN
+      private_constant :LENGTH, :LONGEST, :LONGEST_CPU, :PATTERN
 
       # @param arguments [Array<String>]
       # @return [Integer] the exit status
       # @raise [Failure]
       def call(arguments)
         pid = pid(arguments)
+        check_cpu
         attachment = attachment(pid)
         socket = attachment.socket
         bytes = socket ? after_a_while(socket) : between(attachment)
@@ -42,13 +46,18 @@ module MemprofilerPprof
       private
 
       def define_options(parser)
-        parser.on("--seconds N", Integer, "how long, 1 to #{LONGEST} (default: #{LENGTH})") do |seconds|
-          @seconds = check(seconds, LONGEST)
-        end
+        parser.on("--seconds N", Integer, "how long, 1 to #{LONGEST}; with --cpu to #{LONGEST_CPU}",
+                  "(default: #{LENGTH})") { |seconds| @seconds = check(seconds, LONGEST) }
         parser.on("-o", "--output FILE", "where to write; - is stdout", "(default: #{PATTERN})") do |file|
           @output = file
         end
+        parser.on("--cpu", "profile CPU time rather than memory") { @cpu = true }
         super
+      end
+
+      # Here --cpu is about this profile, not about files that the process writes.
+      def offers?(setting)
+        super && !setting.keyword.start_with?("cpu")
       end
 
       # @return [String] a profile
@@ -62,10 +71,19 @@ module MemprofilerPprof
         end
       end
 
+      def check_cpu
+        return unless @cpu && @seconds.to_i > LONGEST_CPU
+
+        raise Failure, "--seconds must be in 1..#{LONGEST_CPU} with --cpu, got #{@seconds}"
+      end
+
       def after_a_while(socket)
-        wait
         require "ruby_memprofiler_pprof/cli/source"
-        UnixSocket.new(socket).read(nil)
+        source = UnixSocket.new(socket)
+        return source.read_cpu(@seconds || LENGTH) if @cpu
+
+        wait
+        source.read(nil)
       rescue Source::Unavailable => e
         raise Failure, e.message
       end

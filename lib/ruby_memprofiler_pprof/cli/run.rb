@@ -65,12 +65,18 @@ module MemprofilerPprof
       def define_options(parser)
         parser.banner = ""
         GROUPS.each do |title, settings|
-          parser.separator("\n#{title}:")
-          settings.select(&:option).each do |setting|
+          settings = settings.select { |setting| offers?(setting) }
+          parser.separator("\n#{title}:") if settings.any?
+          settings.each do |setting|
             parser.on(*names(setting), setting.purpose, *details(setting)) { |value| set(setting, value) }
           end
         end
         parser.separator("\nOther:")
+      end
+
+      # Whether a setting is an option.
+      def offers?(setting)
+        setting.option
       end
 
       def details(setting)

@@ -63,7 +63,14 @@ module MemprofilerPprof
       # @return [Profile]
       # @raise [Unavailable]
       def cpu(seconds)
-        parse(ask(OnDemand::Request.new(name: "profile", seconds: seconds)))
+        parse(read_cpu(seconds))
+      end
+
+      # @param seconds [Integer] as for {#cpu}
+      # @return [String] what should be a profile, as it came
+      # @raise [Unavailable]
+      def read_cpu(seconds)
+        ask(OnDemand::Request.new(name: "profile", seconds: seconds))
       end
 
       # @param question [Hash{Symbol => Object}] keywords of {Collector#retainers}

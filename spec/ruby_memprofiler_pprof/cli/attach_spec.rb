@@ -225,6 +225,16 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
         expect(program.ask("MemprofilerPprof.running?")).to be(false)
       end
     end
+
+    it "writes a profile of CPU time" do
+      with_program("loop { 1000.times { |i| i.to_s } }") do |program|
+        Dir.mktmpdir do |directory|
+          memprofiler!("record", "--cpu", "--seconds", 1, "-o", "#{directory}/a.pprof", program.pid)
+          expect(memprofiler!("report", "#{directory}/a.pprof")).to match(/^cpu: .*s/).and include("-e:")
+        end
+        expect(program.ask("MemprofilerPprof::CPU.running?")).to be(false)
+      end
+    end
   end
 
   describe "with a server" do
