@@ -47,7 +47,7 @@ class Trial
       break unless alive?
     end
     compare(before) if before
-    killed = Array.new(kills) { kill_a_tool }.count(true)
+    killed = kill_tools(kills)
     @problems << "it has ended" unless alive?
     report(cycles, killed)
   ensure
@@ -78,6 +78,18 @@ class Trial
     @detached << attachment.stop
   rescue ByPid::Error => e
     @problems << e.message
+  end
+
+  # Some are done before.
+  # @return [Integer] how many were killed in the act
+  def kill_tools(count)
+    killed = 0
+    (count * 5).times do
+      break if killed == count || !alive?
+
+      killed += 1 if kill_a_tool
+    end
+    killed
   end
 
   # @return [Boolean] whether it was killed in the act

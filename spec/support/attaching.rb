@@ -65,10 +65,11 @@ module Attaching
 
   # @param code [String] Ruby code; `answers: false` for one that has no thread for questions
   # @param options [Array<String>] of Ruby
+  # @param by [Array<String>] a command that runs it
   # @yieldparam program [Program]
-  def with_program(code, *options, answers: true, env: {}, **keywords)
+  def with_program(code, *options, answers: true, env: {}, by: [])
     text = "#{answers ? ANSWERS : "$stdout.sync = true; puts"}\n#{code}"
-    io = IO.popen([own_environment.merge(env), RbConfig.ruby, *options, "-e", text], "r+", pgroup: true, **keywords)
+    io = IO.popen([own_environment.merge(env), *by, RbConfig.ruby, *options, "-e", text], "r+", pgroup: true)
     program = Program.new(io)
     begin
       yield program

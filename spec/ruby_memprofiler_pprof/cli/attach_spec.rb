@@ -173,6 +173,15 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     end
   end
 
+  it "reaches a process with a /tmp of its own" do
+    by = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /tmp && exec "$@"', "sh"]
+    skip "namespaces cannot be made here" unless system(*by, "true", %i[out err] => IO::NULL)
+    with_program("loop { +'x'; sleep 0.001 }", by: by) do |program|
+      expect_cycles(program, 2)
+      expect(Dir.glob("/tmp/memprofiler-#{program.pid}*")).to eq([])
+    end
+  end
+
   it "refuses a process that cannot see the gem" do
     skip "only root can" unless Process.uid.zero?
     with_program("Dir.chroot('/var'); Dir.mkdir('/tmp') unless Dir.exist?('/tmp'); sleep") do |program|
