@@ -79,10 +79,8 @@ module MemprofilerPprof
         [@subject.file("#{@parent}/#{@name}"), *name].join("/")
       end
 
-      # Nobody else may write there, or it must be a directory in which everybody has only what is theirs.
       def make(directory)
-        stat = File.stat(@subject.file(directory))
-        return unless stat.directory? && (stat.sticky? || (!stat.world_writable? && stat.uid == @owner.first))
+        return unless real?(directory) && safe?(File.lstat(@subject.file(directory)))
 
         @parent = directory
         Dir.mkdir(outside, 0o700)
@@ -91,6 +89,16 @@ module MemprofilerPprof
       rescue SystemCallError => e
         @problem = e.message
         nil
+      end
+
+      # No link leads there: an absolute one of a container would be followed outside of it.
+      def real?(directory)
+        [File.dirname(directory), directory].all? { |path| File.lstat(@subject.file(path)).directory? }
+      end
+
+      # Nobody else may write there, or everybody can only rename what is theirs.
+      def safe?(stat)
+        stat.sticky? || (!stat.world_writable? && stat.uid == @owner.first)
       end
 
       def give(file)

@@ -36,6 +36,13 @@ RSpec.describe "MemprofilerPprof::ByPid::Exchange", if: RUBY_PLATFORM.include?("
     type.open(process_below(Dir.pwd)) { |exchange| expect(exchange.parent).to eq("/dev/shm") }
   end
 
+  it "follows no links" do
+    %w[elsewhere elsewhere/tmp run].each { |directory| Dir.mkdir(directory) }
+    File.symlink("#{Dir.pwd}/elsewhere/tmp", "tmp")
+    File.symlink("#{Dir.pwd}/elsewhere", "var")
+    type.open(process_below(Dir.pwd)) { |exchange| expect(exchange.parent).to eq("/run") }
+  end
+
   it "says which directories there should be" do
     expect { type.open(process_below(Dir.pwd)) { nil } }
       .to raise_error(MemprofilerPprof::ByPid::Error, %r{/tmp, /var/tmp, /dev/shm, /run})
