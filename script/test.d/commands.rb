@@ -14,6 +14,8 @@ module TestRun
     Job.new("layout", ["bash", "-c", "cd script/layout && cargo run --release --locked -- check"], expected: 60),
     Job.new("compile:faults", %w[rake compile:faults], expected: 1000),
     Job.new("torture", [RbConfig.ruby, "script/torture", "--seconds", "60"], expected: 70),
+    Job.new("torture_attach", [RbConfig.ruby, "script/torture_attach", "--cycles", "10", "--kills", "40"],
+            expected: 60),
     Job.new("fuzz", %w[script/fuzz --seed 1], expected: 240),
     Job.new("sanitize", %w[script/sanitize], expected: 180),
     Job.new("demo", %w[script/demo], expected: 30)

@@ -19,9 +19,17 @@ class Trial
 
   ByPid = MemprofilerPprof::ByPid
 
-  # @return [Array<String>] the programs
+  # @return [Boolean] whether it can attach to processes here. Yama may want root, even for those of the same user
+  def self.possible?
+    scope = "/proc/sys/kernel/yama/ptrace_scope"
+    RUBY_PLATFORM.match?(/x86_64-linux/) &&
+      (Process.uid.zero? || !File.exist?(scope) || File.read(scope).to_i.zero?)
+  end
+
+  # @return [Array<String>] the programs, but for that which needs a gem that is missing
   def self.names
-    Dir.children(PROGRAMS).map { |file| File.basename(file, ".rb") }.sort
+    names = Dir.children(PROGRAMS).map { |file| File.basename(file, ".rb") }.sort
+    Gem::Specification.find_all_by_name("puma").any? ? names : names - ["puma"]
   end
 
   # @param name [String] of a program

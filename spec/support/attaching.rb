@@ -8,9 +8,11 @@ require_relative "subprocess_helpers"
 module Attaching
   MEMPROFILER = File.join(SubprocessHelpers::EXE, "memprofiler")
 
-  # Whether there is a tool that can attach here.
+  # Whether the tool can attach here: Yama may want root, even for processes of the same user.
   def self.possible?
-    RUBY_PLATFORM.match?(/x86_64-linux/)
+    scope = "/proc/sys/kernel/yama/ptrace_scope"
+    RUBY_PLATFORM.match?(/x86_64-linux/) &&
+      (Process.uid.zero? || !File.exist?(scope) || File.read(scope).to_i.zero?)
   end
 
   # A program that says when it runs.
