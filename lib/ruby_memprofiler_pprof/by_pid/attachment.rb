@@ -77,15 +77,22 @@ module MemprofilerPprof
         @subject.pid
       end
 
+      # @param extension [String, nil] nil if it has been there before
       def deliver(extension)
         Exchange.open(@subject) do |exchange|
-          order = { pid: @subject.own_pid, extension: extension.to_s, answer: exchange.path("answer"),
-                    call: yield(exchange.parent) }
-          file = exchange.write("attach.rb", Payload.text(order, extension ? Payload.sources : {}))
+          order = { pid: @subject.own_pid, answer: exchange.path("answer"), call: yield(exchange.parent) }
+          order.merge!(extension: extension, **sources(exchange)) if extension
+          file = exchange.write("attach.rb", Payload.code(order))
           figures = JSON.parse(ByPid.run("require", pid, file, @timeout))
           Outcome.new(figures["pauses_us"].map { |pause| pause / 1e6 }, figures["reached_ms"] / 1e3,
                       figures["loaded_ms"] / 1e3, value(exchange.answer("answer")))
         end
+      end
+
+      # @return [Hash{Symbol => Object}] the file with all texts, and how many bytes each has
+      def sources(exchange)
+        texts = Payload.sources
+        { sources: exchange.write("sources", texts.values.join), files: texts.transform_values(&:bytesize) }
       end
 
       # What the process's side has returned.

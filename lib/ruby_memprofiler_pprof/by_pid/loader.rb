@@ -1,18 +1,18 @@
 # frozen_string_literal: true
 
-# What a process runs that the profiler is brought into, in a thread of its own: {Payload} puts this file's text, and
-# arguments for it, into one file. Each file that is read gives the GVL away, and beside a thread that computes it comes
-# back only after 100 ms; so there is one, and the answer is the text of a symbolic link, which is made at once.
+# What a process runs that the profiler is brought into, in a thread of its own: {Payload} puts this file's text, and an
+# argument for it, into the file that is loaded. Each read gives the GVL away, and beside a thread that computes it
+# comes back only after 100 ms. So there is only one other file, which is read at once, as Ruby reads code in pieces of
+# 8 KB; and the answer is the text of a symbolic link, which is made without giving it away.
 Module.new do
   class << self
     # Leaves the answer, and ends the thread, so that the file does not count as loaded.
     # @param order [Hash{Symbol => Object}] the method of {Attached} to call, what it needs, and where the answer goes
-    # @param sources [Hash{String => String}] texts of files by their names, each after those that it requires
-    def run(order, sources)
+    def run(order)
       # In a child that was forked meanwhile nobody has asked for it.
       if Process.pid == order.fetch(:pid)
         Thread.current.name = "ruby_memprofiler_pprof attach"
-        File.symlink(answer(order, sources), order.fetch(:answer))
+        File.symlink(answer(order), order.fetch(:answer))
       end
     rescue SystemCallError
       # The tool has gone.
@@ -23,12 +23,9 @@ Module.new do
 
     private
 
-    def answer(order, sources)
+    def answer(order)
       check_version(order.fetch(:version))
-      missing = sources.keys - $LOADED_FEATURES
-      load(order, sources.slice(*missing), missing.size == sources.size) if missing.any?
-      raise "it was not attached to" unless defined?(::MemprofilerPprof::Attached)
-
+      load(order) unless defined?(::MemprofilerPprof::Attached)
       "ok #{::MemprofilerPprof::Attached.public_send(*order.fetch(:call))}"
     rescue Exception => e # rubocop:disable Lint/RescueException
       # A link's text has at most 4095 bytes. Some messages list all there is.
@@ -47,10 +44,11 @@ Module.new do
       raise "it has loaded version #{::MemprofilerPprof::VERSION} of this gem, and this is #{version}: use that one"
     end
 
-    def load(order, sources, whole)
-      raise "it has loaded this gem from another place: use that one" if
-        whole && defined?(::MemprofilerPprof::Collector)
+    def load(order)
+      # The program has loaded the gem itself, and so knows where its files are.
+      return require("ruby_memprofiler_pprof/attached") if defined?(::MemprofilerPprof::Collector)
 
+      sources = texts(order.fetch(:sources), order.fetch(:files))
       library = order.fetch(:library)
       $LOAD_PATH.push(library) unless $LOAD_PATH.include?(library)
       # What files require of each other is there already.
@@ -59,8 +57,20 @@ Module.new do
       evaluate("require_relative #{order.fetch(:extension).dump}", sources.keys.first)
       sources.each { |path, text| evaluate(text, path) }
     rescue Exception # rubocop:disable Lint/RescueException
-      sources.each_key { |path| $LOADED_FEATURES.delete(path) }
+      sources&.each_key { |path| $LOADED_FEATURES.delete(path) }
       raise
+    end
+
+    # @return [Hash{String => String}] texts by names
+    def texts(path, sizes)
+      file = IO.for_fd(IO.sysopen(path))
+      text = file.sysread(sizes.values.sum)
+      start = 0
+      sizes.transform_values do |size|
+        text.byteslice(start, size).force_encoding(Encoding::UTF_8).tap { start += size }
+      end
+    ensure
+      file&.close
     end
 
     def evaluate(text, path)

@@ -4,7 +4,7 @@ require "ruby_memprofiler_pprof/version"
 
 module MemprofilerPprof
   module ByPid
-    # The one file that a process loads.
+    # What a process loads.
     # @api private
     module Payload
       VERSION_FILE = "/ruby_memprofiler_pprof/version.rb"
@@ -19,11 +19,9 @@ module MemprofilerPprof
 
       class << self
         # @param order [Hash{Symbol => Object}] numbers, texts, and lists and hashes of such
-        # @param sources [Hash{String => String}] what is to be loaded, see {#sources}
-        # @return [String] Ruby code
-        def text(order, sources)
-          order = { **order, version: VERSION, library: LIBRARY }
-          "#{File.read(LOADER).chomp}.run(\n#{order.inspect},\n{\n#{literals(sources)}})\n"
+        # @return [String] Ruby code: loader.rb, and the argument for it
+        def code(order)
+          "#{File.read(LOADER).chomp}.run(\n#{{ **order, version: VERSION, library: LIBRARY }.inspect}\n)\n"
         end
 
         # What the process's side consists of.
@@ -33,12 +31,6 @@ module MemprofilerPprof
           require "ruby_memprofiler_pprof/attached"
           own = $LOADED_FEATURES.select { |path| path.start_with?(LIBRARY) && path.end_with?(".rb") }
           own.grep_v(OTHERS).to_h { |path| [path, File.read(path, encoding: "UTF-8").gsub(REQUIRE, "")] }
-        end
-
-        private
-
-        def literals(sources)
-          sources.map { |path, text| "#{path.dump} => #{text.dump},\n" }.join
         end
       end
     end
