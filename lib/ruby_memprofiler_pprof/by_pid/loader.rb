@@ -13,6 +13,7 @@ Module.new do
       if Process.pid == order.fetch(:pid)
         Thread.current.name = "ruby_memprofiler_pprof attach"
         File.symlink(answer(order), order.fetch(:answer))
+        build_index
       end
     rescue SystemCallError
       # The tool has gone.
@@ -49,16 +50,19 @@ Module.new do
       return require("ruby_memprofiler_pprof/attached") if defined?(::MemprofilerPprof::Collector)
 
       sources = texts(order.fetch(:sources), order.fetch(:files))
-      library = order.fetch(:library)
-      $LOAD_PATH.push(library) unless $LOAD_PATH.include?(library)
-      # What files require of each other is there already.
-      $LOADED_FEATURES.concat(sources.keys)
       # Not Kernel#require, to which RubyGems and others add searches.
       evaluate("require_relative #{order.fetch(:extension).dump}", sources.keys.first)
       sources.each { |path, text| evaluate(text, path) }
-    rescue Exception # rubocop:disable Lint/RescueException
-      sources&.each_key { |path| $LOADED_FEATURES.delete(path) }
-      raise
+      # For what is loaded later, and requires them.
+      $LOADED_FEATURES.concat(sources.keys)
+      $LOAD_PATH.push(order.fetch(:library)) unless $LOAD_PATH.include?(order.fetch(:library))
+      @index = true
+    end
+
+    # From Ruby 3.3 on, the first search after these lists have changed resolves links in all new names, and gives the
+    # GVL away for each: this is done here, so that the program's next `require` does not have to.
+    def build_index
+      Thread.new { require "ruby_memprofiler_pprof/version" }.name = "ruby_memprofiler_pprof index" if @index
     end
 
     # @return [Hash{String => String}] texts by names

@@ -32,7 +32,7 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     it "profiles a process that #{name}, and leaves nothing behind", :slow do
       with_program(code) do |program|
         expect_cycles(program)
-        expect(program.ask(threads)).to eq([])
+        wait_until { program.ask(threads).empty? }
         expect(program.ask("MemprofilerPprof.collectors")).to eq([])
       end
     end
