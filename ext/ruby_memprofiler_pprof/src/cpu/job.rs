@@ -24,9 +24,9 @@ pub unsafe extern "C" fn run(_: *mut c_void) {
     }
 }
 
-/// Whether threads of the running Ractor are sampled. Up to Ruby 3.4 the VM does not tell of those of others.
+/// Whether threads of the running Ractor are sampled. Up to Ruby 3.2 those of others are not found.
 fn serves_this_ractor() -> bool {
-    cfg!(ruby_gte_4_0) || ractor::is_main()
+    cfg!(ruby_gte_3_3) || ractor::is_main()
 }
 
 /// The hook.
@@ -58,7 +58,10 @@ impl Sampler {
             faults::point("cpu: job");
             // SAFETY: on a Ruby thread, at a safe point or in a method; a sampler that runs has a live holder, which
             // marks the sites.
-            self.state.try_with(|state| unsafe { state.read_stacks(self.holder.get()) });
+            self.state.try_with(|state| unsafe {
+                state.find_current(self.holder.get());
+                state.read_stacks(self.holder.get());
+            });
         });
     }
 

@@ -6,6 +6,7 @@
 //! the heap profiler.
 
 mod clocks;
+mod discovery;
 mod flush;
 mod interval;
 mod job;

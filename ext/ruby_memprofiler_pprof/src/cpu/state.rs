@@ -2,7 +2,7 @@
 
 use super::interval::{Interval, Values};
 use super::record::Record;
-use super::{Options, Statistics, Threads};
+use super::{Options, Statistics, Threads, discovery};
 use crate::collector::classes::Class;
 use crate::collector::options::{BacktraceMethod, Options as HeapOptions};
 use crate::collector::sites::Sites;
@@ -38,6 +38,7 @@ pub struct State {
     pub(super) ended_interval: Option<Interval>,
     /// Whether native threads run several Ruby threads each.
     pub(super) shares_natives: bool,
+    is_running: bool,
     /// How often it has begun: what a flush holds is of no use after another start or a fork.
     pub beginnings: u64,
     refused: u64,
@@ -60,6 +61,7 @@ impl Default for State {
             natives: HashMap::new(),
             ended_interval: None,
             shares_natives: false,
+            is_running: false,
             beginnings: 0,
             refused: 0,
             samples: 0,
@@ -80,7 +82,7 @@ fn settings() -> Settings {
 impl State {
     /// Begins to sample these threads. What was sampled before and not flushed is forgotten.
     pub fn begin(&mut self, options: Options, threads: &[(VALUE, NativeId)]) -> io::Result<()> {
-        *self = Self { options, beginnings: self.beginnings + 1, ..Self::default() };
+        *self = Self { options, beginnings: self.beginnings + 1, is_running: true, ..Self::default() };
         self.sites.stacks.configure(settings());
         self.shares_natives = cfg!(ruby_gte_3_3) && std::env::var_os("RUBY_MN_THREADS").is_some_and(|set| set == "1");
         for &(thread, native) in threads {
@@ -95,6 +97,12 @@ impl State {
                 Err(_) => self.refused += 1,
             }
         }
+        match options.threads {
+            Threads::All => discovery::want(self.beginnings, &options),
+            Threads::These => discovery::end(),
+        }
+        // The thread that starts has a record.
+        discovery::know();
         self.begin_interval();
         Ok(())
     }
@@ -109,12 +117,15 @@ impl State {
         let current = (threads::current(), native_id());
         let was_sampled = self.options.threads == Threads::All || self.records.iter().any(Record::is_current);
         self.records.drain(..).for_each(Record::forget);
+        discovery::forget();
         let sampled = [current];
         self.begin(self.options, if was_sampled { &sampled } else { &[] })
     }
 
     /// Ends sampling; the interval waits for a flush.
     pub fn end(&mut self) {
+        discovery::end();
+        self.is_running = false;
         self.ended_interval = Some(self.end_interval());
         self.records.clear();
     }
@@ -138,6 +149,19 @@ impl State {
             }
             Err(_) => self.refused += 1,
         }
+    }
+
+    /// Adds the thread that runs if its native thread has no record, and all are sampled.
+    ///
+    /// # Safety
+    /// As for [`add_current`](Self::add_current).
+    pub unsafe fn find_current(&mut self, holder: VALUE) {
+        let is_found = self.options.threads == Threads::All && !self.has_record_of(native_id());
+        if cfg!(ruby_gte_3_3) && is_found && self.is_running {
+            // SAFETY: as required above.
+            unsafe { self.add_current(holder) };
+        }
+        discovery::know();
     }
 
     pub(super) fn has_record_of(&self, native: NativeId) -> bool {

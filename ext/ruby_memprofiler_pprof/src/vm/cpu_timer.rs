@@ -71,7 +71,8 @@ unsafe impl Send for Action {}
 // SAFETY: as above; never changes.
 unsafe impl Sync for Action {}
 
-/// The ticks of a thread since they were last taken.
+/// The ticks of a thread since they were last taken. A tick is a signal, however many periods have passed: one look at the
+/// thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Ticks {
     /// All of them.
@@ -184,19 +185,16 @@ impl Slot {
             return;
         }
         SIGNALS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: asks the system about a timer; it may be gone by now.
-        let missed = unsafe { libc::timer_getoverrun((timer - 1) as libc::timer_t) };
-        let ticks = 1 + u64::try_from(missed).unwrap_or(0);
         self.cpu.store(clock::thread_cpu().as_nanos() as u64, Ordering::Relaxed);
         // SAFETY: both only read variables, of the calling thread and of the VM. A thread that collects has the GVL.
         unsafe {
             if ruby_thread_has_gvl_p() == 0 {
-                self.released.fetch_add(ticks, Ordering::Relaxed);
+                self.released.fetch_add(1, Ordering::Relaxed);
             } else if rb_sys::rb_during_gc() != 0 {
-                self.collecting.fetch_add(ticks, Ordering::Relaxed);
+                self.collecting.fetch_add(1, Ordering::Relaxed);
             }
         }
-        self.ticks.fetch_add(ticks, Ordering::Release);
+        self.ticks.fetch_add(1, Ordering::Release);
         // SAFETY: the address of such a function, from `listen`.
         safepoint::request(unsafe { std::mem::transmute::<*mut c_void, Job>(job) });
     }

@@ -1,0 +1,98 @@
+//! Finds native threads that run Ruby code when they get the GVL: those of other Ractors, of whose threads no hook is told,
+//! and those that M:N threads share. Ruby 3.3 and later.
+
+#[cfg(ruby_gte_3_3)]
+mod watched {
+    use crate::cpu::{Options, job};
+    use crate::vm::cpu_clock::{NativeId, native_id};
+    use crate::vm::cpu_timer::Timer;
+    use crate::vm::safepoint;
+    use crate::vm::thread_events::{RESUMED, add_hook};
+    use std::cell::Cell;
+    use std::ffi::c_void;
+    use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+    use std::sync::{Mutex, Once};
+    use std::time::Duration;
+
+    /// The number of the sampler's beginning for which threads are to be found; 0 for none.
+    static WANTED: AtomicU64 = AtomicU64::new(0);
+    static PERIOD: AtomicU64 = AtomicU64::new(0);
+    static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+    /// Timers of threads that are not known yet. A request for the job may be lost, as another Ractor runs the job instead;
+    /// each tick repeats it.
+    static SCOUTS: Mutex<Vec<(NativeId, Timer)>> = Mutex::new(Vec::new());
+
+    thread_local! {
+        /// The beginning for which this native thread is known, or has a scout.
+        static KNOWN: Cell<u64> = const { Cell::new(0) };
+    }
+
+    unsafe extern "C" fn on_resumed(_event: u32, _thread: *const c_void, _data: *mut c_void) {
+        let wanted = WANTED.load(Ordering::Relaxed);
+        if wanted == 0 || KNOWN.get() == wanted {
+            return;
+        }
+        safepoint::request(job::run);
+        let (period, signal) = (PERIOD.load(Ordering::Relaxed), SIGNAL.load(Ordering::Relaxed));
+        let (native, period) = (native_id(), Duration::from_nanos(period));
+        if let Ok(mut scouts) = SCOUTS.try_lock() {
+            scouts.extend(Timer::new(native, signal, period, period).ok().map(|timer| (native, timer)));
+            KNOWN.set(wanted);
+        }
+    }
+
+    /// Has native threads found from now on, for this beginning. Must be called with the GVL.
+    pub fn want(beginning: u64, options: &Options) {
+        static HOOK: Once = Once::new();
+        // SAFETY: called with the GVL; the function waits for nothing, and exists as long as the process.
+        HOOK.call_once(|| unsafe { add_hook(on_resumed, RESUMED) });
+        PERIOD.store(options.period.as_nanos() as u64, Ordering::Relaxed);
+        SIGNAL.store(options.signal, Ordering::Relaxed);
+        WANTED.store(beginning, Ordering::Relaxed);
+    }
+
+    /// Has none found any more.
+    pub fn end() {
+        WANTED.store(0, Ordering::Relaxed);
+        if let Ok(mut scouts) = SCOUTS.try_lock() {
+            scouts.clear();
+        }
+    }
+
+    /// In a forked child, which has no timers.
+    pub fn forget() {
+        WANTED.store(0, Ordering::Relaxed);
+        if let Ok(mut scouts) = SCOUTS.try_lock() {
+            scouts.drain(..).for_each(|(_, timer)| timer.forget());
+        }
+    }
+
+    /// The calling native thread is known, for what is wanted now.
+    pub fn know() {
+        KNOWN.set(WANTED.load(Ordering::Relaxed));
+        if let Ok(mut scouts) = SCOUTS.try_lock() {
+            if !scouts.is_empty() {
+                let native = native_id();
+                scouts.retain(|&(scout, _)| scout != native);
+            }
+        }
+    }
+}
+
+#[cfg(not(ruby_gte_3_3))]
+mod watched {
+    /// The VM does not say who gets the GVL.
+    pub fn want(_beginning: u64, _options: &crate::cpu::Options) {}
+
+    /// As above.
+    pub fn end() {}
+
+    /// As above.
+    pub fn forget() {}
+
+    /// As above.
+    pub fn know() {}
+}
+
+pub use watched::{end, forget, know, want};
