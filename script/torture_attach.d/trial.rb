@@ -131,7 +131,12 @@ class Trial
 
   # Ruby keeps native threads for some seconds, with their names.
   def threads
-    Dir.glob("/proc/#{@pid}/task/*/comm").count { |file| File.read(file).start_with?("ruby_memprof") }
+    Dir.glob("/proc/#{@pid}/task/*/comm").count do |file|
+      File.read(file).start_with?("ruby_memprof")
+    rescue SystemCallError
+      # It has ended meanwhile.
+      false
+    end
   end
 
   # What a program does itself with descriptors passes.
