@@ -20,6 +20,10 @@ pub fn of_linux(pid: i32, tid: u32, paused: Option<&Paused>) -> Linux {
     if let Some(paused) = paused {
         return paused.state_of(tid);
     }
+    if tid == 0 {
+        // It can only run once a native thread takes it.
+        return Linux::Waits;
+    }
     match fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok().as_deref().and_then(state_letter) {
         Some('R') => Linux::Runs,
         Some('S' | 'D' | 'I') => Linux::Waits,

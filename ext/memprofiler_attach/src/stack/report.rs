@@ -91,7 +91,11 @@ impl fmt::Display for Report {
 
 impl fmt::Display for ThreadReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "thread {}", self.tid)?;
+        // Many threads of Ruby may share a few native ones.
+        match self.tid {
+            0 => write!(formatter, "thread without a native one")?,
+            tid => write!(formatter, "thread {tid}")?,
+        }
         match &self.name {
             Some(name) => write!(formatter, " {name:?}")?,
             None if self.main => write!(formatter, " (main)")?,
