@@ -22,7 +22,7 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
   def with_ruby(code, *options)
     io = IO.popen([RbConfig.ruby, *options, "-e", "$stdout.sync = true; #{code}"], "r+")
     io.gets
-    yield io.pid
+    yield io.pid, io
   ensure
     Process.kill(:KILL, io.pid)
     io.close
@@ -118,6 +118,23 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
       shown = Array.new(50) { main_of(pid, "pause") }
       expect(shown.map { |thread| thread["complete"] }).to all(be(true))
       expect(File.read("/proc/#{pid}/status")).to match(/^State:\t[RS]/)
+    end
+  end
+
+  it "takes no signal from a process that is stopped" do
+    with_ruby("trap(:USR1) { $stdout.syswrite('.') }; puts; loop { }") do |pid, io|
+      sent = 0
+      sender = Thread.new do
+        loop do
+          Process.kill(:USR1, pid)
+          sent += 1
+          # A signal that is lost is never answered.
+          expect(io.wait_readable(60) && io.readpartial(1)).to eq(".")
+        end
+      end
+      30.times { threads_of(pid, "pause") }
+      wait_until { sent > 30 }
+      sender.kill.join
     end
   end
 

@@ -9,8 +9,8 @@ use std::{fs, io, ptr};
 /// All threads of a process are stopped until this is dropped. Should this program die, the kernel lets them go on.
 #[derive(Debug)]
 pub struct Paused {
-    /// What each did before.
-    threads: HashMap<i32, Linux>,
+    /// What each did before, and the signal that was about to be delivered to it, or 0.
+    threads: HashMap<i32, (Linux, libc::c_int)>,
 }
 
 impl Paused {
@@ -34,7 +34,7 @@ impl Paused {
                 let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
                 let state = if state_letter(&stat) == Some('R') { Linux::Runs } else { Linux::Waits };
                 match stop(tid) {
-                    Ok(()) => _ = this.threads.insert(tid, state),
+                    Ok(signal) => _ = this.threads.insert(tid, (state, signal)),
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => (),
                     Err(error) => return Err(process::explain(pid, &error)),
                 }
@@ -44,21 +44,23 @@ impl Paused {
 
     /// What a thread did before it was stopped.
     pub fn state_of(&self, tid: u32) -> Linux {
-        self.threads.get(&(tid as i32)).copied().unwrap_or(Linux::Unknown)
+        self.threads.get(&(tid as i32)).map_or(Linux::Unknown, |&(state, _)| state)
     }
 }
 
 impl Drop for Paused {
     fn drop(&mut self) {
-        for &tid in self.threads.keys() {
-            // SAFETY: takes no pointer; the thread is stopped, or has ended, upon which the call fails.
-            unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, ptr::null_mut::<libc::c_void>(), 0) };
+        for (&tid, &(_, signal)) in &self.threads {
+            // SAFETY: the kernel follows neither pointer; the second is the number of a signal. The thread is stopped, or
+            // has ended, upon which the call fails.
+            unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, ptr::null_mut::<libc::c_void>(), signal as usize) };
         }
     }
 }
 
-/// Stops thread `tid` without a signal, and waits until it has.
-fn stop(tid: i32) -> io::Result<()> {
+/// Stops thread `tid` without a signal, and waits until it has. Returns the signal at whose delivery it stopped, if it
+/// was that, or 0.
+fn stop(tid: i32) -> io::Result<libc::c_int> {
     let null = ptr::null_mut::<libc::c_void>();
     // SAFETY: neither call takes a pointer that the kernel would follow.
     unsafe {
@@ -79,6 +81,9 @@ fn stop(tid: i32) -> io::Result<()> {
             return Err(error);
         }
     }
-    // What was on its way when it was stopped: a signal is delivered when the thread goes on, but must be passed on then.
-    if libc::WIFSTOPPED(status) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+    match status {
+        _ if !libc::WIFSTOPPED(status) => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        _ if status >> 16 == libc::PTRACE_EVENT_STOP => Ok(0),
+        _ => Ok(libc::WSTOPSIG(status)),
+    }
 }
