@@ -132,8 +132,9 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
           expect(io.wait_readable(60) && io.readpartial(1)).to eq(".")
         end
       end
-      30.times { threads_of(pid, "pause") }
-      wait_until { sent > 30 }
+      MemprofilerPprof::ByPid.run("watch", pid, 3, 1000, "pause")
+      before = sent
+      wait_until { sent > before + 10 }
       sender.kill.join
     end
   end
