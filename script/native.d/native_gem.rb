@@ -14,8 +14,8 @@ class NativeGem
   # @param source [Gem::Specification] the source gem's
   # @param platform [String] as in "x86_64-linux-gnu"
   # @param libraries [Hash{String => String}] paths by minor version of Ruby
-  # @param tool [String, nil] the path of the program that works on other processes
-  def initialize(source, platform, libraries, tool)
+  # @param tool [String, nil] the path of the program that works on other processes; nil where there is none
+  def initialize(source, platform, libraries, tool = nil)
     raise ArgumentError, "no library for #{platform}: build one with `script/native library`" if libraries.empty?
 
     @source = source

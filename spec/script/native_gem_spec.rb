@@ -65,6 +65,15 @@ RSpec.describe NativeGem do
     expect(Gem::Package.new(file).spec.original_platform.to_s).to eq("x86_64-linux-gnu")
   end
 
+  it "has the program that works on other processes, where there is one" do
+    tool = File.join(directory, "tool")
+    File.write(tool, "tool")
+    file = described_class.new(source, "x86_64-linux-gnu", libraries, tool).build(directory)
+    Gem::Package.new(file).extract_files(File.join(directory, "content"))
+    extracted = File.join(directory, "content/lib/ruby_memprofiler_pprof/tool")
+    expect([File.read(extracted), File.executable?(extracted)]).to eq(["tool", true])
+  end
+
   it "is not built without a library" do
     expect { described_class.new(source, "x86_64-linux-gnu", {}) }.to raise_error(ArgumentError, /x86_64-linux-gnu/)
   end
