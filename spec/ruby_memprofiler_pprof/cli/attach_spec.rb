@@ -174,6 +174,7 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
   end
 
   it "reaches a process with a /tmp of its own" do
+    skip "this checkout is below /tmp" if SubprocessHelpers::LIB.start_with?("/tmp/")
     by = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /tmp && exec "$@"', "sh"]
     skip "namespaces cannot be made here" unless system(*by, "true", %i[out err] => IO::NULL)
     with_program("loop { +'x'; sleep 0.001 }", by: by) do |program|
