@@ -1,17 +1,17 @@
 # frozen_string_literal: true
 
 RSpec.describe "sampling CPU time", :faults do
-  # What a program prints in which a method `work` uses 0.1 s of CPU time.
+  # What a program prints in which a method `toil` uses 0.1 s of CPU time.
   def lines(code)
     printed_by(<<~RUBY)
       CPU = MemprofilerPprof::CPU
-      def work
+      def toil
         deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.1
         1000.times { nil } while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
       end
 
       def flush
-        CPU.flush.profile.focus(/work/).total(:cpu).value.between?(50_000_000, 300_000_000)
+        CPU.flush.profile.focus(/toil/).total(:cpu).value.between?(50_000_000, 300_000_000)
       rescue MemprofilerPprof::Error => e
         e.message
       end
@@ -23,10 +23,10 @@ RSpec.describe "sampling CPU time", :faults do
     expect(lines(<<~RUBY)).to match(["false", "job", /panic in its job/, /panic in its job/, "false"])
       CPU.start(frequency: 1000)
       faults.inject("cpu: job", :panic)
-      work
+      toil
       puts CPU.running?, CPU.stats[:failure], flush, flush
       GC.start
-      work
+      toil
       puts CPU.running?
     RUBY
   end
@@ -35,7 +35,7 @@ RSpec.describe "sampling CPU time", :faults do
     it "ends after a panic at '#{place}'" do
       expect(lines(<<~RUBY)).to match([/panic in its flush/, "false"])
         CPU.start(frequency: 1000)
-        work
+        toil
         faults.inject("#{place}", :panic)
         puts flush
         GC.start
@@ -47,7 +47,7 @@ RSpec.describe "sampling CPU time", :faults do
   it "loses nothing if Ruby raises in a flush" do
     expect(lines(<<~RUBY)).to eq(%w[NoMemoryError true])
       CPU.start(frequency: 1000)
-      work
+      toil
       faults.inject("line", :memory)
       begin
         flush
@@ -61,10 +61,10 @@ RSpec.describe "sampling CPU time", :faults do
   it "begins anew in a child that is forked in the middle of a flush" do
     expect(lines(<<~RUBY)).to contain_exactly("child true", "parent true")
       CPU.start(frequency: 1000)
-      work
+      toil
       forking = lambda do
         pid = fork do
-          work
+          toil
           puts "child \#{flush}"
           $stdout.flush
           exit!(0)
@@ -87,7 +87,7 @@ RSpec.describe "sampling CPU time", :faults do
       puts CPU.running?
       faults.clear
       CPU.start(frequency: 1000)
-      work
+      toil
       puts flush
     RUBY
   end
@@ -96,7 +96,7 @@ RSpec.describe "sampling CPU time", :faults do
     expect(lines(<<~'RUBY')).to eq(%w[1 true true])
       CPU.start(frequency: 1000)
       faults.inject("timer_create", :deny)
-      Thread.new { work }.join
+      Thread.new { toil }.join
       puts CPU.stats[:refused_timers]
       profile = CPU.flush.profile
       puts profile.comments.any?(/\Arefused_timers=1/)
@@ -108,7 +108,7 @@ RSpec.describe "sampling CPU time", :faults do
     expect(lines(<<~RUBY)).to eq(%w[true true])
       faults.inject("walker", :deny)
       CPU.start(frequency: 1000)
-      work
+      toil
       puts CPU.stats[:walker_failure].include?("differ"), flush
     RUBY
   end

@@ -309,14 +309,14 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
   it "sees other Ractors" do
     skip "Ruby 3.3 and later" if RUBY_VERSION < "3.3"
     outcome = run_ruby(<<~RUBY, options: ["-W0"])
-      def work
+      def toil
         deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.3
         1000.times { nil } while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
       end
       profile = MemprofilerPprof::CPU.profile(frequency: 1000) do
-        3.times.map { Ractor.new { work } }.each { |one| one.respond_to?(:value) ? one.value : one.take }
+        3.times.map { Ractor.new { toil } }.each { |one| one.respond_to?(:value) ? one.value : one.take }
       end
-      p profile.profile.focus(/work/).total(:cpu).value > 600_000_000
+      p profile.profile.focus(/toil/).total(:cpu).value > 600_000_000
       GC.start
     RUBY
     expect(outcome.stdout).to eq("true\n"), outcome.to_s

@@ -9,6 +9,11 @@ module MemprofilerPprof
     module Attaching
       private
 
+      # PID and options may come in any order.
+      def parse(arguments)
+        parser.permute!(arguments)
+      end
+
       # @return [Integer]
       # @raise [Failure]
       def pid(arguments)
@@ -81,11 +86,6 @@ module MemprofilerPprof
       end
 
       private
-
-      # PID and options may come in any order.
-      def parse(arguments)
-        parser.permute!(arguments)
-      end
 
       def define_options(parser)
         super

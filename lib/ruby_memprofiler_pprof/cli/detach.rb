@@ -31,10 +31,6 @@ module MemprofilerPprof
 
       private
 
-      def parse(arguments)
-        parser.permute!(arguments)
-      end
-
       def define_options(parser)
         define_timeout(parser)
       end

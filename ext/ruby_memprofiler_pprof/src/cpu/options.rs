@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Which threads are sampled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Threads {
-    /// All of the main Ractor, also those that begin later.
+    /// All, also those that begin later; up to Ruby 3.2 those of the main Ractor.
     #[default]
     All,
     /// Those given to the start.

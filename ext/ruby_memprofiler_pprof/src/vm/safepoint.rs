@@ -13,17 +13,21 @@ pub type Job = unsafe extern "C" fn(*mut c_void);
 
 /// Makes [`request`] safe in signal handlers of threads that do not have the GVL. Up to Ruby 3.2 the VM counts a job
 /// before it stores the function (vm_trace.c `postponed_job_register`), so a thread that runs jobs at that moment calls
-/// what the slot held before: from now on that is at least a function.
+/// what the slot held before: from now on that is at least a function. Must be called with the GVL.
 pub fn prepare() {
     #[cfg(not(ruby_gte_3_3))]
     {
-        unsafe extern "C" fn nothing(_: *mut c_void) {}
         /// `MAX_POSTPONED_JOB` of vm_core.h.
         const SLOTS: usize = 1000;
-        for _ in 0..SLOTS {
-            // SAFETY: stores the function, which may run at any time, or does nothing if there is no room.
-            unsafe { rb_sys::rb_postponed_job_register(0, Some(nothing), null_mut()) };
-        }
+        static PREPARED: std::sync::Once = std::sync::Once::new();
+        unsafe extern "C" fn nothing(_: *mut c_void) {}
+        // Once is enough: slots are reused, and never emptied.
+        PREPARED.call_once(|| {
+            for _ in 0..SLOTS {
+                // SAFETY: stores the function, which may run at any time, or does nothing if there is no room.
+                unsafe { rb_sys::rb_postponed_job_register(0, Some(nothing), null_mut()) };
+            }
+        });
     }
 }
 
