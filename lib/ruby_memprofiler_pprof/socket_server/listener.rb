@@ -40,10 +40,12 @@ module MemprofilerPprof
       def initialize(path)
         @path = path
         @socket = Socket.new(:UNIX, :STREAM)
+        restrict
         bind(Socket.sockaddr_un(path))
-        @identity = identity
+        stat = File.lstat(path)
+        @identity = identity(stat)
         # No client can connect before listen is called, so none can while anybody may.
-        File.chmod(MODE, path)
+        File.chmod(MODE, path) unless stat.mode & 0o777 == MODE
         @socket.listen(BACKLOG)
       rescue SystemCallError, ArgumentError
         remove
@@ -72,6 +74,15 @@ module MemprofilerPprof
 
       private
 
+      # On Linux, the file that bind makes has the socket's own mode. Setting it does not give the GVL away, as
+      # File.chmod does, which costs 100 ms beside a thread that computes.
+      def restrict
+        File.for_fd(@socket.fileno, autoclose: false).chmod(MODE)
+      rescue SystemCallError
+        # Elsewhere.
+        nil
+      end
+
       def bind(address)
         @socket.bind(address)
       rescue Errno::EADDRINUSE
@@ -83,8 +94,8 @@ module MemprofilerPprof
         @socket.bind(address)
       end
 
-      def identity
-        File.lstat(path).then { |stat| [stat.dev, stat.ino] }
+      def identity(stat = File.lstat(path))
+        [stat.dev, stat.ino]
       end
     end
   end

@@ -46,6 +46,13 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     end
   end
 
+  it "makes a verbose program warn of nothing" do
+    with_program("require 'stringio'; $stderr = StringIO.new; sleep", "-w") do |program|
+      expect_cycles(program, 1)
+      expect(program.ask("$stderr.string")).to eq("")
+    end
+  end
+
   it "works with another process title" do
     with_program("$0 = 'puma: (deleted) [x]'; sleep") { |program| expect_cycles(program, 2) }
   end
@@ -213,7 +220,7 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       with_program("loop { +'x'; sleep 0.001 }") do |program|
         memprofiler!("attach", "--rate", 1, program.pid)
         expect(JSON.parse(memprofiler!("top", "--once", "--json", program.pid)).dig("totals", "pid")).to eq(program.pid)
-        expect(memprofiler!("memory", program.pid)).to include("resident")
+        expect(memprofiler!("memory", program.pid)).to include(" resident", "\nAttached at 2")
         expect(memprofiler!("why", program.pid)).to include("Attached at")
       end
     end
