@@ -56,6 +56,7 @@ module MemprofilerPprof
       # @param clean [Array<Integer>, nil] which of them were the first after a major collection; nil if not known
       def initialize(snapshots, clean)
         @findings = []
+        @snapshots = snapshots
         kept = comparable(snapshots)
         return if kept.size < Leaks::LEAST
 
@@ -125,8 +126,17 @@ module MemprofilerPprof
         return "objects" if OBJECTS.include?(line.key)
 
         # Where the allocator does not say what is free, that is a part of what it has.
-        fragmented = line.key == :vm_memory && @memories.last[:allocator_free].nil?
-        fragmented ? "#{NATIVE} or #{KINDS[:allocator_free]}" : KINDS[line.key]
+        return KINDS[line.key] unless line.key == :vm_memory && @memories.last[:allocator_free].nil?
+
+        apart || "#{NATIVE} or #{KINDS[:allocator_free]}"
+      end
+
+      # Where it takes long to say what is free, some profiles know it.
+      #
+      # @return [String, nil] what grows in these; nil if too few know it, or nothing does
+      def apart
+        telling = MemoryGrowth.new(@snapshots.select { |snapshot| snapshot.memory&.[](:allocator_free) }, nil)
+        telling.growing.find { |finding| %i[allocator_free vm_memory].include?(finding.line.key) }&.kind
       end
 
       def matters?(growth)

@@ -58,6 +58,19 @@ RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
       .to include(" That is no leak of objects, but native memory or fragmentation in malloc.\n")
   end
 
+  { "fragmentation in malloc" => [1, 0], "native memory" => [0, 1] }.each do |kind, (free, native)|
+    it "tells #{kind} by those profiles in which malloc says what is free" do
+      known = Array.new(80) { |index| (index % 10).zero? }
+      kept = rising(20, free, 80)
+      used = rising(30, native, 80)
+      # The remainder has it where it is not known.
+      vm_memory = used.zip(kept, known).map { |level, free_level, said| said ? level : level + free_level }
+      report = leaks(count: 80, vm_memory: vm_memory,
+                     allocator_free: kept.zip(known).map { |level, said| level if said })
+      expect(report.to_s).to include(" That is no leak of objects, but #{kind}.\n")
+    end
+  end
+
   it "says nothing of the kind if lines of code grow" do
     text = leaks(vm_memory: rising(30, 1), sites: { "/leak.rb:1" => Array.new(20) { |index| 100 * index } }).to_s
     expect(text).to include("these parts grow: Ruby VM and C libraries +", "\nGrowing: 1")

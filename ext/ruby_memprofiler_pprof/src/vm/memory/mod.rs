@@ -34,8 +34,8 @@ const MOST: u64 = 16 << 30;
 /// How many bytes of memory a quick measurement looks at, about.
 const MOST_QUICKLY: u64 = 32 << 20;
 /// If the allocator takes more CPU time than this for its statistics, during which it may let other threads wait, a quick
-/// measurement asks it seldom.
-const SLOW: Duration = Duration::from_millis(20);
+/// measurement asks it seldom. The rest takes 2 ms.
+const SLOW: Duration = Duration::from_millis(3);
 const SELDOM: Duration = Duration::from_secs(600);
 
 /// What was measured.
