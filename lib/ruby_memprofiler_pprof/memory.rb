@@ -60,7 +60,9 @@ module MemprofilerPprof
       # @param process [Collector, Module] what has the method `memory_data`
       # @api private
       def ask(process, full)
-        parse(process.__send__(:memory_data, full)).first
+        memory = parse(process.__send__(:memory_data, full)).first
+        attached_at = process.tags[Tags::ATTACHED] if process.is_a?(Collector)
+        attached_at ? memory.with_attached_at(attached_at) : memory
       end
 
       private
@@ -118,9 +120,10 @@ module MemprofilerPprof
     def full? = @data[:full] ? true : false
 
     # @return [Time, nil] when it was asked
-    def time
-      Time.utc(*@data[:time].scan(/\d+/).first(6).map(&:to_i)) if @data[:time]
-    end
+    def time = utc(:time)
+
+    # @return [Time, nil] when `memprofiler attach` brought the profiler into the process
+    def attached_at = utc(:attached_at)
 
     # @return [Float, nil] how many seconds the answer took
     def elapsed
@@ -159,6 +162,20 @@ module MemprofilerPprof
     # @return [String] for people
     def inspect
       "#<#{self.class} #{rss || "unknown"} bytes resident, #{lines.size} lines>"
+    end
+
+    # @param time [String] in the form of {Tags::ATTACHED}
+    # @return [Memory] the same, of a process that was attached to then
+    # @api private
+    def with_attached_at(time)
+      self.class.new({ **@data, attached_at: time })
+    end
+
+    private
+
+    # @return [Time, nil] what it says under that name, in the form "2026-11-23T08:00:00Z"
+    def utc(key)
+      Time.utc(*@data[key].scan(/\d+/).first(6).map(&:to_i)) if @data[key]
     end
   end
 end

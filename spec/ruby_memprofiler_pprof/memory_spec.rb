@@ -49,6 +49,12 @@ RSpec.describe MemprofilerPprof::Memory do
         .to eq("[[], [false]]")
     end
 
+    it "knows when the process was attached to" do
+      time = "2026-11-23T06:00:00Z"
+      expect(new_collector.memory.attached_at).to be_nil
+      expect(new_collector(tags: { attached_at: time }).memory.attached_at).to eq(Time.utc(2026, 11, 23, 6))
+    end
+
     it "refuses anything else" do
       expect { described_class.current(full: nil) }.to raise_error(ArgumentError, /full must be one of true, false/)
     end

@@ -75,7 +75,7 @@ module MemprofilerPprof
 
       def notes
         Note.list(Codes::RESIDENT => self.class.resident(@memory), Codes::SHARED => shared, Codes::SWAPPED => swapped,
-                  Codes::LIMIT => limit, Codes::MEASURED => measured)
+                  Codes::LIMIT => limit, Codes::ATTACHED => attached, Codes::MEASURED => measured)
       end
 
       def shared
@@ -95,6 +95,12 @@ module MemprofilerPprof
         limit = @memory.limit or return
         used = "#{Units.percent(limit.used)} of it used" if limit.used
         "Limit: #{size(limit.bytes)} (#{[limit.kind, used].compact.join(", ")})."
+      end
+
+      def attached
+        at = @memory.attached_at or return
+        older = ": what older objects own counts as the VM's" unless @memory.full?
+        "Attached at #{at.strftime("%F %T UTC")}#{older}."
       end
 
       def measured

@@ -56,6 +56,13 @@ RSpec.describe MemprofilerPprof::Report::Memory do
                   "\n1.00 MiB are swapped out.\n")
   end
 
+  it "says that the process was attached to, and what that means at a glance" do
+    at = { attached_at: "2026-11-23T06:00:00Z" }
+    expect(text(**at)).to include("\nAttached at 2026-11-23 06:00:00 UTC.\n")
+    expect(text(full: false, **at))
+      .to include("\nAttached at 2026-11-23 06:00:00 UTC: what older objects own counts as the VM's.\n")
+  end
+
   it "says what to do about what is large" do
     expect(text.split("\n\n").last).to eq(<<~TEXT.chomp)
       Gems that the process does not use need not be loaded: `require: false` in the Gemfile.
