@@ -5,6 +5,9 @@ require_relative "workload"
 
 # What {Bench::CPUSection} needs of worker.rb.
 module Measurements
+  # Requests after a start, before CPU time is measured: a profile's tables are new.
+  WARM_UP = 150
+
   class << self
     # CPU nanoseconds per request, by round, with CPU time sampled as the variants say. A start and a flush are not part
     # of it, but the signals and the reading of stacks are.
@@ -36,6 +39,7 @@ module Measurements
 
     def cpu_block(spec, frequency)
       MemprofilerPprof::CPU.start(frequency: frequency) if frequency
+      Workload.run(spec, WARM_UP)
       GC.start(full_mark: false)
       cpu_nsecs { Workload.run(spec, spec[:block]) }
     ensure

@@ -15,10 +15,11 @@ module Bench
     # @return [Array<Symbol>] the server's
     attr_reader :variants
 
-    def initialize(server, **load)
+    # @param variants [Array<Symbol>, nil] nil for all that sample no CPU time
+    def initialize(server, variants = nil, **load)
       @server = server
       @load = Load.new(server.port, **load)
-      @variants = server.send_command("variants").map(&:to_sym)
+      @variants = variants || server.send_command("variants").map(&:to_sym)
       @random = Random.new(1)
     end
 

@@ -4,12 +4,13 @@ require "empty_hooks"
 require "ruby_memprofiler_pprof"
 
 # What is compared with each other in one process: nothing on, an allocation hook that does nothing, and the profiler
-# with each kind of sampling.
+# with each kind of sampling; or nothing on, and CPU time sampled so many times a second.
 class Variants
   RATE = 0.01
+  FREQUENCIES = { cpu100: 100, cpu1000: 1000 }.freeze
   private_constant :RATE
 
-  # @return [Array<Symbol>] those that this Ruby has
+  # @return [Array<Symbol>] those that sample no CPU time, and that this Ruby has
   attr_reader :names
 
   # @param options [Hash{Symbol => Object}] of the collectors
@@ -27,6 +28,7 @@ class Variants
 
   def on(name)
     EmptyHooks.raw_newobj if name == :hook
+    MemprofilerPprof::CPU.start(frequency: FREQUENCIES[name]) if FREQUENCIES.key?(name)
     collector(name)&.start
     nil
   end
@@ -34,6 +36,7 @@ class Variants
   # The flush removes the last hook. Fails unless the right thing was on.
   def off(name)
     EmptyHooks.raw_off if name == :hook
+    cpu_off if FREQUENCIES.key?(name)
     return unless (collector = collector(name))
 
     stats = collector.stats
@@ -56,5 +59,14 @@ class Variants
   # @return [Integer] CPU time of the process so far
   def self.cpu_nsecs
     Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :nanosecond)
+  end
+
+  private
+
+  def cpu_off
+    raise "CPU time was not sampled" unless MemprofilerPprof::CPU.running?
+
+    MemprofilerPprof::CPU.stop
+    MemprofilerPprof::CPU.flush
   end
 end
