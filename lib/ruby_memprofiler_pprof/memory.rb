@@ -45,14 +45,15 @@ module MemprofilerPprof
       end
 
       # @param json [String] one, or an Array of those of several processes
+      # @param more [Hash{Symbol => Object}] what else is known of them
       # @return [Array<Memory>]
       # @raise [ProfileError] if it is something else
       # @api private
-      def parse(json)
+      def parse(json, **more)
         answers = [JSON.parse(json, symbolize_names: true)].flatten(1)
         raise ProfileError, "this does not say where memory is" unless answers.all? { |answer| ledger?(answer) }
 
-        answers.map { |answer| new(answer) }
+        answers.map { |answer| new({ **answer, **more }) }
       rescue JSON::ParserError => e
         raise ProfileError, "this does not say where memory is: #{e.message}"
       end
@@ -60,9 +61,8 @@ module MemprofilerPprof
       # @param process [Collector, Module] what has the method `memory_data`
       # @api private
       def ask(process, full)
-        memory = parse(process.__send__(:memory_data, full)).first
         attached_at = process.tags[Tags::ATTACHED] if process.is_a?(Collector)
-        attached_at ? memory.with_attached_at(attached_at) : memory
+        parse(process.__send__(:memory_data, full), **{ attached_at: attached_at }.compact).first
       end
 
       private
@@ -162,13 +162,6 @@ module MemprofilerPprof
     # @return [String] for people
     def inspect
       "#<#{self.class} #{rss || "unknown"} bytes resident, #{lines.size} lines>"
-    end
-
-    # @param time [String] in the form of {Tags::ATTACHED}
-    # @return [Memory] the same, of a process that was attached to then
-    # @api private
-    def with_attached_at(time)
-      self.class.new({ **@data, attached_at: time })
     end
 
     private

@@ -25,7 +25,7 @@ RSpec.describe "docs/where-memory-is.md" do
   end
 
   it "has the members of the JSON" do
-    expect(Manual.names(page, "JSON").uniq).to match_array(memory.to_h.keys | [:input])
+    expect(Manual.names(page, "JSON").uniq).to match_array(memory.to_h.keys | %i[input attached_at])
     cells = Manual.rows(page, "JSON").to_h do |name, text|
       [name.delete("`"), text.scan(/`(\w+)`/).flatten.map(&:to_sym)]
     end
