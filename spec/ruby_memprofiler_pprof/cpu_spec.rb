@@ -45,6 +45,10 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     expect([result.period_type.to_a, result.period]).to eq([%w[cpu nanoseconds], 1_000_000])
   end
 
+  it "says of which process it is" do
+    expect(profile { spin 0.01 }.comments).to include("pid=#{Process.pid}", /\Aruby #{RUBY_VERSION} /)
+  end
+
   it "adds up to the CPU time of the process" do
     outer = seconds(Process::CLOCK_PROCESS_CPUTIME_ID)
     described_class.start(frequency: 1000)

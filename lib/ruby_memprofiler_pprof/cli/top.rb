@@ -23,7 +23,7 @@ module MemprofilerPprof
         expression, Esc removes the filter; Up, Down, PageUp, PageDown and Home scroll; m shows where all of the memory is;
         w asks who holds the objects of a row, which pauses the program for a few milliseconds.
 
-        With --cpu it samples where CPU time goes, once, and prints that.
+        With --cpu it shows where CPU time goes instead, over the last ten intervals.
       TEXT
       EXAMPLES = <<~TEXT
         memprofiler run --socket tmp/memprofiler.sock -- puma
@@ -31,7 +31,7 @@ module MemprofilerPprof
         %{me} tmp/sockets
         %{me} --by line --sort bytes http://127.0.0.1:3000/debug/pprof
         %{me} --once --limit 5 tmp/memprofiler.sock
-        %{me} --cpu --interval 10 tmp/memprofiler.sock
+        %{me} --cpu tmp/memprofiler.sock
       TEXT
       # Whether --app is the default.
       APP = false
@@ -42,12 +42,11 @@ module MemprofilerPprof
       def define_options(parser)
         super
         # Loaded only here, as in the superclass.
-        %w[directory live overview processes].each { |name| require "ruby_memprofiler_pprof/cli/top/#{name}" }
+        %w[cpu_view directory live overview processes].each { |name| require "ruby_memprofiler_pprof/cli/top/#{name}" }
         orders = MemprofilerPprof::Report::Activity::ORDERS
         parser.on("--sort FIGURE", orders, list(orders), "(default: #{orders.first})") { |sort| @sort = sort }
         define_source(parser)
-        parser.on("--cpu", "print which lines (or what else is named by --by) use CPU time",
-                  "over the interval, and exit") { @cpu = true }
+        parser.on("--cpu", "watch which lines (or what else is named by --by) use CPU time") { @cpu = true }
         parser.on("--once", "print one table and exit (default without a terminal)") { @once = true }
       end
 
@@ -64,16 +63,21 @@ module MemprofilerPprof
 
       def show(addresses)
         with_source(addresses) do |source, address|
-          next print_cpu(source, address) if @cpu
+          next watch_cpu(source, address) if @cpu
 
           Directory.address?(address) ? watch_all(Directory.new(address), address) : watch(source, address)
         end
         0
       end
 
-      def print_cpu(source, address)
+      def watch_cpu(source, address)
         raise Failure, "--cpu takes the socket of one process, got #{address}" if Directory.address?(address)
+        return print_cpu(source, address) unless terminal
 
+        live(CPUView, address, by: @by || :line, sort: :flat) { source.cpu(seconds) }
+      end
+
+      def print_cpu(source, address)
         top = MemprofilerPprof::Report::Top.new(filter(source.cpu(seconds)), by: @by || :line, limit: @limit)
         return print_json(address: address, top: top.to_h) if @format
 
@@ -84,21 +88,21 @@ module MemprofilerPprof
         return once(address, source.fetch(seconds)) unless terminal
 
         ask = ->(question, _) { source.retainers(**question) }
-        live(View, address, ask) { source.fetch(seconds) }
+        live(View, address, ask: ask) { source.fetch(seconds) }
       end
 
       def watch_all(directory, address)
         return once_all(address, directory.fetch(seconds)) unless terminal
 
         ask = ->(question, view) { UnixSocket.new(view.chosen).retainers(**question) }
-        live(Overview, address, ask) { |view| directory.fetch(seconds, view.chosen) }
+        live(Overview, address, ask: ask) { |view| directory.fetch(seconds, view.chosen) }
       end
 
       # @param type [Class] of the view
-      # @param ask [#call] asks who holds what a question is about; takes the question and the view
-      # @yieldparam view [View, Overview]
+      # @param ask [#call, nil] asks who holds what a question is about; takes the question and the view
+      # @yieldparam view [View, Overview, CPUView]
       # @yieldreturn [Object] what the view is to show next
-      def live(type, address, ask)
+      def live(type, address, ask: nil, by: self.by, sort: self.sort)
         view = type.new("#{address}  every #{seconds} s", by: by, sort: sort, app: app?, &method(:narrow))
         options = { color: style.color, ask: ->(question) { ask.call(question, view) } }
         Live.new(Screen.new(terminal, $stdout), view, **options) { yield view }.run

@@ -234,6 +234,16 @@ RSpec.describe "memprofiler top" do
       expect(times.uniq.size).to eq(2)
     end
 
+    it "shows what uses CPU time, and new figures each second" do
+      start("def work = 1000.times { nil }\n$stdout.syswrite('.'); loop { work }")
+      open_top("--cpu", "--by", "method")
+      expect(terminal.text).to match(/^CPU time of the last \S+ m?s: /).and match(/^ +~?\d+% .* block in Object#work  /)
+      first = terminal.text[/last \S+/]
+      wait_until(what: "another interval") { terminal.text[/last \S+/] != first }
+      terminal.press("Right")
+      wait_for(/\*WITH CALLS/)
+    end
+
     it "changes what it shows by keys" do
       serve(profile)
       open_top

@@ -221,7 +221,7 @@ impl Flush<'_> {
     fn header(&self, now: SystemTime) -> Result<Header, Error> {
         let time = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let statistics = self.sampler.statistics();
-        let mut comments = vec![ruby_description(self.ruby)?];
+        let mut comments = vec![format!("pid={}", std::process::id()), ruby_description(self.ruby)?];
         comments.push(format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")));
         comments.push(format!("signal={}", statistics.options.signal));
         if statistics.signal_taken {

@@ -17,8 +17,6 @@ module MemprofilerPprof
                  home: :home }.freeze
         HELP = "q quit  p pause  Left/Right sort  Tab class, line, ...  a app  / filter  w holders  m memory  " \
                "Up/Down scroll"
-        private_constant :GROUPINGS, :KEYS
-
         # @param text [String] why there is no newer profile
         attr_writer :problem
 
@@ -79,7 +77,7 @@ module MemprofilerPprof
           return @holders.press(key, @by, activity.rows) if @holders.state
           return if @memory.press(key)
 
-          action = KEYS[key]
+          action = self.class::KEYS[key]
           __send__(action) if action
         end
 
@@ -100,7 +98,7 @@ module MemprofilerPprof
         def toggle_app = @app = !@app
         def previous_order = order(-1)
         def next_order = order(1)
-        def next_grouping = @by = neighbour(GROUPINGS, @by, 1)
+        def next_grouping = @by = neighbour(self.class::GROUPINGS, @by, 1)
         def ask = @prompt.open
         def show_all = @prompt.clear
         def up = @first -= 1
@@ -108,15 +106,16 @@ module MemprofilerPprof
         def page_up = @first -= @page
         def page_down = @first += @page
         def home = @first = 0
+        def report = MemprofilerPprof::Report::Activity
         def choose = @profile && @holders.open(@first)
         def show_memory = @profile && @memory.open
 
         def order(step)
-          @sort = neighbour(MemprofilerPprof::Report::Activity::ORDERS, @sort, step)
+          @sort = neighbour(report::ORDERS, @sort, step)
         end
 
         def neighbour(list, member, step)
-          list[(list.index(member) + step) % list.size]
+          list[(list.index(member).to_i + step) % list.size]
         end
 
         def body(style, height)
@@ -155,7 +154,7 @@ module MemprofilerPprof
         def activity
           @activity ||= begin
             profile = @app ? @profile.without_libraries : @profile
-            MemprofilerPprof::Report::Activity.new(profile, by: @by, sort: @sort, matching: @prompt.pattern)
+            report.new(profile, by: @by, sort: @sort, matching: @prompt.pattern)
           end
         end
 
