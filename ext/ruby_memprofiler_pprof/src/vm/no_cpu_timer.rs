@@ -53,6 +53,11 @@ impl Timer {
         None
     }
 
+    /// Never.
+    pub fn has_ticks(&self) -> bool {
+        false
+    }
+
     /// Nothing to forget.
     pub fn forget(self) {}
 }
