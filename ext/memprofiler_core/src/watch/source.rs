@@ -76,13 +76,10 @@ impl Source {
             reading.resident = read(file, |text| field(text, "VmRSS")).unwrap_or(0) << 10;
         }
         let Some(group) = &self.group else { return reading };
-        let cache = match self.cache {
-            Some((then, cache)) if now.saturating_sub(then) < CACHE => cache,
-            _ => group.cache(),
-        };
         if self.cache.is_none_or(|(then, _)| now.saturating_sub(then) >= CACHE) {
-            self.cache = Some((now, cache));
+            self.cache = Some((now, group.cache()));
         }
+        let cache = self.cache.map_or(0, |(_, cache)| cache);
         reading.limit = group.limit();
         reading.usage = number(&group.usage).map(|usage| usage.saturating_sub(cache));
         if let Some(events) = &group.events {

@@ -6,7 +6,7 @@ use crate::vm::child::{self, Failure, Limits, Outcome};
 use crate::vm::signals;
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::{Error, Object, RHash, RModule, RString, Ruby, Symbol, Value, function};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Defines the methods.
 pub fn init(faults: RModule) -> Result<(), Error> {
@@ -23,9 +23,11 @@ fn run(ruby: &Ruby, arguments: &[Value]) -> Result<(RString, f64, f64, u32, u64)
     let limits = Limits { wall: Duration::from_secs_f64(wall.unwrap_or(60.0)), memory: memory.unwrap_or(64 << 20) };
     let (name, argument) = (name.name()?.into_owned(), argument.unwrap_or_default());
     let mut own = Belongings::new();
+    let began = Instant::now();
     match child::run(ruby, limits, |pipe| child_work::perform(&name, &argument, &mut own, pipe)) {
-        Ok(Outcome { bytes, pause, elapsed, attempts, memory }) => {
-            Ok((ruby.str_from_slice(&bytes), pause.as_secs_f64(), elapsed.as_secs_f64(), attempts, memory))
+        Ok(Outcome { bytes, pause, attempts, memory }) => {
+            let elapsed = began.elapsed().as_secs_f64();
+            Ok((ruby.str_from_slice(&bytes), pause.as_secs_f64(), elapsed, attempts, memory))
         }
         Err(Failure::Raised(error)) => Err(error),
         Err(Failure::Refused(message) | Failure::Lost(message)) => Err(errors::error(ruby, message)),

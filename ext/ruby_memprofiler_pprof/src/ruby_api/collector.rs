@@ -188,8 +188,7 @@ pub fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
     // SAFETY: on the main Ractor, as just checked.
     unsafe { ractor::mark_main() }?;
     thread_events::watch();
-    let Ok(class) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(()) };
-    if class.funcall::<_, _, usize>("count", ())? == 1 {
+    if ractor::count(ruby)? == 1 {
         return Ok(());
     }
     // Those that already exist.

@@ -91,7 +91,9 @@ fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: RArray) 
     // SAFETY: on the main Ractor, as just checked, in a method; the Array keeps the threads alive.
     let started = unsafe { this.sampler.start(this.as_raw(), options, &list) };
     started.map_err(|failure| match failure {
-        StartFailure::Running => errors::error(ruby, "a CPU profile is being taken already: stop it first".to_owned()),
+        StartFailure::Running => {
+            errors::error(ruby, "a CPU profile is being taken already, one at a time: stop it first".to_owned())
+        }
         StartFailure::NoTimer(reason) => errors::error(ruby, format!("no timer on CPU time can be had: {reason}")),
         StartFailure::Raised(error) => error,
     })

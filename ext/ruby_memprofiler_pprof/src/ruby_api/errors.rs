@@ -38,7 +38,7 @@ pub fn error(ruby: &Ruby, message: String) -> Error {
 
 /// A `MemprofilerPprof::NotStartedError`.
 pub fn not_started(ruby: &Ruby) -> Error {
-    Error::new(ruby.get_inner(&NOT_STARTED), "the collector was never started: call start before flush")
+    Error::new(ruby.get_inner(&NOT_STARTED), "it was never started: call start first")
 }
 
 /// A `MemprofilerPprof::InternalError`: a panic in `place`, which is a bug.

@@ -4,9 +4,9 @@ use super::collector::{RubyCollector, abandoned, check_failure, on_main_ractor};
 use super::errors;
 use crate::collector::ledger;
 use crate::collector::mute::Mute;
-use crate::vm::threads;
+use crate::vm::{ractor, threads};
 use magnus::typed_data::Obj;
-use magnus::{Error, Module, RModule, RString, Ruby, Value, function, prelude::*};
+use magnus::{Error, RModule, RString, Ruby, function, prelude::*};
 use memprofiler_core::ledger::Ledger;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -49,7 +49,7 @@ pub fn memory_data(ruby: &Ruby, this: Obj<RubyCollector>, full: bool) -> Result<
 }
 
 /// So that sites are known.
-fn name_samples(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<(), Error> {
+pub fn name_samples(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<(), Error> {
     let mutex = this.flushing().ok_or_else(|| errors::not_started(ruby))?;
     let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
     let mute = Mute::new(threads::current_context());
@@ -70,6 +70,5 @@ fn json(ruby: &Ruby, ledger: &Ledger) -> Result<RString, Error> {
 
 /// Whether this is the only Ractor.
 fn is_alone(ruby: &Ruby) -> Result<bool, Error> {
-    let Ok(class) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(true) };
-    Ok(on_main_ractor(ruby)? && class.funcall::<_, _, usize>("count", ())? == 1)
+    Ok(on_main_ractor(ruby)? && ractor::count(ruby)? == 1)
 }

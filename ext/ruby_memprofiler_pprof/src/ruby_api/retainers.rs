@@ -1,13 +1,12 @@
 //! `Collector#retainers_data`, which `Collector#retainers` wraps.
 
-use super::collector::{RubyCollector, abandoned, check_failure, on_main_ractor};
+use super::collector::{RubyCollector, check_failure, on_main_ractor};
 use super::errors;
-use crate::collector::mute::Mute;
+use super::memory::name_samples;
 use crate::collector::{Place, Question, RetainersFailure};
-use crate::vm::{ractor, threads};
+use crate::vm::ractor;
 use magnus::typed_data::Obj;
 use magnus::{Error, RString, Ruby};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// JSON, and a profile of the paths as gzipped pprof. The arguments are those of `Collector#retainers`, which has checked
@@ -31,17 +30,7 @@ pub fn retainers_data(
     }
     let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX);
     let question = Question { place: site.map(Place::new), class, limit, in_process, timeout };
-    let named = {
-        let mutex = this.flushing().ok_or_else(|| errors::not_started(ruby))?;
-        let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
-        let mute = Mute::new(threads::current_context());
-        catch_unwind(AssertUnwindSafe(|| this.collector.name_samples(ruby, &mute)))
-    };
-    let Ok(named) = named else {
-        this.collector.panicked("flush");
-        return Err(abandoned(ruby, &this, "flush"));
-    };
-    named.map_err(|failure| errors::flush(ruby, failure))?;
+    name_samples(ruby, this)?;
     let retainers = this.collector.retainers(ruby, &question).map_err(|failure| match failure {
         RetainersFailure::Flush(failure) => errors::flush(ruby, failure),
         RetainersFailure::Refused(reason) => errors::retainers(ruby, reason),

@@ -2,7 +2,7 @@
 
 use super::protect;
 use super::symbols::lookup;
-use magnus::Error;
+use magnus::{Error, Module, Ruby, Value, prelude::*};
 use rb_sys::{Qtrue, VALUE, rb_ractor_local_key_t};
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -70,6 +70,15 @@ pub fn is_main() -> bool {
     let mut value: VALUE = 0;
     // SAFETY: on a Ruby thread; looks into a table of the Ractor's own, which allocates nothing.
     MAIN.get().is_some_and(|key| unsafe { rb_sys::rb_ractor_local_storage_value_lookup(key.0, &raw mut value) })
+}
+
+/// How many Ractors Ruby says there are.
+///
+/// # Errors
+/// What Ruby raises.
+pub fn count(ruby: &Ruby) -> Result<usize, Error> {
+    let Ok(class) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(1) };
+    class.funcall("count", ())
 }
 
 static OTHERS: AtomicBool = AtomicBool::new(false);

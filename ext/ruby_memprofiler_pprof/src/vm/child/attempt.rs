@@ -28,15 +28,13 @@ pub fn up_to_two(
         Failure::Refused("the heap of this process is being read already: try again when that has ended".to_owned())
     })?;
     limits.wall = limits.wall.min(LONGEST);
-    let (began, mut pause, mut attempts) = (Instant::now(), Duration::ZERO, 0);
-    let deadline = began + limits.wall;
+    let (mut pause, mut attempts) = (Duration::ZERO, 0);
+    let deadline = Instant::now() + limits.wall;
     loop {
         refusal::check(ruby, limits)?;
         attempts += 1;
         match attempt(limits, deadline, &mut pause, &mut work)? {
-            Ok(Sealed { bytes, peak, .. }) => {
-                return Ok(Outcome { bytes, pause, attempts, elapsed: began.elapsed(), memory: peak });
-            }
+            Ok(Sealed { bytes, peak, .. }) => return Ok(Outcome { bytes, pause, attempts, memory: peak }),
             Err(loss) if attempts == 2 || !loss.try_again || Instant::now() >= deadline => {
                 let again = if attempts == 2 { " (at the second attempt)" } else { "" };
                 return Err(Failure::Lost(format!("the copy of this process {}{again}", loss.reason)));

@@ -43,8 +43,6 @@ pub struct Outcome {
     pub pause: Duration,
     /// 1 or 2.
     pub attempts: u32,
-    /// How long all of it took.
-    pub elapsed: Duration,
     /// The most bytes that the copy took beyond what it shares, without what the kernel copied as either process wrote.
     pub memory: u64,
 }

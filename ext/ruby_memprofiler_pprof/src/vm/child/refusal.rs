@@ -2,8 +2,8 @@
 
 use super::{Failure, Limits};
 use crate::faults;
-use crate::vm::threads;
-use magnus::{Module, Ruby, Value, prelude::*};
+use crate::vm::{ractor, threads};
+use magnus::Ruby;
 use memprofiler_core::headroom::Headroom;
 use std::path::Path;
 
@@ -15,8 +15,7 @@ pub fn check(ruby: &Ruby, limits: Limits) -> Result<(), Failure> {
 
 /// Other Ractors run while the process is copied: their half-finished work would be in the copy.
 fn check_ractors(ruby: &Ruby) -> Result<(), Failure> {
-    let Ok(ractor) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(()) };
-    if ractor.funcall::<_, _, usize>("count", ())? == 1 {
+    if ractor::count(ruby)? == 1 {
         return Ok(());
     }
     Err(Failure::Refused(
