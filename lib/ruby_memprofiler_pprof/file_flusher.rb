@@ -107,7 +107,7 @@ module MemprofilerPprof
 
     # @return [Array(Integer, ProfileData), nil] the resident bytes and the profile, if there is a new one
     def new_peak
-      # A reader has none.
+      # Neither a reader nor CPU time has one.
       return unless @collector.respond_to?(:peak_profile) && @collector.track_peak
 
       MemprofilerPprof.without_profiling do

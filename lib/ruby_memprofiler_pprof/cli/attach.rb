@@ -37,12 +37,6 @@ module MemprofilerPprof
         end
       end
 
-      def check(number, most)
-        return number if number.between?(1, most)
-
-        raise OptionParser::InvalidArgument, "#{number}, must be in 1..#{most}"
-      end
-
       def describe(outcome)
         pauses = outcome.pauses.map { |pause| format("%.2f", pause * 1000) }.join(", ")
         format("%<loaded>.1f s, of which its main thread was stopped for %<pauses>s ms", loaded: outcome.loaded,

@@ -60,6 +60,13 @@ module MemprofilerPprof
 
       def define_options(_parser); end
 
+      # @return [Integer] the number, if it is in 1..most
+      def check(number, most)
+        return number if number.between?(1, most)
+
+        raise OptionParser::InvalidArgument, "#{number}, must be in 1..#{most}"
+      end
+
       # @raise [Failure] if there are arguments where none are expected
       def expect_none(arguments)
         raise Failure, "unexpected argument #{arguments.first}, see #{@invocation} --help" unless arguments.empty?
@@ -69,11 +76,18 @@ module MemprofilerPprof
       # @param target [String] the file, or - for stdout
       # @raise [Failure]
       def write_output(bytes, target)
+        write_bytes(bytes, target)
+        puts target unless target == "-"
+      end
+
+      # Writes to a file.
+      # @param target [String] as for {#write_output}
+      # @raise [Failure]
+      def write_bytes(bytes, target)
         return $stdout.binmode.write(bytes) if target == "-"
 
         require "ruby_memprofiler_pprof/atomic_file"
         AtomicFile.write(target, bytes)
-        puts target
       rescue SystemCallError => e
         raise if e.is_a?(Errno::EPIPE)
 

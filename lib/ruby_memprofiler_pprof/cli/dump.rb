@@ -48,7 +48,7 @@ module MemprofilerPprof
         parser.on("-o", "--output FILE", "where to write; - is stdout",
                   "(default: #{PATTERN})") { |file| @output = file }
         parser.on("--seconds N", Integer, "count allocations during the next N seconds, 1 to #{LONGEST_INTERVAL}",
-                  "(default: those since the last profile)") { |seconds| @seconds = check_interval(seconds) }
+                  "(default: those since the last profile)") { |seconds| @seconds = check(seconds, LONGEST_INTERVAL) }
         define_header(parser)
       end
 

@@ -22,12 +22,6 @@ module MemprofilerPprof
         (@headers ||= {})[name] = value
       end
 
-      def check_interval(seconds)
-        return seconds if seconds.between?(1, LONGEST_INTERVAL)
-
-        raise OptionParser::InvalidArgument, "#{seconds}, must be in 1..#{LONGEST_INTERVAL}"
-      end
-
       # Yields the source at the only argument, and its address.
       # @raise [Failure] if there is not exactly one argument, or the process cannot be asked
       def with_source(addresses)

@@ -52,7 +52,7 @@ module MemprofilerPprof
 
       def define_source(parser)
         parser.on("--interval SECONDS", Integer, "count allocations over this interval, 1 to #{LONGEST_INTERVAL}",
-                  "(default: 1)") { |seconds| @interval = check_interval(seconds) }
+                  "(default: 1)") { |seconds| @interval = check(seconds, LONGEST_INTERVAL) }
         define_header(parser)
       end
 

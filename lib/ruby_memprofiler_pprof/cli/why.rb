@@ -60,12 +60,6 @@ module MemprofilerPprof
         end
       end
 
-      def check(number, most)
-        return number if number.between?(1, most)
-
-        raise OptionParser::InvalidArgument, "#{number}, must be in 1..#{most}"
-      end
-
       # Takes the arguments as they are: they may be addresses.
       def files(arguments)
         raise Failure, "at most one argument is needed, got #{arguments.size}, see #{@invocation} --help" if
@@ -97,18 +91,8 @@ module MemprofilerPprof
       end
 
       def write(found)
-        write_bytes(found.profile)
+        write_bytes(found.profile, @output)
         warn "#{@invocation}: wrote #{@output}" unless @output == DASH
-      end
-
-      def write_bytes(bytes)
-        return $stdout.binmode.write(bytes) if @output == DASH
-
-        AtomicFile.write(@output, bytes)
-      rescue SystemCallError => e
-        raise if e.is_a?(Errno::EPIPE)
-
-        raise Failure, "#{@output}: #{system_message(e)}"
       end
     end
   end

@@ -56,7 +56,7 @@ module MemprofilerPprof
       # @raise [ArgumentError] if an argument is none of what is allowed
       # @raise [ProfileError] if the profiles have other sample types than each other
       def initialize(old, new, by: :line, type: nil, limit: Top::LIMIT)
-        @type = Report.type(new, type)
+        @type = sample_type(new, type)
         @by = by
         # Raises if they cannot be compared.
         @total = new.diff(old).total(@type).value
@@ -147,92 +147,6 @@ module MemprofilerPprof
         end
         [Units.format(estimate.value, @type.unit, signed: true), SiteText.interval(estimate, @type.unit),
          Units.probability(each.probability), *sides, SiteText.note(estimate), SiteText.label(each, paths)]
-      end
-    end
-
-    # How many objects can have been born between two profiles, by site.
-    #
-    # @api private
-    class Births
-      # By what fraction of itself a profile's interval may differ from the time between two profiles.
-      TOLERANCE = 0.05
-
-      # @return [Boolean] whether the interval of `new` begins where `old` was taken, so that its allocations are those
-      #   since `old`
-      def self.consecutive?(old, new)
-        return false unless old.time && new.time && new.duration.positive?
-
-        (new.time - old.time - new.duration).abs <= [TOLERANCE * new.duration, 0.5].max
-      end
-
-      def initialize(old, new, by)
-        name = Totals::OBJECTS.find { |candidate| new.sample_types.any? { |type| type.name == candidate } }
-        return unless name
-
-        @old, @new = [old, new].map { |profile| Counts.of(profile, by, name) }
-        @bounds = [allocations(old, new, by), young(old, new, by, name)].compact
-      end
-
-      # @return [Float] (born + died) / (old + new), at most: the part of both profiles' objects that do not cancel out
-      def turnover(site)
-        return 1.0 unless @new
-
-        old, new = [@old, @new].map { |counts| counts[site.name] }
-        return 1.0 unless (old + new).positive?
-
-        rise = new - old
-        born = [[new, *@bounds.map { |bound| bound[site.name] }].min, rise, 0].max
-        ((2.0 * born) - rise) / (old + new)
-      end
-
-      private
-
-      def allocations(old, new, by)
-        type = new.sample_types.map(&:name).find { |name| Snapshot::ALLOCATIONS.include?(name) }
-        return unless type && Births.consecutive?(old, new)
-
-        counts = Counts.of(new, by, type)
-        counts unless counts.empty?
-      end
-
-      # Ages are rounded down, so that no object that was born in between is missing.
-      def young(old, new, by, name)
-        collections = [old, new].map { |profile| Totals.new(profile).collections }
-        return unless collections.all? && Counts.ages?(new)
-
-        Counts.of(new.tag(gc_age: ..(collections[1] - collections[0])), by, name)
-      end
-    end
-
-    # Counts objects by site.
-    #
-    # @api private
-    module Counts
-      module_function
-
-      # @return [Hash{String => Integer}] 0 for sites that have none
-      def of(profile, by, type)
-        sum(profile.top(by: by, type: type))
-      end
-
-      # @return [Hash{String => Integer}] the same for sites of a profile
-      def sum(sites)
-        sites.each_with_object(Hash.new(0)) do |site, counts|
-          counts[site.name] += site.flat.value if site.flat.value.positive?
-        end
-      end
-
-      # @return [Hash{String => Array<Float>}] what of them was sampled in windows, by group of windows
-      def windows(sites)
-        sites.each_with_object({}) do |site, sums|
-          windows = site.flat.windows
-          sums[site.name] = WindowGroups.add(sums[site.name], windows) if windows
-        end
-      end
-
-      # @return [Boolean] whether the profile has the ages of objects
-      def ages?(profile)
-        profile.tag(gc_age: Integer).samples.size.positive?
       end
     end
   end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module MemprofilerPprof
-  module Report # rubocop:disable Style/Documentation
+  module Report
     # The sites that retain or allocate most.
     class Top
       include View
@@ -18,7 +18,7 @@ module MemprofilerPprof
       def initialize(profile, by: :method, type: nil, sort: :flat, limit: LIMIT)
         @by = by
         @sort = sort
-        @type = Report.type(profile, type)
+        @type = sample_type(profile, type)
         @total = profile.total(@type)
         @sites = profile.top(by: by, type: @type, sort: sort)
         @shown = limit ? @sites.first(limit) : @sites
@@ -66,16 +66,6 @@ module MemprofilerPprof
         [Units.format(estimate.value, @type.unit), SiteText.interval(estimate, @type.unit),
          @total.value.zero? ? "" : Units.percent(estimate.value.fdiv(@total.value))]
       end
-    end
-
-    # @api private
-    def self.type(profile, type)
-      types = profile.sample_types
-      return profile.default_sample_type || raise(ArgumentError, "the profile has no sample types") if type.nil?
-
-      name = type.is_a?(Profile::SampleType) ? type.name : type.to_s
-      types.find { |candidate| candidate.name == name } ||
-        raise(ArgumentError, "type must be one of #{types.map(&:name).join(", ")}, got #{type.inspect}")
     end
   end
 end

@@ -17,7 +17,7 @@ module MemprofilerPprof
       # @raise [ArgumentError] if an argument is none of what is allowed
       def initialize(profile, by: :method, type: nil, min: MIN, depth: nil)
         @by = by
-        @type = Report.type(profile, type)
+        @type = sample_type(profile, type)
         @root = profile.tree(by: by, type: @type, min: min, depth: depth)
       end
 

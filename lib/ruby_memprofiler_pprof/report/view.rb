@@ -12,6 +12,14 @@ module MemprofilerPprof
       def section(data: {}, **about)
         Section.new(summary: summary, table: table, data: { **data, **to_h }, **about)
       end
+
+      private
+
+      # @param type [Symbol, String, Profile::SampleType, nil] nil for the profile's default
+      # @return [Profile::SampleType]
+      def sample_type(profile, type)
+        profile.sample_types[profile.__send__(:column, type)]
+      end
     end
   end
 end
