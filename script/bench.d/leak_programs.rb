@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "English"
 require "json"
 require "set"
 require "stringio"

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
-require "json"
-require "rbconfig"
+require "shellwords"
 
 module TestRun
   # A process that tests something. Its output goes to a file, which is shown if it fails.

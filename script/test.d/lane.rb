@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "shellwords"
+
 # The parts of script/test: which examples run, in which processes, and what is reported about them.
 module TestRun
   # A way to run specs: the environment, and which examples depend on it. Examples opt in with a tag of the lane's name,

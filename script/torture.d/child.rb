@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "timeout"
-
 module Torture
   # Work in forked processes: for what kills a process, and to check that children work with the collectors they
   # inherit.
