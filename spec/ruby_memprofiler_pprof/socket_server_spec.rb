@@ -280,8 +280,15 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       expect(profiler).to be_running
     end
 
-    it "requires a directory" do
-      expect { serve(socket: "none/a.sock") }.to output(/no socket .*: No such file or directory/).to_stderr
+    it "creates the directory, which only its owner can enter" do
+      expect { serve(socket: "new/dir/a.sock") }.not_to output.to_stderr
+      expect([File.socket?("new/dir/a.sock"), File.stat("new/dir").mode & 0o777]).to eq([true, 0o700])
+    end
+
+    it "runs without a socket where no directory can be created" do
+      File.write("file", "")
+      expect { serve(socket: "file/a.sock") }.to output(/no socket .*: Not a directory/).to_stderr
+      expect(profiler).to be_running
     end
 
     it "is removed by a stop, and created again by a start" do

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/atomic_file"
 # Not "socket", which requires io/wait on some Rubies, a default gem: see StderrLogger.
 require "socket.so"
 
@@ -32,7 +33,8 @@ module MemprofilerPprof
       # @return [String]
       attr_reader :path
 
-      # Replaces a socket on which no process listens any more, and no other file.
+      # Creates the directory if it is missing. Replaces a socket on which no process listens any more, but no other
+      # file.
       #
       # @param path [String]
       # @raise [SystemCallError] if there is another file, a process listens there, or it cannot be made
@@ -84,6 +86,9 @@ module MemprofilerPprof
       end
 
       def bind(address)
+        @socket.bind(address)
+      rescue Errno::ENOENT
+        AtomicFile.make_directory_of(path)
         @socket.bind(address)
       rescue Errno::EADDRINUSE
         raise Errno::EEXIST, path unless File.lstat(path).socket?
