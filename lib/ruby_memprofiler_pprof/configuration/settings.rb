@@ -125,7 +125,7 @@ module MemprofilerPprof
       ["START_PAUSED", :start_paused, boolean, "false", "do not sample until the toggle_on signal arrives"],
       ["DUMP_ON", :dump_on, Types.signal, NONE, "signal that writes a profile at once"],
       ["TOGGLE_ON", :toggle_on, Types.signal, NONE, "signal that stops and starts profiling"],
-      ["SOCKET", :socket, Types.pattern, NONE, "Unix socket for top and curl"],
+      ["SOCKET", :socket, Types.pattern, NONE, "Unix socket for top, dump, why, memory and curl"],
       ["DUMP_ABOVE", :dump_above, Types.memory, "90%", "memory above which a profile is written, of the cgroup's limit"]
     ].map { |row| Setting.new(*row).freeze }.freeze
 
