@@ -208,6 +208,29 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     expect(outcome.stdout.split.uniq).to eq(["true"]), outcome.to_s
   end
 
+  it "starts in a process of many threads, in which its first tick comes before Ruby runs any job" do
+    outcome = run_ruby(<<~RUBY)
+      400.times { Thread.new { sleep } }
+      Thread.pass
+      MemprofilerPprof::CPU.start(frequency: 1000)
+      puts "fine"
+    RUBY
+    expect(outcome.to_a).to match(["fine\n", "", be_success])
+  end
+
+  it "gives the timers of threads that have ended to new ones", :slow do
+    outcome = run_ruby(<<~RUBY)
+      MemprofilerPprof::CPU.start
+      1100.times { Thread.new { Thread.current.kill } }
+      # Ruby keeps native threads for a while.
+      sleep 0.01 until Dir.children("/proc/self/task").size < 10
+      before = MemprofilerPprof::CPU.stats[:refused_timers]
+      Thread.new { nil }.join
+      puts MemprofilerPprof::CPU.stats[:refused_timers] - before
+    RUBY
+    expect(outcome.stdout).to eq("0\n"), outcome.to_s
+  end
+
   it "goes on in a forked child, with its own CPU time only" do
     outcome = run_ruby(<<~'RUBY')
       def spin(time, clock = Process::CLOCK_THREAD_CPUTIME_ID)

@@ -29,7 +29,7 @@ mod watched {
     }
 
     unsafe extern "C" fn on_resumed(_event: u32, _thread: *const c_void, _data: *mut c_void) {
-        let wanted = WANTED.load(Ordering::Relaxed);
+        let wanted = WANTED.load(Ordering::Acquire);
         if wanted == 0 || KNOWN.get() == wanted {
             return;
         }
@@ -49,7 +49,7 @@ mod watched {
         HOOK.call_once(|| unsafe { add_hook(on_resumed, RESUMED) });
         PERIOD.store(options.period.as_nanos() as u64, Ordering::Relaxed);
         SIGNAL.store(options.signal, Ordering::Relaxed);
-        WANTED.store(beginning, Ordering::Relaxed);
+        WANTED.store(beginning, Ordering::Release);
     }
 
     /// Has none found any more.

@@ -34,6 +34,8 @@ pub struct State {
     pub(super) began: u64,
     /// The CPU times of threads that are not Ruby's at the beginning of the interval.
     pub(super) natives: HashMap<NativeId, u64>,
+    /// Of an interval that a flush gave back: the CPU times of such threads, by name.
+    pub(super) kept_natives: Vec<(String, u64)>,
     /// What ended with the last stop, and was not flushed since.
     pub(super) ended_interval: Option<Interval>,
     /// Whether native threads run several Ruby threads each.
@@ -59,6 +61,7 @@ impl Default for State {
             process: 0,
             began: 0,
             natives: HashMap::new(),
+            kept_natives: Vec::new(),
             ended_interval: None,
             shares_natives: false,
             is_running: false,
@@ -93,7 +96,10 @@ impl State {
                 Ok(record) => self.records.push(record),
                 // It has ended meanwhile.
                 Err(_) if thread_cpu(native).is_none() => {}
-                Err(error) if self.records.is_empty() => return Err(error),
+                Err(error) if self.records.is_empty() => {
+                    self.is_running = false;
+                    return Err(error);
+                }
                 Err(_) => self.refused += 1,
             }
         }
@@ -125,7 +131,9 @@ impl State {
     /// Ends sampling; the interval waits for a flush.
     pub fn end(&mut self) {
         discovery::end();
-        self.is_running = false;
+        if !std::mem::replace(&mut self.is_running, false) {
+            return;
+        }
         self.ended_interval = Some(self.end_interval());
         self.records.clear();
     }
@@ -141,7 +149,13 @@ impl State {
         }
         // Of a thread that ended by an exception, of which no hook is told, and whose native thread goes on as this one.
         self.remove(|record| record.native == native);
-        match Record::new(threads::current(), native, &self.options) {
+        let thread = threads::current();
+        let record = Record::new(thread, native, &self.options).or_else(|_| {
+            // Threads that have ended unnoticed may have all timers.
+            self.remove(|record| thread_cpu(record.native).is_none());
+            Record::new(thread, native, &self.options)
+        });
+        match record {
             Ok(record) => {
                 // SAFETY: as required above.
                 unsafe { gc::write_barrier(holder, record.thread) };

@@ -32,7 +32,7 @@ pub const END_SWEEP: rb_event_flag_t = rb_sys::RUBY_INTERNAL_EVENT_GC_END_SWEEP;
 /// A thread begins to run; called in that thread.
 pub const THREAD_BEGIN: rb_event_flag_t = rb_sys::RUBY_EVENT_THREAD_BEGIN;
 
-/// A thread has run, and did not end by an exception; called in that thread.
+/// A thread has run, and, before Ruby 3.2.5 and 3.3.2, did not end by an exception; called in that thread.
 pub const THREAD_END: rb_event_flag_t = rb_sys::RUBY_EVENT_THREAD_END;
 
 /// `struct rb_trace_arg_struct` of vm_core.h, the same in every Ruby from 3.1 to 4.0.

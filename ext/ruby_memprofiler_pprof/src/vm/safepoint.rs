@@ -17,8 +17,9 @@ pub type Job = unsafe extern "C" fn(*mut c_void);
 pub fn prepare() {
     #[cfg(not(ruby_gte_3_3))]
     {
-        /// `MAX_POSTPONED_JOB` of vm_core.h.
-        const SLOTS: usize = 1000;
+        /// Of the 1,000 for which vm_trace.c has room. Never all of them: `rb_postponed_job_register_one` believes that
+        /// there are 24 more, and writes behind the buffer.
+        const SLOTS: usize = 900;
         static PREPARED: std::sync::Once = std::sync::Once::new();
         unsafe extern "C" fn nothing(_: *mut c_void) {}
         // Once is enough: slots are reused, and never emptied.
@@ -35,7 +36,8 @@ pub fn prepare() {
 /// until then. Does not allocate; safe in hooks.
 #[cfg(not(ruby_gte_3_3))]
 pub fn request(job: Job) {
-    // SAFETY: the function may be called anywhere, even in signal handlers. If its buffer is full it does nothing.
+    // SAFETY: the function may be called anywhere, even in signal handlers. Its buffer has room for 1,000 jobs, of which
+    // this one is in it once at most.
     unsafe { rb_sys::rb_postponed_job_register_one(0, Some(job), null_mut()) };
 }
 
