@@ -58,6 +58,21 @@ RSpec.describe "sampling CPU time", :faults do
     RUBY
   end
 
+  it "loses nothing if it is stopped during a flush in which Ruby raises" do
+    expect(lines(<<~RUBY)).to eq(%w[NoMemoryError true])
+      CPU.start(frequency: 1000)
+      toil
+      faults.inject("cpu: name") { Thread.new { CPU.stop }.join }
+      faults.inject("line", :memory)
+      begin
+        flush
+      rescue NoMemoryError => e
+        puts e.class
+      end
+      puts flush
+    RUBY
+  end
+
   it "begins anew in a child that is forked in the middle of a flush" do
     expect(lines(<<~RUBY)).to contain_exactly("child true", "parent true")
       CPU.start(frequency: 1000)

@@ -82,6 +82,21 @@ impl<T> HookCell<T> {
         Some(body(unsafe { &*self.value.get() }))
     }
 
+    /// Replaces the value if a thread had the cell that a fork has left behind, which can only be one of another Ractor.
+    /// What it was changing is not used any more, and not even dropped. Whether there was such a thread.
+    ///
+    /// # Safety
+    /// Must be called in a forked child, by its only thread, and not inside a body.
+    pub unsafe fn abandon_if_taken(&self, value: impl FnOnce() -> T) -> bool {
+        if self.busy.load(Ordering::Relaxed) != TAKEN {
+            return false;
+        }
+        // SAFETY: the thread that had it does not exist here, and no other does, as required above.
+        unsafe { self.value.get().write(value()) };
+        self.busy.store(FREE, Ordering::Release);
+        true
+    }
+
     #[inline]
     fn enter(&self) -> bool {
         self.enter_as(TAKEN)

@@ -31,9 +31,18 @@ impl State {
 
     /// Keeps an interval for the next flush, which did not work.
     pub fn keep_interval(&mut self, interval: Interval, running: bool) {
-        if running {
+        let stopped = self.ended_interval.as_mut().filter(|_| running);
+        if let Some(later) = stopped {
+            // Another thread has stopped it meanwhile.
+            later.ruby += interval.ruby;
+            later.process += interval.process;
+            later.natives.extend(interval.natives);
+            later.began = interval.began;
+            later.nanoseconds += interval.nanoseconds;
+        } else if running {
             self.ended += interval.ruby;
             self.process = self.process.saturating_sub(interval.process);
+            self.kept_natives = interval.natives;
             self.began = interval.began;
         } else {
             self.ended_interval = Some(interval);
@@ -48,7 +57,7 @@ impl State {
             ruby += time.unwrap_or_else(|| record.accounted());
             time.is_some()
         });
-        let mut natives: Vec<(String, u64)> = Vec::new();
+        let mut natives = std::mem::take(&mut self.kept_natives);
         for (native, name, time) in self.others() {
             let used = time.saturating_sub(self.natives.get(&native).copied().unwrap_or(0));
             if used > 0 {

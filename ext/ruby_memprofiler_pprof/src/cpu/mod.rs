@@ -159,7 +159,9 @@ impl Sampler {
     /// # Safety
     /// Must run on the main Ractor with the GVL held, and not in a hook.
     pub unsafe fn after_fork(&self) {
-        if self.is_running() && self.state.with(State::begin_in_child).is_err() {
+        // SAFETY: in a forked child, whose only thread is in no body.
+        let is_lost = unsafe { self.state.abandon_if_taken(State::default) };
+        if self.is_running() && (is_lost || self.state.with(State::begin_in_child).is_err()) {
             // SAFETY: as required above.
             unsafe { self.stop() };
         }
