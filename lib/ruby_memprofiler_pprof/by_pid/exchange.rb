@@ -5,13 +5,15 @@ require "securerandom"
 module MemprofilerPprof
   module ByPid
     # A directory among the files of another process, in which it finds the file that it is to load, and leaves its
-    # answer. It belongs to that process's user, and nobody else can look or write there.
+    # answer. It belongs to that process's user, and nobody else can look or write there. As that user can move it, and
+    # put a link in its place, all that this tool does there goes through a descriptor.
     # @api private
     class Exchange
       # Where to try, in this order.
       DIRECTORIES = %w[/tmp /var/tmp /dev/shm /run].freeze
       NAME = "memprofiler-attach"
-      private_constant :DIRECTORIES, :NAME
+      OPEN_DIRECTORY = File::RDONLY | File::NOFOLLOW | File::NONBLOCK
+      private_constant :DIRECTORIES, :NAME, :OPEN_DIRECTORY
 
       # Makes one for the time of the block.
       # @param subject [Subject]
@@ -65,30 +67,54 @@ module MemprofilerPprof
 
       # @return [void]
       def remove
-        directory = outside
-        Dir.each_child(directory) { |name| File.unlink(File.join(directory, name)) }
-        Dir.rmdir(directory)
+        Dir.each_child(outside) { |name| File.unlink(outside(name)) }
+        Dir.rmdir(named)
       rescue SystemCallError
         # The process has ended, and its files with it, or somebody else has removed them.
         nil
+      ensure
+        @opened.close
       end
 
       private
 
+      # Where it is, or a file in it, whatever its name leads to by now.
       def outside(name = nil)
-        [@subject.file("#{@parent}/#{@name}"), *name].join("/")
+        ["/proc/self/fd/#{@opened.fileno}", *name].join("/")
+      end
+
+      def named
+        @subject.file("#{@parent}/#{@name}")
       end
 
       def make(directory)
         return unless real?(directory) && safe?(File.lstat(@subject.file(directory)))
 
         @parent = directory
-        Dir.mkdir(outside, 0o700)
-        File.open(outside, File::RDONLY | File::NOFOLLOW) { |opened| give(opened) }
+        Dir.mkdir(named, 0o700)
+        @opened = open_new
+        give(@opened)
         true
       rescue SystemCallError => e
+        @opened&.close
         @problem = e.message
         nil
+      end
+
+      # The directory that was just made, and not what somebody has moved or mounted there meanwhile.
+      def open_new
+        directory, parent = [named, @subject.file(@parent)].map { |path| File.open(path, OPEN_DIRECTORY) }
+        return directory if directory.stat.owned? && Dir.empty?("/proc/self/fd/#{directory.fileno}") &&
+                            mount(directory) == mount(parent)
+
+        directory.close
+        raise Errno::EEXIST, named
+      ensure
+        parent&.close
+      end
+
+      def mount(file)
+        File.read("/proc/self/fdinfo/#{file.fileno}")[/^mnt_id:\s*(\d+)/, 1]
       end
 
       # No link leads there: an absolute one of a container would be followed outside of it.

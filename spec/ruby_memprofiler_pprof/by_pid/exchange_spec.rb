@@ -43,6 +43,19 @@ RSpec.describe "MemprofilerPprof::ByPid::Exchange", if: RUBY_PLATFORM.include?("
     type.open(process_below(Dir.pwd)) { |exchange| expect(exchange.parent).to eq("/run") }
   end
 
+  it "is not led elsewhere by a link that takes its place" do
+    %w[tmp victim].each { |directory| Dir.mkdir(directory) }
+    File.write("victim/kept", "")
+    type.open(process_below(Dir.pwd)) do |exchange|
+      directory = File.dirname("#{Dir.pwd}#{exchange.path("a")}")
+      File.rename(directory, "moved")
+      File.symlink("#{Dir.pwd}/victim", directory)
+      exchange.write("a", "1")
+      expect(Dir.children("moved")).to eq(["a"])
+    end
+    expect([Dir.children("victim"), Dir.children("moved")]).to eq([["kept"], []])
+  end
+
   it "says which directories there should be" do
     expect { type.open(process_below(Dir.pwd)) { nil } }
       .to raise_error(MemprofilerPprof::ByPid::Error, %r{/tmp, /var/tmp, /dev/shm, /run})
