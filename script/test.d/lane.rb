@@ -59,6 +59,9 @@ module TestRun
     without = []
     without << "jit" unless system(RbConfig.ruby, "--yjit", "-e", "exit RubyVM::YJIT.enabled?", err: File::NULL)
     without << "threads" if RUBY_VERSION < "3.3"
+    # What its table of call caches gets between two steps of a compaction (vm_eval.c `gccct_method_search_slowpath`) is
+    # not pinned, nor is the table updated: once in some hundred runs rb_vm_mark crashes.
+    without << "moving" if RUBY_VERSION < "3.2"
     LANES.keys - without
   end
 end

@@ -174,6 +174,7 @@ RSpec.describe MemprofilerPprof::Collector, "at rate 1", :liveness, :moving, :ji
   end
 
   it "is exact with GC.auto_compact" do
+    skip "Ruby 3.1 crashes by itself, see script/test.d/lane.rb" if RUBY_VERSION < "3.2"
     program = workload.new(8)
     before = GC.auto_compact
     GC.auto_compact = true

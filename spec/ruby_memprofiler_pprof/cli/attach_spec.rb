@@ -175,7 +175,7 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
 
   it "reports a socket that cannot be opened, and takes the profiler away" do
     with_program("$stderr.reopen(IO::NULL); sleep") do |program|
-      expect(refused("--socket", "/nowhere/memprofiler.sock", program.pid)).to include("could not open its socket")
+      expect(refused("--socket", "/dev/null/memprofiler.sock", program.pid)).to include("could not open its socket")
       expect(program.ask("[MemprofilerPprof.running?, MemprofilerPprof.collectors]")).to eq([false, []])
     end
   end
