@@ -46,6 +46,7 @@ module MemprofilerPprof
       end
 
       def define_filters(parser)
+        accept_regexps(parser)
         parser.on("--focus REGEXP", Regexp, "only stacks with a function whose name or file matches") do |pattern|
           @focus = pattern
         end
@@ -54,6 +55,15 @@ module MemprofilerPprof
                   "or KEY=/REGEXP/; may be repeated") { |tag| add_tag(tag) }
         parser.on("--[no-]app", "count what gems and Ruby allocate for the program's",
                   "line that called them (default: #{app? ? "--app" : "--no-app"})") { |app| @app = app }
+      end
+
+      # In place of OptionParser's own, which lets the RegexpError through.
+      def accept_regexps(parser)
+        parser.accept(Regexp, %r{\A/(.*)/([imx]*)\z|.*}m) do |text, pattern, flags|
+          Regexp.new(pattern ? "(?#{flags}:#{pattern})" : text)
+        rescue RegexpError => e
+          raise OptionParser::InvalidArgument, "#{text}: #{e.message}"
+        end
       end
 
       def app?

@@ -225,6 +225,14 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect_failure(cli("report", file, "broken.pprof"), 2, /: broken\.pprof: not a valid pprof profile: byte/)
     end
 
+    it "refuses what is no regular expression, and takes one with options", :aggregate_failures do
+      expect(rows("--focus", "/RACK/i", file).size).to eq(1)
+      expect_failure(cli("report", "--focus", "(", file), 2,
+                     "memprofiler: invalid argument: --focus (: end pattern with unmatched parenthesis: /(/, " \
+                     "see memprofiler report --help\n")
+      expect_failure(cli("report", "--ignore", "/(/i", file), 2, %r{invalid argument: --ignore /\(/i: end pattern})
+    end
+
     it "refuses meaningless options" do
       Dir.mkdir("empty")
       expect_failure(cli("report", "empty"), 2, /no profiles found, see memprofiler report --help/)
