@@ -29,12 +29,20 @@ module MemprofilerPprof
       end
 
       def self.socket_of(pid)
-        ByPid::Subject.new(pid).socket or
-          raise Unavailable, "the process does not have the profiler, or no socket of it: memprofiler attach #{pid}"
+        subject = ByPid::Subject.new(pid)
+        subject.socket or raise Unavailable, without_socket(subject)
       rescue ByPid::Error => e
         raise Unavailable, e.message
       end
-      private_class_method :socket_of
+
+      def self.without_socket(subject)
+        pid = subject.pid
+        return "the process does not have the profiler, or no socket of it: memprofiler attach #{pid}" unless
+          subject.maps?("ruby_memprofiler_pprof.so")
+
+        "process #{pid} has the profiler, but no socket: start it with --socket, its profiles are in files"
+      end
+      private_class_method :socket_of, :without_socket
 
       # @param seconds [Integer, nil] over which to count allocations; nil is since the collector's last flush
       # @return [Profile]
@@ -49,7 +57,7 @@ module MemprofilerPprof
       def parse(bytes)
         Profile.load(StringIO.new(bytes))
       rescue ProfileError => e
-        raise Unavailable, "no profile came: #{e.message}"
+        raise Unavailable, misfit("no profile came: #{e.message.sub(/\A#<StringIO.*?>: /, "")}")
       end
 
       # @param seconds [Integer, nil] as for {#fetch}
@@ -82,11 +90,11 @@ module MemprofilerPprof
         json, profile = parts(ask(OnDemand::Request.new(name: "retainers", format: :both, **question)))
         parse(profile)
         answers = [JSON.parse(json, symbolize_names: true)].flatten(1)
-        raise Unavailable, "no answer came" unless answers.all? { |answer| answer.is_a?(Hash) && answer[:sites] }
+        raise Unavailable, misfit unless answers.all? { |answer| answer.is_a?(Hash) && answer[:sites] }
 
         answers.map { |answer| Retainers.new(answer, profile) }
       rescue JSON::ParserError
-        raise Unavailable, "no answer came"
+        raise Unavailable, misfit
       end
 
       # @param full [Boolean] whether the process walks over its whole heap
@@ -95,9 +103,9 @@ module MemprofilerPprof
       def memory(full:)
         body = ask(OnDemand::Request.new(name: "memory", format: :json, quick: !full))
         memories = MemprofilerPprof::Memory.parse(body.dup.force_encoding(Encoding::UTF_8))
-        memories.empty? ? raise(Unavailable, "no answer came") : memories
+        memories.empty? ? raise(Unavailable, misfit) : memories
       rescue ProfileError
-        raise Unavailable, "no answer came"
+        raise Unavailable, misfit
       end
 
       private
@@ -114,6 +122,12 @@ module MemprofilerPprof
         raise Unavailable, SystemCallError.new(nil, e.errno).message
       rescue Timeout::Error, SocketError, IOError, OpenSSL::SSL::SSLError, Net::ProtocolError => e
         raise Unavailable, "#{e.message} (#{e.class})"
+      end
+
+      # @param text [String]
+      # @return [String] what to say of an answer that is none
+      def misfit(text = "no answer came")
+        text
       end
 
       def parts(body)
@@ -138,9 +152,21 @@ module MemprofilerPprof
 
       def get(target, timeout)
         SocketClient.new(@path).get(target, timeout)
+      rescue SocketClient::NoAnswer => e
+        raise Unavailable, explain(e.cause) || e.message
       rescue ArgumentError => e
         # The path is too long for a socket.
         raise Unavailable, e.message
+      end
+
+      # @param error [SystemCallError, nil]
+      # @return [String, nil] what it means here
+      def explain(error)
+        return "there is no socket; does the program run with --socket?" if error.is_a?(Errno::ENOENT)
+        return "it is a directory, and dump takes the socket of one process" if File.directory?(@path)
+        return "it is no socket; memprofiler report reads profiles" if File.file?(@path)
+
+        "nobody listens there: the process has ended" if error.is_a?(Errno::ECONNREFUSED)
       end
     end
 
@@ -156,6 +182,10 @@ module MemprofilerPprof
       end
 
       private
+
+      def misfit(*)
+        "this is no profile; the URL must be that of the endpoint, such as http://127.0.0.1:3000/debug/pprof"
+      end
 
       def get(target, timeout)
         options = { use_ssl: @uri.scheme.casecmp?("https"), open_timeout: 5, read_timeout: timeout }

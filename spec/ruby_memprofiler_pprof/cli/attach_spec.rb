@@ -230,6 +230,14 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
         expect(memprofiler("top", "--once", program.pid).stderr).to include("memprofiler attach #{program.pid}")
       end
     end
+
+    it "is refused with the profiler, but without a socket" do
+      with_program("MemprofilerPprof.start; sleep", *load_path_options, "-rruby_memprofiler_pprof") do |program|
+        expect(memprofiler("top", program.pid).stderr)
+          .to eq("memprofiler: #{program.pid}: process #{program.pid} has the profiler, but no socket: start it with " \
+                 "--socket, its profiles are in files\n")
+      end
+    end
   end
 
   describe "record" do

@@ -81,7 +81,7 @@ RSpec.describe "memprofiler dump", :threads do
 
     it "writes nothing that is not a profile" do
       _, outcome = dump_from_server("HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc", "-o", "b.pprof")
-      expect_failure(outcome, /\Amemprofiler: a.sock: no profile came: /)
+      expect_failure(outcome, /\Amemprofiler: a.sock: no profile came: not a valid pprof profile: /)
       expect(File).not_to exist("b.pprof")
     end
   end
@@ -89,6 +89,13 @@ RSpec.describe "memprofiler dump", :threads do
   it "reports wrong arguments" do
     expect_failure(dump, "memprofiler: exactly one socket or URL is needed, got 0, see memprofiler dump --help\n")
     expect_failure(dump("--seconds", "61", "a.sock"), /--seconds 61, must be in 1\.\.60/)
+  end
+
+  it "reports what is no socket of a process", :aggregate_failures do
+    expect_failure(dump("none"), "memprofiler: none: there is no socket; does the program run with --socket?\n")
+    expect_failure(dump("."), "memprofiler: .: it is a directory, and dump takes the socket of one process\n")
+    File.write("a.pprof", "")
+    expect_failure(dump("a.pprof"), "memprofiler: a.pprof: it is no socket; memprofiler report reads profiles\n")
   end
 
   it "reports that a path is too long for a socket" do

@@ -61,7 +61,7 @@ RSpec.describe "memprofiler memory" do
 
     it "reports that there is no process, and that something else answers" do
       UNIXServer.new("b.sock").close
-      expect_failure(memory("b.sock"), "memprofiler: b.sock: Connection refused\n")
+      expect_failure(memory("b.sock"), "memprofiler: b.sock: nobody listens there: the process has ended\n")
       serve { '{"lines": 1}' }
       expect_failure(memory("a.sock"), /\Amemprofiler: a\.sock: this does not say where memory is/)
     end

@@ -164,10 +164,21 @@ RSpec.describe "memprofiler top" do
     end
 
     it "reports that there is no process" do
-      expect_failure(top("none.sock"), 2, "memprofiler: none.sock: No such file or directory\n")
+      expect_failure(top("none.sock"), 2,
+                     "memprofiler: none.sock: there is no socket; does the program run with --socket?\n")
       UNIXServer.new("a.sock").close
-      expect_failure(top("a.sock"), 2, "memprofiler: a.sock: Connection refused\n")
+      expect_failure(top("a.sock"), 2, "memprofiler: a.sock: nobody listens there: the process has ended\n")
       expect_failure(top("http://127.0.0.1:1"), 2, "memprofiler: http://127.0.0.1:1: Connection refused\n")
+    end
+
+    it "reports that a URL is not that of the endpoint", :aggregate_failures do
+      message = "this is no profile; the URL must be that of the endpoint, such as http://127.0.0.1:3000/debug/pprof"
+      FakeHttpServer.run(200) do |server|
+        %w[top dump memory why].each do |command|
+          expect_failure(run_command(RbConfig.ruby, exe, command, server.url), 2,
+                         "memprofiler: #{server.url}: #{message}\n")
+        end
+      end
     end
 
     it "reports a wrong URL" do
@@ -356,7 +367,7 @@ RSpec.describe "memprofiler top" do
       pid = start
       open_top
       finish(pid)
-      wait_for(/a\.sock .* (Connection refused|has hung up)/)
+      wait_for(/a\.sock .* (nobody listens there|has hung up)/)
       pid = start
       wait_for(/pid #{pid}  \d\d:\d\d:\d\d$/)
     end
@@ -379,7 +390,7 @@ RSpec.describe "memprofiler top" do
 
     it "reports immediately, on the previous screen, that there is no process" do
       terminal.run(RbConfig.ruby, exe, "top", "a.sock")
-      wait_for(/^memprofiler: a.sock: No such file/)
+      wait_for(/^memprofiler: a.sock: there is no socket/)
       expect(terminal.state).to eq("0 1 1")
     end
 

@@ -88,7 +88,7 @@ RSpec.describe "memprofiler why", :threads do
 
     it "reports that there is no process, and that a file cannot be written" do
       UNIXServer.new("b.sock").close
-      expect_failure(why("b.sock"), "memprofiler: b.sock: Connection refused\n")
+      expect_failure(why("b.sock"), "memprofiler: b.sock: nobody listens there: the process has ended\n")
       serve
       expect_failure(why("-o", "none/b.pprof", "a.sock"), "memprofiler: none/b.pprof: No such file or directory\n")
     end
