@@ -49,6 +49,16 @@ module MemprofilerPprof
         @subject.outside(path)
       end
 
+      # @return [Integer] the process's id
+      def pid
+        @subject.pid
+      end
+
+      # @return [Boolean] whether the process has ended
+      def ended?
+        @subject.ended?
+      end
+
       # Starts the profiler.
       # @param variables [Hash{String => String}] settings, as in the environment
       # @return [Outcome]
@@ -72,10 +82,6 @@ module MemprofilerPprof
       end
 
       private
-
-      def pid
-        @subject.pid
-      end
 
       # @param extension [String, nil] nil if it has been there before
       def deliver(extension)

@@ -64,6 +64,13 @@ module MemprofilerPprof
         raise_error(e)
       end
 
+      # @return [Boolean] whether there is no such process, or one that its parent has not waited for yet
+      def ended?
+        field("State").start_with?("Z", "X")
+      rescue Error
+        true
+      end
+
       private
 
       # @return [Array<String>] the names of the Unix sockets on which it listens

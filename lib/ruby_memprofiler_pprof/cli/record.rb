@@ -34,7 +34,7 @@ module MemprofilerPprof
         check_cpu
         attachment = attachment(pid)
         socket = attachment.socket
-        bytes = socket ? after_a_while(socket) : between(attachment)
+        bytes = until_done(attachment) { socket ? after_a_while(socket) : between(attachment) }
         target = @output || FilePattern.new(PATTERN).expand(pid: pid)
         AtomicFile.make_directory_of(target) unless target == "-"
         write_output(bytes, target)
@@ -67,8 +67,17 @@ module MemprofilerPprof
         begin
           after_a_while(attachment.outside(outcome.socket))
         ensure
-          attachment.stop
+          attachment.stop unless attachment.ended?
         end
+      end
+
+      # @raise [Failure] if the block fails as the process has ended
+      def until_done(attachment)
+        yield
+      rescue Failure, ByPid::Error
+        raise unless attachment.ended?
+
+        raise Failure, "process #{attachment.pid} has ended before the time was up: no profile"
       end
 
       def check_cpu

@@ -29,6 +29,13 @@ RSpec.describe "MemprofilerPprof::ByPid::Subject", if: RUBY_PLATFORM.include?("l
     expect(%w[ruby_memprofiler_pprof.so no_such_library.so].map { |name| own.maps?(name) }).to eq([true, false])
   end
 
+  it "knows whether the process has ended" do
+    pid = spawn("true")
+    wait_until { type.new(pid).ended? }
+    Process.wait(pid)
+    expect([own, type.new(pid)].map(&:ended?)).to eq([false, true])
+  end
+
   it "says that there is no such process" do
     expect { type.new(2_147_483_647).socket }.to raise_error(MemprofilerPprof::ByPid::Error, /no process 2147483647/)
   end

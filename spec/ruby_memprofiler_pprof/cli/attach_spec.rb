@@ -251,6 +251,22 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       end
     end
 
+    { "memory" => [], "CPU time" => %w[--cpu] }.each do |what, options|
+      it "says that the process has ended, of whose #{what} there is no profile" do
+        with_program("sleep", answers: false) do |program|
+          Dir.mktmpdir do |directory|
+            arguments = ["record", "--seconds", 5, *options, "-o", "#{directory}/a.pprof", program.pid]
+            outcome = Thread.new { memprofiler(*arguments) }
+            wait_until { File.socket?("/tmp/memprofiler-#{program.pid}.sock") }
+            Process.kill(:KILL, program.pid)
+            expect(outcome.value.stderr)
+              .to end_with("memprofiler: process #{program.pid} has ended before the time was up: no profile\n")
+            expect(Dir.children(directory)).to eq([])
+          end
+        end
+      end
+    end
+
     it "writes a profile of CPU time" do
       with_program("loop { 1000.times { |i| i.to_s } }") do |program|
         Dir.mktmpdir do |directory|
