@@ -70,6 +70,10 @@ RSpec.describe "memprofiler" do
       commands.each { |command| expect(help(command)).to eq(cli(command, "--help").stdout) }
     end
 
+    it "has each option below a heading" do
+      expect(commands.flat_map { |command| help(command).lines }.grep(/^-/)).to eq([])
+    end
+
     it "has each command's arguments, purpose and an example" do
       commands.each do |command|
         me = "memprofiler #{command}"

@@ -37,11 +37,18 @@ module MemprofilerPprof
       # The files of a directory or pattern, sorted by name.
       def expand(argument)
         # Names of existing directories and files are taken literally, even if they contain wildcards.
-        return Dir.glob(NAMES, base: argument).map { |name| File.join(argument, name) } if File.directory?(argument)
+        return children(argument) if File.directory?(argument)
 
         found = File.exist?(argument) ? [] : Dir.glob(argument)
         # That there is no such file is reported when it is read.
         found.empty? ? [argument] : found
+      end
+
+      def children(directory)
+        # Dir.glob finds nothing there.
+        raise Failure, "#{directory}: #{Errno::EACCES.new.message}" unless File.readable?(directory)
+
+        Dir.glob(NAMES, base: directory).map { |name| File.join(directory, name) }
       end
 
       def default
@@ -61,7 +68,7 @@ module MemprofilerPprof
       # @return [Array(Array<String>, String)] those, and what they are, in words
       def choose(found)
         file = newest(found)
-        [[file], "#{File.basename(file)}, the newest of #{found.size} profiles"]
+        [[file], "#{File.basename(file)}, #{found.one? ? "the only profile" : "the newest of #{found.size} profiles"}"]
       end
 
       def newest(files)

@@ -74,7 +74,7 @@ module MemprofilerPprof
       end
 
       def choose(found)
-        [found, "all #{found.size} profiles"]
+        [found, found.one? ? "the only profile" : "all #{found.size} profiles"]
       end
 
       def reports(series)

@@ -46,6 +46,7 @@ module MemprofilerPprof
       private
 
       def define_options(parser)
+        parser.separator("Options:")
         parser.on("--seconds N", Integer, "how long, 1 to #{LONGEST}; with --cpu to #{LONGEST_CPU}",
                   "(default: #{LENGTH})") { |seconds| @seconds = check(seconds, LONGEST) }
         parser.on("-o", "--output FILE", "where to write; - is stdout", "(default: #{PATTERN})") do |file|

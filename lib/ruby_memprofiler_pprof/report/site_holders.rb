@@ -94,7 +94,8 @@ module MemprofilerPprof
         unreachable = @site.unreachable_bytes.to_f
         others = @site.holders.drop(shown.size)
         garbage = "  #{Units.percent(unreachable.fdiv(@site.bytes.value))} unreachable" if unreachable.positive?
-        more = "  #{Units.percent(others.sum(&:share))} held by #{others.size} others" if others.any?
+        held = "held by #{others.one? ? "1 other" : "#{others.size} others"}"
+        more = "  #{Units.percent(others.sum(&:share))} #{held}" if others.any?
         [*more, *garbage]
       end
 

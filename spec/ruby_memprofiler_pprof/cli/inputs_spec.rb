@@ -60,6 +60,13 @@ RSpec.describe "memprofiler, finding profiles" do
       expect(inputs(outcome).map { |name| name[/\w(?=\.)/] }).to eq(%w[a b c d e])
     end
 
+    it "says that there is only one" do
+      %w[a b c e].each { |name| File.unlink("tmp/profiles/#{name}.pprof") }
+      expect([cli("report"), cli("leaks")].map { |outcome| outcome.stderr.lines.first })
+        .to eq(["memprofiler report: d.pprof, the only profile in tmp/profiles\n",
+                "memprofiler leaks: the only profile in tmp/profiles\n"])
+    end
+
     it "compares the first and the last of the newest process for diff" do
       outcome = cli("diff", "--json")
       expect(outcome.stderr)
@@ -79,6 +86,16 @@ RSpec.describe "memprofiler, finding profiles" do
       expect_failure(cli("report"),
                      %r{: no file named, and no profiles in tmp/profiles, see memprofiler report --help\n})
     end
+  end
+
+  it "names a directory that may not be read" do
+    Dir.mkdir("d", 0o300)
+    File.chmod(0o711, ".")
+    # Root may read everything.
+    File.write("user.rb", "Process::Sys.setuid(65_534) if Process.uid.zero?")
+    File.chown(65_534, nil, "d") if Process.uid.zero?
+    expect_failure(cli("report", "d", env: { "RUBYOPT" => "-r#{Dir.pwd}/user" }),
+                   "memprofiler: d: Permission denied\n")
   end
 
   it "takes names with any characters, in any locale" do

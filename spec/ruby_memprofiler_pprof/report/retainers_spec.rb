@@ -94,6 +94,7 @@ RSpec.describe MemprofilerPprof::Report::Retainers do
     text = with(site: { holders: [0.5, 0.2, 0.1, 0.1, 0.1].map { |share| { **holder, share: share } } })
     expect(text.scan(/^  (\S+ held by.*)/).flatten)
       .to eq(["50% held by", "20% held by", "10% held by", "20% held by 2 others"])
+    expect(with(site: { holders: [holder] * 4 })).to end_with("  100% held by 1 other")
   end
 
   it "says that there are other holders, even if it does not know them" do
