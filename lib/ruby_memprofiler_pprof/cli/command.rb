@@ -60,11 +60,11 @@ module MemprofilerPprof
 
       def define_options(_parser); end
 
-      # @return [Integer] the number, if it is in 1..most
-      def check(number, most)
-        return number if number.between?(1, most)
+      # @return [Numeric] the number, if it is in least..most
+      def check(number, most, least = 1)
+        return number if number.between?(least, most)
 
-        raise OptionParser::InvalidArgument, "#{number}, must be in 1..#{most}"
+        raise OptionParser::InvalidArgument, "#{number.to_s.delete_suffix(".0")}, must be in #{least}..#{most}"
       end
 
       # @raise [Failure] if there are arguments where none are expected

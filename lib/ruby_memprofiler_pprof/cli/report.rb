@@ -58,7 +58,7 @@ module MemprofilerPprof
         by_tag(files, read_ahead(files) { |file| Tags.of(load(file).comments) }.to_a)
       end
 
-      # @return [Array] the totals of each file, their times, and what there is to see in all of them
+      # @return [Array] the totals of each file, their times, and what is selected of all of them
       def read(files)
         totals = []
         times = []
@@ -67,13 +67,14 @@ module MemprofilerPprof
           times << profile.time
           profile
         end
-        view = view(filter(Profile.merge(profiles)))
-        [totals, times, view]
+        profile = filter(Profile.merge(profiles))
+        [totals, times, profile]
       end
 
-      def section(value, files, totals, times, view)
-        view.section(title: title(files, totals, times), notes: notes(totals),
-                     **group(value, { inputs: files.map(&:scrub), totals: totals.map(&:to_h) }))
+      def section(value, files, totals, times, profile)
+        notes = [*notes(totals), *no_match(profile)]
+        view(profile).section(title: title(files, totals, times), notes: notes,
+                              **group(value, { inputs: files.map(&:scrub), totals: totals.map(&:to_h) }))
       end
 
       def notes(totals)
@@ -82,6 +83,11 @@ module MemprofilerPprof
         codes = MemprofilerPprof::Report::Codes
         MemprofilerPprof::Report::Note.list(codes::DIFFERENT_TAGS => several_values(totals),
                                             codes::SAME_PROCESS => same_process(totals))
+      end
+
+      def no_match(profile)
+        text = "No sample matches." if (@focus || @ignore || @tags.any?) && profile.samples.none?
+        MemprofilerPprof::Report::Note.list(MemprofilerPprof::Report::Codes::NO_MATCH => text)
       end
 
       def several_values(totals)

@@ -23,7 +23,10 @@ module MemprofilerPprof
       PATTERN = "tmp/profiles/stack-%{pid}-%{isotime}.pprof"
       SECONDS = 10
       RATE = 100
-      private_constant :PATTERN, :SECONDS, :RATE
+      # The bounds of both.
+      LEAST = 0.001
+      MOST = 1_000_000
+      private_constant :PATTERN, :SECONDS, :RATE, :LEAST, :MOST
 
       # @param arguments [Array<String>]
       # @return [Integer] the exit status
@@ -50,10 +53,18 @@ module MemprofilerPprof
         parser.on("--pause", "stop the process for the moment that it takes to read it") { @pause = true }
         parser.on("--json", "print JSON") { @json = true }
         parser.on("--watch", "write a profile of wall time; Ctrl-C ends it early") { @watch = true }
-        parser.on("--seconds N", Float, "with --watch: for how long (default: #{SECONDS})") { |value| @seconds = value }
-        parser.on("--rate N", Float, "with --watch: how often per second (default: #{RATE})") { |value| @rate = value }
+        define_times(parser)
         parser.on("-o", "--output FILE", "with --watch: where to write; - is stdout", "(default: #{PATTERN})") do |file|
           @output = file
+        end
+      end
+
+      def define_times(parser)
+        parser.on("--seconds N", Float, "with --watch: for how long (default: #{SECONDS})") do |value|
+          @seconds = check(value, MOST, LEAST)
+        end
+        parser.on("--rate N", Float, "with --watch: how often per second (default: #{RATE})") do |value|
+          @rate = check(value, MOST, LEAST)
         end
       end
 

@@ -179,6 +179,13 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(rows("--tag", "gc_age=/^[1-7]/", "old.pprof")).to eq([])
     end
 
+    it "says that nothing matches" do
+      expect(cli("report", "--tag", "class=Foo", file).stdout).to include("\nNo sample matches.\nretained_size: 0 B ")
+      codes = [section("report", "--focus", "nowhere", "--tree", file), section("report", "--focus", "rack", file)]
+              .map { |section| section["notes"].map { |note| note["code"] }.grep("NO_MATCH") }
+      expect(codes).to eq([["NO_MATCH"], []])
+    end
+
     it "shows a tree" do
       expect(rows("--tree", file).first).to match(/100% +total/)
     end

@@ -211,7 +211,9 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
 
     { "--seconds without it" => [%w[--seconds 1 1], "--seconds needs --watch"],
       "JSON" => [%w[--watch --json 1], "--json is not for --watch"],
-      "a time that is none" => [["--watch", "--seconds", "0", Process.pid.to_s], "seconds and rate must be 0.001 to"] }
+      "a time that is none" => [%w[--watch --seconds 0 1],
+                                "invalid argument: --seconds 0, must be in 0.001..1000000, see memprofiler stack"],
+      "a rate that is none" => [%w[--watch --rate 2e6 1], "invalid argument: --rate 2000000, must be in 0.001..1"] }
       .each do |what, (arguments, message)|
       it "refuses #{what}" do
         expect(stack(*arguments).stderr).to start_with("memprofiler: #{message}")
