@@ -63,7 +63,9 @@ module MemprofilerPprof
     end
 
     def warn_of_vain_settings(config)
-      vain = %i[interval dump_on].reject { |keyword| config.source(keyword) == :default }
+      # Files of CPU time are written at the interval, too.
+      keywords = config.cpu ? %i[dump_on] : %i[interval dump_on]
+      vain = keywords.reject { |keyword| config.source(keyword) == :default }
       return if vain.empty?
 
       @logger.warn("#{vain.join(", ")}: no effect, as profiles go nowhere; set files, on_flush or pyroscope_url")

@@ -132,6 +132,11 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect(one.flusher).to be_nil
     end
 
+    it "warns about no interval at which files of CPU time are written" do
+      one = profiler(INTERVAL: "9", DUMP_ON: "URG", CPU: "1")
+      expect { one.start }.to output(/\] dump_on: no effect/).to_stderr
+    end
+
     it "calls on_flush with each profile, even after it raised" do
       calls = Queue.new
       one = profiler(SAMPLE_RATE: "1", KEEP_DAYS: "1", KEEP_FILES: "1")

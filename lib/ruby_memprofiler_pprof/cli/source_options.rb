@@ -23,12 +23,14 @@ module MemprofilerPprof
       end
 
       # Yields the source at the only argument, and its address.
+      # @param advice [String, nil] for who gives several
       # @raise [Failure] if there is not exactly one argument, or the process cannot be asked
-      def with_source(addresses)
+      def with_source(addresses, advice: nil)
         # Loaded only here, since the overview of all commands does not need it.
         require "ruby_memprofiler_pprof/cli/source"
         unless addresses.size == 1
-          raise Failure, "exactly one socket or URL is needed, got #{addresses.size}, see #{@invocation} --help"
+          got = "#{addresses.size}#{"; #{advice}" if advice && addresses.any?}"
+          raise Failure, "exactly one PID, socket or URL is needed, got #{got}, see #{@invocation} --help"
         end
 
         yield Source.at(addresses.first, @headers || {}), addresses.first

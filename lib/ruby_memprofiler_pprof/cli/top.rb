@@ -62,7 +62,7 @@ module MemprofilerPprof
       end
 
       def show(addresses)
-        with_source(addresses) do |source, address|
+        with_source(addresses, advice: "put a pattern into quotes") do |source, address|
           next watch_cpu(source, address) if @cpu
 
           Directory.address?(address) ? watch_all(Directory.new(address), address) : watch(source, address)

@@ -87,7 +87,7 @@ RSpec.describe "memprofiler dump", :threads do
   end
 
   it "reports wrong arguments" do
-    expect_failure(dump, "memprofiler: exactly one socket or URL is needed, got 0, see memprofiler dump --help\n")
+    expect_failure(dump, "memprofiler: exactly one PID, socket or URL is needed, got 0, see memprofiler dump --help\n")
     expect_failure(dump("--seconds", "61", "a.sock"), /--seconds 61, must be in 1\.\.60/)
   end
 

@@ -200,7 +200,8 @@ RSpec.describe "memprofiler top" do
     end
 
     {
-      [] => "exactly one socket or URL is needed, got 0", %w[a b] => "exactly one socket or URL is needed, got 2",
+      [] => "exactly one PID, socket or URL is needed, got 0, see memprofiler top --help\n",
+      %w[a b] => "exactly one PID, socket or URL is needed, got 2; put a pattern into quotes, see memprofiler top --h",
       %w[--interval 61 a] => "invalid argument: --interval 61, must be in 1..60",
       %w[--header x a] => "invalid argument: --header x, must be NAME: VALUE",
       %w[--sort name a] => "invalid argument: --sort name"

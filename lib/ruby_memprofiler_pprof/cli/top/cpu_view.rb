@@ -31,6 +31,8 @@ module MemprofilerPprof
         private
 
         def report = MemprofilerPprof::Report::CPUActivity
+        # A sum has the time of the oldest.
+        def time = @intervals.last&.time
       end
     end
   end

@@ -158,9 +158,11 @@ module MemprofilerPprof
           end
         end
 
+        def time = @profile&.time
+
         def title
           pid = @totals && @totals["pid"]
-          [@heading, *("pid #{pid}" if pid), *@profile&.time&.strftime("%T"), *("PAUSED" if @paused),
+          [@heading, *("pid #{pid}" if pid), *time&.strftime("%T"), *("PAUSED" if @paused),
            *(@problem if @profile)].join("  ")
         end
 

@@ -35,6 +35,11 @@ RSpec.describe MemprofilerPprof::CLI::Top::CPUView do
     expect([lines[1], lines[5]]).to match([/last 10\.0 s: 500 ms, 5\.0% of a processor/, /5\.0%  .*a\.rb:1/])
   end
 
+  it "shows the time of the newest interval" do
+    [60, 120].each { |time| tell(400, time: time) }
+    expect(lines.first).to end_with(":02:00")
+  end
+
   it "groups by what makes sense" do
     tell(400)
     groupings = Array.new(4) { lines[3][/by (\w+)/, 1].tap { view.press(:tab) } }
