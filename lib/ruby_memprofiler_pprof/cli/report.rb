@@ -86,7 +86,7 @@ module MemprofilerPprof
       end
 
       def no_match(profile)
-        text = "No sample matches." if (@focus || @ignore || @tags.any?) && profile.samples.none?
+        text = "No sample matches." if (@focus || @ignore || @tags.any?) && profile.top(limit: 1).empty?
         MemprofilerPprof::Report::Note.list(MemprofilerPprof::Report::Codes::NO_MATCH => text)
       end
 
