@@ -96,9 +96,10 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     # Each stack has two samples, far apart, so that the frames without names stay until both were visited.
     modules = Array.new(ClassNew::FRAME ? 1500 : 2000) { |number| generated_module(number, "Marker.new") }
     kept = Array.new(2) { modules.map(&:run) }.flatten
-    thread = Thread.new { loop { Object.new && Thread.pass } }
+    # Several, so that one always waits for the GVL, even while the system lets another one wait for a processor.
+    threads = Array.new(3) { Thread.new { loop { Object.new && Thread.pass } } }
     data = collector.flush(max_hold: 0.0001, max_duration: 60)
-    thread.kill.join
+    threads.each { |thread| thread.kill.join }
     expect(collector.stats[:halvings]).to be_between(1, 3)
     # Those not visited yet stand for two each.
     expect(Pprof.decode(data).by_class(:retained_objects)["Marker"]).to be_within(6 * 90).of(kept.size)
