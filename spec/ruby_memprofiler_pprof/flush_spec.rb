@@ -104,6 +104,17 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect(retained(collector.flush)).to eq(kept.size)
   end
 
+  # Ruby wakes only the first of those that wait for a Mutex.
+  it "wakes the next thread that waits when one is killed as its turn comes" do
+    GC.start
+    known = ObjectSpace.each_object(Mutex).to_a
+    mutex = (collector && ObjectSpace.each_object(Mutex).to_a - known).first.tap(&:lock)
+    first, second = Array.new(2) { Thread.new { collector.flush }.tap { |thread| Thread.pass until thread.stop? } }
+    mutex.unlock
+    first.kill
+    expect(second.join(30)&.value).to be_a(MemprofilerPprof::ProfileData)
+  end
+
   it "counts each allocation once when two threads flush" do
     collector
     profiles = Queue.new

@@ -7,7 +7,7 @@ use magnus::rb_sys::AsRawValue;
 use magnus::value::{Opaque, ReprValue};
 use magnus::{Error, Ruby, Value};
 use memprofiler_core::interrupt::Interrupt;
-use rb_sys::VALUE;
+use rb_sys::{Qtrue, VALUE};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{null, null_mut};
@@ -154,8 +154,18 @@ impl Locked {
     /// Waits for `mutex`. Fails with the exception that was raised in this thread meanwhile, or with Ruby's own if
     /// waiting is not allowed here.
     pub fn new(mutex: Value) -> Result<Self, Error> {
+        let mutex = mutex.as_raw();
         // SAFETY: the GVL is held and no borrow is alive across the call.
-        protect(|| unsafe { rb_sys::rb_mutex_lock(mutex.as_raw()) }).map(Self)
+        protect(|| unsafe { rb_sys::rb_mutex_lock(mutex) }).map(Self).inspect_err(|_| Self::pass_on(mutex))
+    }
+
+    /// Wakes the next thread that waits for `mutex`, if it is unlocked. Ruby (up to 4.0) wakes one when it unlocks; if
+    /// that one is killed before it has locked, the others would sleep until somebody else comes.
+    fn pass_on(mutex: VALUE) {
+        // SAFETY: the GVL is held. It does not wait, nor raise.
+        if unsafe { rb_sys::rb_mutex_trylock(mutex) } == Qtrue as VALUE {
+            drop(Self(mutex));
+        }
     }
 }
 
