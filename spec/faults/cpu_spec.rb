@@ -15,6 +15,13 @@ RSpec.describe "sampling CPU time", :faults do
       rescue MemprofilerPprof::Error => e
         e.message
       end
+
+      def flush_without_memory
+        faults.inject("line", :memory)
+        CPU.flush
+      rescue NoMemoryError => e
+        puts e.class
+      end
       #{code}
     RUBY
   end
@@ -48,12 +55,7 @@ RSpec.describe "sampling CPU time", :faults do
     expect(lines(<<~RUBY)).to eq(%w[NoMemoryError true])
       CPU.start(frequency: 1000)
       toil
-      faults.inject("line", :memory)
-      begin
-        flush
-      rescue NoMemoryError => e
-        puts e.class
-      end
+      flush_without_memory
       puts flush
     RUBY
   end
@@ -63,12 +65,7 @@ RSpec.describe "sampling CPU time", :faults do
       CPU.start(frequency: 1000)
       toil
       faults.inject("cpu: name") { Thread.new { CPU.stop }.join }
-      faults.inject("line", :memory)
-      begin
-        flush
-      rescue NoMemoryError => e
-        puts e.class
-      end
+      flush_without_memory
       puts flush
     RUBY
   end

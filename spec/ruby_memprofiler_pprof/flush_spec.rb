@@ -108,7 +108,7 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
   it "wakes the next thread that waits when one is killed as its turn comes" do
     GC.start
     known = ObjectSpace.each_object(Mutex).to_a
-    mutex = (collector && ObjectSpace.each_object(Mutex).to_a - known).first.tap(&:lock)
+    mutex = (collector && (ObjectSpace.each_object(Mutex).to_a - known)).first.tap(&:lock)
     first, second = Array.new(2) { Thread.new { collector.flush }.tap { |thread| Thread.pass until thread.stop? } }
     mutex.unlock
     first.kill

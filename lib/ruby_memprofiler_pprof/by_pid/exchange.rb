@@ -92,7 +92,7 @@ module MemprofilerPprof
 
         @parent = directory
         Dir.mkdir(named, 0o700)
-        @opened = open_new
+        open_new
         give(@opened)
         true
       rescue SystemCallError => e
@@ -103,14 +103,14 @@ module MemprofilerPprof
 
       # The directory that was just made, and not what somebody has moved or mounted there meanwhile.
       def open_new
-        directory, parent = [named, @subject.file(@parent)].map { |path| File.open(path, OPEN_DIRECTORY) }
-        return directory if directory.stat.owned? && Dir.empty?("/proc/self/fd/#{directory.fileno}") &&
-                            mount(directory) == mount(parent)
+        @opened = File.open(named, OPEN_DIRECTORY)
+        return if @opened.stat.owned? && Dir.empty?(outside) && mount(@opened) == mount_of_parent
 
-        directory.close
         raise Errno::EEXIST, named
-      ensure
-        parent&.close
+      end
+
+      def mount_of_parent
+        File.open(@subject.file(@parent), OPEN_DIRECTORY) { |parent| mount(parent) }
       end
 
       def mount(file)
