@@ -15,7 +15,9 @@ SHOP = File.expand_path("spec/apps/shop")
 LEAK = { file: "app/services/product_card_cache.rb", source: "@cards[key] ||=",
          holder: /(?:100|9\d)% held by\n +ProductCardCache\b.*\n +@cards → Hash \([\d,]+\) +retains/ }.freeze
 OUTPUT = "tmp/demo"
+# At least so many; on a busy machine more, until there are enough profiles to tell a leak from ups and downs.
 VISITORS = 40
+PROFILES = 20
 
 # Puma with the app. Only the gem's wrapper adds the profiler.
 class Server
@@ -158,10 +160,11 @@ ensure
 end
 
 def visit(server)
-  visitors = Visitors.new(server.port, VISITORS)
+  boot = server.profiles.size
+  visitors = Visitors.new(server.port, VISITORS) { server.profiles.size >= boot + PROFILES }
   progress = lambda do
-    "#{visitors.gone} of #{VISITORS} visitors, #{visitors.requests} requests, Puma's memory: " \
-      "#{server.megabytes || "?"} MB, profiles: #{server.profiles.size}"
+    "#{visitors.gone} visitors, #{visitors.requests} requests, Puma's memory: #{server.megabytes || "?"} MB, " \
+      "profiles: #{server.profiles.size}"
   end
   print $stdout.tty? ? "\r\e[K#{progress.call}" : "." until visitors.done?
   puts $stdout.tty? ? "\r\e[K#{progress.call}" : " #{progress.call}"

@@ -11,14 +11,15 @@ class Visitors
   # How many visitors have left, and the requests they made.
   attr_reader :gone, :requests
 
-  def initialize(port, count, at_a_time: 3)
+  # With a block more than `count` come, until it returns true.
+  def initialize(port, count, at_a_time: 3, &enough)
     @port = port
+    @count = count
+    @enough = enough
+    @come = 0
     @gone = 0
     @requests = 0
     @lock = Mutex.new
-    @queue = Queue.new
-    count.times { |number| @queue << number }
-    @queue.close
     @opened = now
     @browsers = Array.new(at_a_time) { Thread.new { browse } }
     @browsers.each { |browser| browser.report_on_exception = false }
@@ -32,10 +33,19 @@ class Visitors
   private
 
   def browse
-    while (number = @queue.pop)
+    while (number = come)
       sleep([@opened + (number / PER_SECOND) - now, 0].max)
       Visitor.new(@port, Random.new(number)) { @lock.synchronize { @requests += 1 } }.visit
       @lock.synchronize { @gone += 1 }
+    end
+  end
+
+  # The number of the next visitor.
+  def come
+    @lock.synchronize do
+      next if @come >= @count && (@enough.nil? || @enough.call)
+
+      (@come += 1) - 1
     end
   end
 
