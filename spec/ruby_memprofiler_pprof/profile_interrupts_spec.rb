@@ -58,20 +58,20 @@ RSpec.describe MemprofilerPprof::Profile do
     outcome.stdout
   end
 
-  # How much of the work is done between a signal and its handling, which `code` waits for. The signal is sent
-  # after a tenth of the work; if another program's load delays that to its second half, the work is done once more.
+  # How much of the work is done between a signal and its handling, which `code` waits for: the least of three times.
+  # The signal is sent after a tenth of the work. If other programs delay that by more, the work is done once more.
   def share_until_handled(name, code)
     Float(signalled(<<~RUBY))
-      share = 20.times.lazy.filter_map do
+      shares = 30.times.lazy.filter_map do
         start = cpu
         sent = []
         # Ruby 3.1 has no separate thread for signals: a waiting one handles them.
         sender = Thread.new { signal.call(:#{name}, start + (whole / 10), sent) && sleep }
         #{code}
         sender.kill
-        (handled - sent[0]) / whole if sent[0] - start < whole / 2
-      end.first
-      puts share || "never signalled in time"
+        (handled - sent[0]) / whole if sent[0] - start < whole / 4
+      end.first(3)
+      puts shares.min || "never signalled in time"
     RUBY
   end
 
@@ -83,7 +83,7 @@ RSpec.describe MemprofilerPprof::Profile do
         cpu
       end
     RUBY
-    expect(share).to be < 0.25
+    expect(share).to be < 0.5
   end
 
   it "runs signal handlers before it is done, and then continues" do
@@ -93,7 +93,7 @@ RSpec.describe MemprofilerPprof::Profile do
       work.call == expected or abort "another result"
       sleep 0.001 until handled
     RUBY
-    expect(share).to be < 0.25
+    expect(share).to be < 0.5
   end
 
   it "adds each profile once to a sum, however often it is interrupted" do
