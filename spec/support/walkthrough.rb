@@ -11,7 +11,12 @@ class Walkthrough
   # Separates the outputs of blocks.
   MARK = "@@@ end of block"
   # How many seconds everything may take.
-  PATIENCE = 300
+  PATIENCE = 1200
+  # Flushes let requests go first, which takes ten seconds on a busy machine. Then more visitors come than a page says,
+  # so that the last program has as many profiles as it takes to tell a leak from ups and downs.
+  VISITORS = /^ruby visitors\.rb (\d+) \d+$/
+  MORE_VISITORS = 'while test "$(find tmp -name "*$!-*.pprof" | wc -l)" -lt 30; do ' \
+                  "ruby visitors.rb %<port>s 10 >more.log; done"
 
   # @param name [String] of the file in docs/
   # @param port [Integer] in place of 3000
@@ -62,7 +67,7 @@ class Walkthrough
   def script
     commands = blocks.filter_map do |kind, text|
       case kind
-      when "sh" then text.gsub(/\b3000\b/, @port.to_s)
+      when "sh" then text.gsub(/\b3000\b/, @port.to_s).gsub(VISITORS, "\\0\n#{format(MORE_VISITORS, port: @port)}")
       when "diff" then "patch --quiet --strip=0 <<'PATCH'\n#{text}PATCH\n"
       end
     end
