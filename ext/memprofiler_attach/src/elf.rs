@@ -2,26 +2,12 @@
 //! another mount namespace, deleted or replaced.
 
 use crate::process::Mapping;
+use object::LittleEndian as LE;
+use object::elf::{self, Dyn64, FileHeader64, GnuHashHeader, Machine, ProgramHeader64, Sym64};
+use object::pod::{self, Pod};
+use object::read::elf::{FileHeader, Sym};
 use ruby_layout::memory::Memory;
 
-// elf.h; 64-bit, little-endian.
-const HEADER_SIZE: usize = 64;
-const HEADER_START: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
-const E_MACHINE: usize = 18;
-const E_PHOFF: usize = 32;
-const E_PHENTSIZE: usize = 54;
-const E_PHNUM: usize = 56;
-const PT_LOAD: u32 = 1;
-const PT_DYNAMIC: u32 = 2;
-const PF_X: u32 = 1;
-const PF_W: u32 = 2;
-const DYNAMIC_SIZE: usize = 16;
-const DT_NULL: usize = 0;
-const DT_STRTAB: usize = 5;
-const DT_SYMTAB: usize = 6;
-const DT_GNU_HASH: usize = 0x6fff_fef5;
-const SYMBOL_SIZE: usize = 24;
-const SHN_UNDEF: u16 = 0;
 /// More than any image has, so that a damaged one is not followed forever.
 const MOST: usize = 1 << 20;
 
@@ -53,7 +39,7 @@ pub struct Image {
     /// Its file, as the process has it.
     pub path: String,
     /// As `EM_X86_64`.
-    pub machine: u16,
+    pub machine: Machine,
     /// What is loaded, by address.
     pub segments: Vec<Segment>,
     base: usize,
@@ -68,18 +54,13 @@ impl Image {
         if mapping.offset != 0 || !mapping.is_readable() || !mapping.path.starts_with('/') {
             return None;
         }
-        let header = memory.bytes(mapping.start, HEADER_SIZE).ok()?;
-        if !header.starts_with(&HEADER_START) {
+        let header: FileHeader64<LE> = read(memory, mapping.start)?;
+        if !header.is_supported() || !header.is_little_endian() {
             return None;
         }
-        let (size, count) = (usize::from(u16_at(&header, E_PHENTSIZE)?), usize::from(u16_at(&header, E_PHNUM)?));
-        if size * count > MOST {
-            return None;
-        }
-        let headers = memory.bytes(mapping.start.wrapping_add(word_at(&header, E_PHOFF)?), size * count).ok()?;
         let mut image = Self {
             path: mapping.path.clone(),
-            machine: u16_at(&header, E_MACHINE)?,
+            machine: header.e_machine.get(LE),
             segments: Vec::new(),
             base: 0,
             symbols: 0,
@@ -87,39 +68,45 @@ impl Image {
             hashes: 0,
         };
         let mut dynamic = None;
-        for header in headers.chunks_exact(size.max(1)) {
-            let (kind, flags) = (u32_at(header, 0)?, u32_at(header, 4)?);
-            let (address, size) = (word_at(header, 16)?, word_at(header, 40)?);
-            match kind {
-                PT_LOAD => image.load(mapping.start, address, size, flags),
-                PT_DYNAMIC => dynamic = Some((address, size)),
+        let segments = mapping.start.wrapping_add(header.e_phoff.get(LE) as usize);
+        for number in 0..header.e_phnum.get(LE).into() {
+            let segment: ProgramHeader64<LE> = entry(memory, segments, number)?;
+            match segment.p_type.get(LE) {
+                elf::PT_LOAD => image.load(mapping.start, &segment),
+                elf::PT_DYNAMIC => dynamic = Some(segment.p_vaddr.get(LE) as usize),
                 _ => (),
             }
         }
-        let (address, size) = dynamic?;
-        image.read_dynamic(&memory.bytes(image.base.wrapping_add(address), size.min(MOST)).ok()?);
+        image.read_dynamic(memory, image.base.wrapping_add(dynamic?));
         (image.symbols != 0 && image.strings != 0 && image.hashes != 0).then_some(image)
     }
 
-    fn load(&mut self, mapped: usize, address: usize, size: usize, flags: u32) {
+    fn load(&mut self, mapped: usize, segment: &ProgramHeader64<LE>) {
+        let (address, size) = (segment.p_vaddr.get(LE) as usize, segment.p_memsz.get(LE) as usize);
         if self.segments.is_empty() {
             self.base = mapped.wrapping_sub(address & !0xfff);
         }
         let start = self.base.wrapping_add(address);
-        let (executable, writable) = (flags & PF_X != 0, flags & PF_W != 0);
-        self.segments.push(Segment { start, end: start.wrapping_add(size), executable, writable });
+        let flags = segment.p_flags.get(LE);
+        self.segments.push(Segment {
+            start,
+            end: start.wrapping_add(size),
+            executable: flags.contains(elf::PF_X),
+            writable: flags.contains(elf::PF_W),
+        });
     }
 
-    fn read_dynamic(&mut self, entries: &[u8]) {
-        for entry in entries.chunks_exact(DYNAMIC_SIZE) {
-            let (Some(tag), Some(value)) = (word_at(entry, 0), word_at(entry, 8)) else { return };
+    fn read_dynamic<M: Memory>(&mut self, memory: &M, address: usize) {
+        for number in 0..MOST {
+            let Some(Dyn64 { d_tag, d_val }) = entry::<Dyn64<LE>, M>(memory, address, number) else { return };
+            let value = d_val.get(LE) as usize;
             // glibc relocates these where they are, musl leaves them as they are in the file.
             let address = if value < self.base { self.base.wrapping_add(value) } else { value };
-            match tag {
-                DT_NULL => return,
-                DT_STRTAB => self.strings = address,
-                DT_SYMTAB => self.symbols = address,
-                DT_GNU_HASH => self.hashes = address,
+            match d_tag.get(LE) {
+                elf::DT_NULL => return,
+                elf::DT_STRTAB => self.strings = address,
+                elf::DT_SYMTAB => self.symbols = address,
+                elf::DT_GNU_HASH => self.hashes = address,
                 _ => (),
             }
         }
@@ -127,10 +114,11 @@ impl Image {
 
     /// The exported symbol of this name.
     pub fn symbol<M: Memory>(&self, memory: &M, name: &str) -> Option<Symbol> {
-        let hash = gnu_hash(name);
-        let [count, first, bloom] = [0, 4, 8].map(|offset| memory.half(self.hashes.wrapping_add(offset)).ok());
-        let (count, first, bloom) = (count?, first?, bloom? as usize);
-        let buckets = self.hashes.wrapping_add(16).wrapping_add(8 * bloom);
+        let hash = elf::gnu_hash(name.as_bytes());
+        let table: GnuHashHeader<LE> = read(memory, self.hashes)?;
+        let (count, first) = (table.bucket_count.get(LE), table.symbol_base.get(LE));
+        let bloom = 8 * table.bloom_count.get(LE) as usize;
+        let buckets = self.hashes.wrapping_add(size_of_val(&table)).wrapping_add(bloom);
         let chains = buckets.wrapping_add(4 * count as usize);
         let bucket = hash.checked_rem(count)? as usize;
         let index = memory.half(buckets.wrapping_add(4 * bucket)).ok()?;
@@ -139,7 +127,7 @@ impl Image {
             let found = memory.half(chains.wrapping_add(4 * number)).ok()?;
             // The last bit says whether the chain ends.
             let alike = found | 1 == hash | 1;
-            let symbol = alike.then(|| self.entry(memory, number.wrapping_add(first as usize), name)).flatten();
+            let symbol = alike.then(|| self.symbol_at(memory, number.wrapping_add(first as usize), name)).flatten();
             if symbol.is_some() || found & 1 != 0 {
                 return symbol;
             }
@@ -147,29 +135,25 @@ impl Image {
         None
     }
 
-    fn entry<M: Memory>(&self, memory: &M, index: usize, name: &str) -> Option<Symbol> {
-        let entry = memory.bytes(self.symbols.wrapping_add(index.wrapping_mul(SYMBOL_SIZE)), SYMBOL_SIZE).ok()?;
-        let text = memory.bytes(self.strings.wrapping_add(u32_at(&entry, 0)? as usize), name.len() + 1).ok()?;
+    fn symbol_at<M: Memory>(&self, memory: &M, index: usize, name: &str) -> Option<Symbol> {
+        let symbol: Sym64<LE> = entry(memory, self.symbols, index)?;
+        let text = memory.bytes(self.strings.wrapping_add(symbol.st_name.get(LE) as usize), name.len() + 1).ok()?;
         let named = text.strip_suffix(b"\0")? == name.as_bytes();
-        (named && u16_at(&entry, 6)? != SHN_UNDEF).then_some(())?;
-        Some(Symbol { address: self.base.wrapping_add(word_at(&entry, 8)?), size: word_at(&entry, 16)? })
+        (named && !symbol.is_undefined(LE)).then(|| Symbol {
+            address: self.base.wrapping_add(symbol.st_value.get(LE) as usize),
+            size: symbol.st_size.get(LE) as usize,
+        })
     }
 }
 
-fn gnu_hash(name: &str) -> u32 {
-    name.bytes().fold(5381, |hash: u32, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)))
+/// Entry `number` of the table at `address`.
+fn entry<T: Pod, M: Memory>(memory: &M, address: usize, number: usize) -> Option<T> {
+    read(memory, address.wrapping_add(number.wrapping_mul(size_of::<T>())))
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn word_at(bytes: &[u8], at: usize) -> Option<usize> {
-    Some(usize::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+fn read<T: Pod, M: Memory>(memory: &M, address: usize) -> Option<T> {
+    let bytes = memory.bytes(address, size_of::<T>()).ok()?;
+    pod::from_bytes(&bytes).ok().map(|(&value, _)| value)
 }
 
 #[cfg(test)]

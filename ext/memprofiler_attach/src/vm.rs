@@ -3,12 +3,11 @@
 use crate::elf::Image;
 use crate::failure::Failure;
 use crate::ruby::Ruby;
+use object::elf::EM_X86_64;
 use ruby_layout::memory::{Memory, Paged};
 use ruby_layout::reader::{Reader, parse_version};
 use ruby_layout::symbols::Symbols;
 
-/// EM_X86_64 of elf.h. The sizes of locks differ elsewhere, and so do offsets behind them.
-const X86_64: u16 = 62;
 const WORD: usize = size_of::<usize>();
 /// More than the variables of a Ruby.
 const MOST_DATA: usize = 64 << 20;
@@ -29,7 +28,8 @@ impl<M: Memory> Vm<M> {
     /// for what can only be a reference to a VM, and likewise for the table of names, which no Ruby exports.
     pub fn find(memory: M, ruby: Ruby) -> Result<Self, Failure> {
         let Ruby { version, image, .. } = ruby;
-        if image.machine != X86_64 {
+        // The sizes of locks differ elsewhere, and so do offsets behind them.
+        if image.machine != EM_X86_64 {
             return Err(Failure::new("it is compiled for another machine than x86_64, the only one that is known"));
         }
         let mut reader = parse_version(&version)

@@ -10,6 +10,8 @@ pub use aarch64::TABLE;
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::TABLE;
 
+use object::elf::Machine;
+
 /// None: not on this processor.
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 pub const TABLE: Option<Table> = None;
@@ -24,7 +26,7 @@ pub type Registers = [usize; 64];
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
     /// `e_machine` of its programs.
-    pub machine: u16,
+    pub machine: Machine,
     /// The register set of PTRACE_GETREGSET that holds everything but the general registers.
     pub vector_set: libc::c_int,
     /// Where a thread is.

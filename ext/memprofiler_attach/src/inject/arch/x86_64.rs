@@ -2,11 +2,12 @@
 
 use super::{Code, Destination, Detour, Registers, Table};
 use crate::inject::area;
+use object::elf::EM_X86_64;
 use std::arch::global_asm;
 
 /// This processor.
 pub const TABLE: Option<Table> = Some(Table {
-    machine: 62,
+    machine: EM_X86_64,
     // NT_X86_XSTATE
     vector_set: 0x202,
     program_counter: |registers| registers.rip as usize,
