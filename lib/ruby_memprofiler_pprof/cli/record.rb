@@ -34,7 +34,7 @@ module MemprofilerPprof
         check_cpu
         attachment = attachment(pid)
         socket = attachment.socket
-        bytes = until_done(attachment) { socket ? after_a_while(socket) : between(attachment) }
+        bytes = until_done(attachment) { socket ? after_a_while(attachment, socket) : between(attachment) }
         target = @output || FilePattern.new(PATTERN).expand(pid: pid)
         AtomicFile.make_directory_of(target) unless target == "-"
         write_output(bytes, target)
@@ -66,7 +66,7 @@ module MemprofilerPprof
         outcome = attachment.start(variables)
         warn "#{@invocation}: attached in #{describe(outcome)}"
         begin
-          after_a_while(attachment.outside(outcome.socket))
+          after_a_while(attachment, attachment.outside(outcome.socket))
         ensure
           attachment.stop unless attachment.ended?
         end
@@ -87,19 +87,20 @@ module MemprofilerPprof
         raise Failure, "--seconds must be in 1..#{LONGEST_CPU} with --cpu, got #{@seconds}"
       end
 
-      def after_a_while(socket)
+      def after_a_while(attachment, socket)
         require "ruby_memprofiler_pprof/cli/source"
         source = UnixSocket.new(socket)
         return source.read_cpu(@seconds || LENGTH) if @cpu
 
-        wait
+        wait(attachment)
         source.read(nil)
       rescue Source::Unavailable => e
         raise Failure, e.message
       end
 
-      def wait
-        sleep(@seconds || LENGTH)
+      # Until the time is up, or the process has ended.
+      def wait(attachment)
+        (@seconds || LENGTH).times { attachment.ended? ? break : sleep(1) }
       rescue Interrupt
         warn "#{@invocation}: ends early"
       end

@@ -250,11 +250,11 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       end
     end
 
-    { "memory" => [], "CPU time" => %w[--cpu] }.each do |what, options|
-      it "says that the process has ended, of whose #{what} there is no profile" do
+    { "memory" => %w[--seconds 1000], "CPU time" => %w[--cpu --seconds 60] }.each do |what, options|
+      it "says at once that the process has ended, of whose #{what} there is no profile" do
         with_program("sleep", answers: false) do |program|
           Dir.mktmpdir do |directory|
-            arguments = ["record", "--seconds", 5, *options, "-o", "#{directory}/a.pprof", program.pid]
+            arguments = ["record", *options, "-o", "#{directory}/a.pprof", program.pid]
             outcome = Thread.new { memprofiler(*arguments) }
             wait_until { File.socket?("/tmp/memprofiler-#{program.pid}.sock") }
             Process.kill(:KILL, program.pid)
