@@ -254,15 +254,24 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       it "says at once that the process has ended, of whose #{what} there is no profile" do
         with_program("sleep", answers: false) do |program|
           Dir.mktmpdir do |directory|
-            arguments = ["record", *options, "-o", "#{directory}/a.pprof", program.pid]
-            outcome = Thread.new { memprofiler(*arguments) }
-            wait_until { File.socket?("/tmp/memprofiler-#{program.pid}.sock") }
-            Process.kill(:KILL, program.pid)
-            expect(outcome.value.stderr)
-              .to end_with("memprofiler: process #{program.pid} has ended before the time was up: no profile\n")
+            printed = printed_by_record(*options, "-o", "#{directory}/a.pprof", program.pid) do
+              Process.kill(:KILL, program.pid)
+            end
+            expect(printed).to end_with("process #{program.pid} has ended before the time was up: no profile\n")
             expect(Dir.children(directory)).to eq([])
           end
         end
+      end
+    end
+
+    # @yield once it has attached
+    # @return [String] what it has printed since, up to its end, which takes minutes only if it hangs
+    def printed_by_record(*arguments)
+      command = [RbConfig.ruby, *load_path_options, Attaching::MEMPROFILER, "record", *arguments.map(&:to_s)]
+      IO.popen([own_environment, "timeout", "300", *command], err: %i[child out]) do |output|
+        expect(output.gets).to include("attached in")
+        yield
+        output.read
       end
     end
 
