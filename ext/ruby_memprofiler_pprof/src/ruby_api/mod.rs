@@ -20,6 +20,7 @@ mod tags;
 mod watch;
 mod without_profiling;
 
+use crate::vm::iseq;
 use magnus::{Error, Ruby, TypedData};
 
 /// Looks up the class of a type. Otherwise magnus does so when it creates the first object: by a method call, in which
@@ -31,6 +32,7 @@ fn settle_class<T: TypedData>(ruby: &Ruby) {
 
 /// Defines the module and its classes.
 pub fn init(ruby: &Ruby) -> Result<(), Error> {
+    iseq::init(ruby)?;
     let module = ruby.define_module("MemprofilerPprof")?;
     errors::init(ruby, module)?;
     module::init(module)?;

@@ -3,9 +3,12 @@
 use super::frames::LAYOUT;
 use super::layout;
 use super::object::read;
+use magnus::value::ReprValue;
+use magnus::{Error, Module, RClass, RModule, Ruby};
 use rb_sys::VALUE;
 use ruby_layout::iseq;
 use ruby_layout::memory::OwnMemory;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The kind of an internal object, a T_IMEMO; None for any other object.
 ///
@@ -18,15 +21,29 @@ pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
     kind
 }
 
-/// Whether a JIT compiler has compiled any of `iseq`.
+/// Whether YJIT is on. Up to Ruby 3.2, which is where it matters, it is so from the process's beginning or not at all.
+static YJIT_IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// Asks the VM whether YJIT is on.
+pub fn init(ruby: &Ruby) -> Result<(), Error> {
+    let vm: RClass = ruby.class_object().const_get("RubyVM")?;
+    let built_in: bool = vm.funcall("const_defined?", ("YJIT",))?;
+    let on = built_in && vm.const_get::<_, RModule>("YJIT")?.funcall("enabled?", ())?;
+    YJIT_IS_ON.store(on, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Whether YJIT has compiled any of `iseq`.
 ///
 /// # Safety
 /// `iseq` must be a live instruction sequence.
 pub unsafe fn is_compiled(iseq: VALUE) -> bool {
-    // SAFETY: a live instruction sequence has a body, which has this word at the layout's offset.
-    LAYOUT.is_some_and(|layout| unsafe {
-        read(read(iseq as *const u8, layout::ISEQ_BODY) as *const u8, layout.iseq_body_compiled) != 0
-    })
+    // SAFETY: a live instruction sequence has a body. That has this word at the layout's offset, or ends there where
+    // YJIT was not built in, and then it is not on.
+    YJIT_IS_ON.load(Ordering::Relaxed)
+        && LAYOUT.is_some_and(|layout| unsafe {
+            read(read(iseq as *const u8, layout::ISEQ_BODY) as *const u8, layout.iseq_body_compiled) != 0
+        })
 }
 
 /// Whether `iseq` is the body of a file or class, which is never that of a method.
