@@ -4,8 +4,8 @@ require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
   # While allocations are traced, by whatever means, Ruby 3.1.0 to 3.1.3 and 3.2.0 to 3.2.2 crash when a Ractor is
-  # created, and 3.4 may crash when one collects garbage. There, collectors are stopped first; elsewhere this does
-  # nothing.
+  # created, and 3.4 may crash when one collects garbage. There, collectors are stopped first. Up to Ruby 3.2 no event
+  # says that a Ractor begins, so collectors are told here: `liveness: :freeobj` must know. Elsewhere this does nothing.
   # @api private
   module RactorGuard
     # Is prepended to Ractor's singleton class, so that it runs before Ractor.new.
@@ -23,6 +23,6 @@ module MemprofilerPprof
     #   Looks into the extension's table of quirks.
     #   @return [Boolean] whether this Ruby has one of the bugs
 
-    Ractor.singleton_class.prepend(self) if needed?
+    Ractor.singleton_class.prepend(self) if needed? || RUBY_VERSION < "3.3"
   end
 end

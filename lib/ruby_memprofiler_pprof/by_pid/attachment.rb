@@ -103,9 +103,13 @@ module MemprofilerPprof
 
       # What the process's side has returned.
       def value(answer)
-        raise Error, "process #{pid}: #{answer || "it wrote no answer"}" unless answer&.start_with?("ok ")
+        raise Error, "process #{pid}: #{answer || no_answer}" unless answer&.start_with?("ok ")
 
         answer.delete_prefix("ok ").then { |text| text unless text.empty? }
+      end
+
+      def no_answer
+        ended? ? "it has ended" : "it wrote no answer"
       end
 
       # @param version [String] of the process's Ruby

@@ -25,7 +25,7 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     "computes" => "loop { 1 + 1 }",
     "sleeps" => "sleep",
     "waits for a client" => "require 'socket'; TCPServer.new('127.0.0.1', 0).accept",
-    "waits for a pipe" => "IO.select([IO.pipe.first])",
+    "waits for a pipe" => "pipe = IO.pipe; IO.select([pipe.first])",
     "waits for threads" => "Array.new(4) { Thread.new { loop { +'x'; sleep 0.001 } } }.each(&:join)",
     "waits for a process" => "system('sleep 1000')"
   }.each do |name, code|
