@@ -4,15 +4,24 @@
 module WaitHelpers
   # Yields until the block's value is true, and returns that.
   # @param timeout [Numeric] seconds: so many that only a hang reaches them, however busy the machine is
-  # @raise [RuntimeError] after the timeout
+  # @raise [RuntimeError] after the timeout, with where all threads are
   def wait_until(timeout: 60, what: "it")
     deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + timeout
     loop do
       value = yield
       return value if value
-      raise "#{what} did not happen within #{timeout} s" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+      if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+        raise "#{what} did not happen within #{timeout} s; threads:\n#{threads_now.join("\n")}"
+      end
 
       sleep 0.005
     end
+  end
+
+  private
+
+  # @return [Array<String>] name, state and innermost calls of each thread
+  def threads_now
+    Thread.list.map { |thread| [thread.inspect, *thread.backtrace&.first(6)].join("\n    ") }
   end
 end

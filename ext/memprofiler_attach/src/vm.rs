@@ -51,7 +51,7 @@ impl<M: Memory> Vm<M> {
             let path = image.path;
             return Err(Failure::new(format!("no VM was found in {path}: it is still starting, or ending; try again")));
         };
-        reader.set_symbols(symbols).map_err(|_| Failure::new("its names cannot be read; try again"))?;
+        reader.set_names(symbols, address).map_err(|_| Failure::new("its names cannot be read; try again"))?;
         reader.memory.forget();
         Ok(Self { version, reader, address })
     }

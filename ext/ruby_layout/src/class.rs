@@ -53,13 +53,16 @@ impl<M: Memory> Reader<M> {
         if self.layout.classext_iv_tbl == 0 { Ok(at) } else { self.memory.word(at) }
     }
 
-    /// Up to Ruby 3.1: the value of an instance variable of a class, or 0.
+    /// Up to Ruby 3.2: the value of an instance variable of a class, or 0.
     fn variable(&self, class: usize, id: Option<usize>) -> Result<usize, M::Error> {
-        let Some(id) = id.filter(|_| self.layout.classext_iv_tbl != 0) else { return Ok(0) };
+        let Some(id) = id else { return Ok(0) };
         let memory = &self.memory;
         let extension = self.extension(class)?;
         if extension == 0 {
             return Ok(0);
+        }
+        if self.layout.classext_iv_tbl == 0 {
+            return self.shaped_variable(class, extension, id);
         }
         let table = memory.word(extension.wrapping_add(self.layout.classext_iv_tbl))?;
         if table == 0 {

@@ -57,6 +57,8 @@ pub struct Layout {
     pub classext_attached: usize,
     /// `offsetof(struct rb_classext_struct, iv_tbl)`: its instance variables, a `st_table`, or null; 0 from 3.2 on, where they are elsewhere.
     pub classext_iv_tbl: usize,
+    /// `offsetof(struct rb_vm_struct, shape_list)`: the shapes that classes have too, on x86_64; 0 but for 3.2.
+    pub vm_shape_list: usize,
     /// `offsetof(struct RString, as.embed.ary)`: the bytes of one that is no `STRING_NOEMBED`.
     pub string_embedded: usize,
     /// `RARRAY_EMBED_LEN_MASK`: the number of elements of an `ARRAY_EMBED`, in the flags.
@@ -91,6 +93,7 @@ const RUBY_3_1: Layout = Layout {
     classext_classpath: 0,
     classext_attached: 0,
     classext_iv_tbl: 8,
+    vm_shape_list: 0,
     string_embedded: 16,
     array_embed_len_mask: 0x1_8000,
     hash_ifnone: 24,
@@ -120,6 +123,7 @@ const RUBY_3_2: Layout = Layout {
     classext_classpath: 0,
     classext_attached: 0,
     classext_iv_tbl: 0,
+    vm_shape_list: 376,
     string_embedded: 24,
     array_embed_len_mask: 0x3f_8000,
     hash_ifnone: 24,
@@ -149,6 +153,7 @@ const RUBY_3_3: Layout = Layout {
     classext_classpath: 120,
     classext_attached: 96,
     classext_iv_tbl: 0,
+    vm_shape_list: 0,
     string_embedded: 24,
     array_embed_len_mask: 0x3f_8000,
     hash_ifnone: 16,
@@ -178,6 +183,7 @@ const RUBY_3_4: Layout = Layout {
     classext_classpath: 120,
     classext_attached: 96,
     classext_iv_tbl: 0,
+    vm_shape_list: 0,
     string_embedded: 24,
     array_embed_len_mask: 0x3f_8000,
     hash_ifnone: 16,
@@ -207,6 +213,7 @@ const RUBY_4_0: Layout = Layout {
     classext_classpath: 128,
     classext_attached: 112,
     classext_iv_tbl: 0,
+    vm_shape_list: 0,
     string_embedded: 24,
     array_embed_len_mask: 0x3f_8000,
     hash_ifnone: 16,

@@ -11,6 +11,7 @@ mod line;
 pub mod memory;
 pub mod object;
 pub mod reader;
+mod shape;
 pub mod stack;
 pub mod symbols;
 pub mod thread;

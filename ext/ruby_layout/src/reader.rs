@@ -15,10 +15,12 @@ pub struct Reader<M> {
     pub release: &'static ReleaseLayout,
     /// The names of IDs, once they are found.
     pub symbols: Option<Symbols>,
-    /// Up to Ruby 3.1: the ID of the instance variable of a class that has its name.
+    /// Up to Ruby 3.2: the ID of the instance variable of a class that has its name.
     pub(crate) classpath: Option<usize>,
     /// Up to Ruby 3.2: the ID of the instance variable of a singleton class that has its instance.
     pub(crate) attached: Option<usize>,
+    /// Of Ruby 3.2: where the VM's shapes are.
+    pub(crate) shapes: Option<usize>,
 }
 
 /// As in `3.4.1`: major, minor and patch version.
@@ -32,12 +34,13 @@ impl<M: Memory> Reader<M> {
     pub fn new(memory: M, (major, minor, patch): (u32, u32, u32)) -> Option<Self> {
         let layout = layout::for_version(major, minor)?;
         let release = layout::for_release(major, minor, patch)?;
-        Some(Self { memory, layout, release, symbols: None, classpath: None, attached: None })
+        Some(Self { memory, layout, release, symbols: None, classpath: None, attached: None, shapes: None })
     }
 
-    /// Takes `symbols` for the names of IDs.
-    pub fn set_symbols(&mut self, symbols: Symbols) -> Result<(), M::Error> {
+    /// Takes `symbols` for the names of IDs, and the VM at `vm` for those of classes.
+    pub fn set_names(&mut self, symbols: Symbols, vm: usize) -> Result<(), M::Error> {
         self.symbols = Some(symbols);
+        self.shapes = self.shapes(vm)?;
         if self.layout.classext_classpath == 0 {
             self.classpath = symbols.find(&self.memory, self.layout, "__classpath__")?;
             self.attached = symbols.find(&self.memory, self.layout, "__attached__")?;

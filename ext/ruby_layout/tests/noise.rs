@@ -78,7 +78,7 @@ fn nothing_panics() {
         read += usize::from(line(&reader.memory, reader.layout, one, seed as usize).is_ok());
         read += usize::from(value::string(&reader.memory, reader.layout, two).is_ok());
         if let Ok(Some(symbols)) = Symbols::new(&reader.memory, reader.layout, three) {
-            let _ = reader.set_symbols(symbols);
+            let _ = reader.set_names(symbols, one);
         }
         assert!(reader.memory.memory().reads.get() < 100_000);
     }

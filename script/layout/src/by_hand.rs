@@ -247,6 +247,13 @@ pub fn entries_of((major, minor): (u32, u32)) -> Vec<Entry> {
             if release < (3, 2) { 8 } else { 0 },
         ),
         word(
+            "struct rb_vm_struct",
+            "VM_SHAPE_LIST",
+            if release == (3, 2) { "offsetof(struct rb_vm_struct, shape_list)" } else { "0" },
+            "the shapes that classes have too, on x86_64; 0 but for 3.2",
+            if release == (3, 2) { 376 } else { 0 },
+        ),
+        word(
             STRING,
             "STRING_LEN",
             if release < (3, 3) { "offsetof(struct RString, as.heap.len)" } else { "offsetof(struct RString, len)" },
