@@ -15,8 +15,9 @@ SHOP = File.expand_path("spec/apps/shop")
 LEAK = { file: "app/services/product_card_cache.rb", source: "@cards[key] ||=",
          holder: /(?:100|9\d)% held by\n +ProductCardCache\b.*\n +@cards → Hash \([\d,]+\) +retains/ }.freeze
 OUTPUT = "tmp/demo"
-# At least so many; on a busy machine more, until there are enough profiles to tell a leak from ups and downs.
-VISITORS = 40
+# At least so many visitors; on a busy machine more come, until there are so many profiles, and these tell the leak from
+# ups and downs.
+VISITORS = 40..300
 PROFILES = 20
 
 # Puma with the app. Only the gem's wrapper adds the profiler.
@@ -161,13 +162,16 @@ end
 
 def visit(server)
   boot = server.profiles.size
-  visitors = Visitors.new(server.port, VISITORS) { server.profiles.size >= boot + PROFILES }
-  progress = lambda do
-    "#{visitors.gone} visitors, #{visitors.requests} requests, Puma's memory: #{server.megabytes || "?"} MB, " \
-      "profiles: #{server.profiles.size}"
+  visitors = Visitors.new(server.port, VISITORS.begin) do |come|
+    come >= VISITORS.end || (server.profiles.size >= boot + PROFILES && growing(leaks))
   end
-  print $stdout.tty? ? "\r\e[K#{progress.call}" : "." until visitors.done?
-  puts $stdout.tty? ? "\r\e[K#{progress.call}" : " #{progress.call}"
+  print $stdout.tty? ? "\r\e[K#{progress(visitors, server)}" : "." until visitors.done?
+  puts $stdout.tty? ? "\r\e[K#{progress(visitors, server)}" : " #{progress(visitors, server)}"
+end
+
+def progress(visitors, server)
+  "#{visitors.gone} visitors, #{visitors.requests} requests, Puma's memory: #{server.megabytes || "?"} MB, " \
+    "profiles: #{server.profiles.size}"
 end
 
 # The running process says who holds what the leaking line has allocated.
@@ -204,15 +208,24 @@ def show_verdict(profile)
   raise "that is not the leak, which is #{LEAK[:file]}:#{leak}" unless line == "#{LEAK[:file]}:#{leak}"
 end
 
-# The output of `leaks`, which needs only this gem: the leaking line first, and the caches as settled.
-def show_leaks
-  leaks = [RbConfig.ruby, "exe/memprofiler", "leaks", "--limit", "8", OUTPUT]
-  puts "", "What keeps growing, and what has settled (memprofiler leaks #{OUTPUT}):", ""
-  out, status = Open3.capture2(*leaks)
-  puts out
+# The output of `leaks`, which needs only this gem.
+def leaks
+  out, status = Open3.capture2(RbConfig.ruby, "exe/memprofiler", "leaks", "--limit", "8", OUTPUT)
   raise "leaks failed" unless status.success?
 
-  first = out[/^growing .*$/] || raise("leaks finds nothing that grows")
+  out
+end
+
+# What it says grows most.
+def growing(leaks)
+  leaks[/^growing .*$/]
+end
+
+# The leaking line should come first; the caches are settled.
+def show_leaks
+  found = leaks
+  puts "", "What keeps growing, and what has settled (memprofiler leaks #{OUTPUT}):", "", found
+  first = growing(found) || raise("leaks finds nothing that grows")
   raise "leaks names another line first: #{first}" unless first.include?("#{LEAK[:file].split("/").last}:")
 end
 

@@ -63,8 +63,8 @@ module MemprofilerPprof
       def show(files)
         raise Failure, "no profiles found, see #{@invocation} --help" if files.empty?
 
-        snapshots = snapshots(files)
-        @names = snapshots.zip(files).to_h
+        @names = snapshots(files)
+        snapshots = @names.keys
         series, single = snapshots.group_by(&:process).values.partition { |some| some.size > 1 }
         raise Failure, "at least two profiles of one process are needed, 8 to find a leak" if series.empty?
 
@@ -92,13 +92,24 @@ module MemprofilerPprof
         report.growing.any? || report.memory_growth.growing.any?
       end
 
+      # @return [Hash{Snapshot => String}] what is in the files
       def snapshots(files)
-        read_ahead(files) { |file| snapshot(file, filter(load(file))) }.to_a
+        there = files.select { |file| File.exist?(file) }
+        read_ahead(files) { |file| profile(file, there)&.then { |profile| snapshot(file, profile) } }
+          .zip(files).to_h.tap { |snapshots| snapshots.delete(nil) }
+      end
+
+      # @return [Profile, nil] nil if the file was there and was removed meanwhile: a running process removes old ones
+      def profile(file, there)
+        load(file)
+      rescue Failure
+        raise if File.exist?(file) || !there.include?(file)
       end
 
       def snapshot(file, profile)
         raise ProfileError, "is a profile of references, see why --help" if RetainersFile.holds?(profile)
 
+        profile = filter(profile)
         # Without libraries already, with --app: filter does that.
         MemprofilerPprof::Report::Snapshot.new(profile, by: @by || :line, libraries: true)
       rescue ProfileError => e

@@ -11,7 +11,7 @@ class Visitors
   # How many visitors have left, and the requests they made.
   attr_reader :gone, :requests
 
-  # With a block more than `count` come, until it returns true.
+  # With a block more than `count` come, until it returns true of the number of those who have come.
   def initialize(port, count, at_a_time: 3, &enough)
     @port = port
     @count = count
@@ -43,7 +43,7 @@ class Visitors
   # The number of the next visitor.
   def come
     @lock.synchronize do
-      next if @come >= @count && (@enough.nil? || @enough.call)
+      next if @come >= @count && (@enough.nil? || @enough.call(@come))
 
       (@come += 1) - 1
     end

@@ -98,6 +98,20 @@ RSpec.describe "memprofiler, finding profiles" do
                    "memprofiler: d: Permission denied\n")
   end
 
+  # A running process keeps fewer and fewer of its old profiles.
+  it "leaves out what is removed while leaks reads" do
+    10.times { |index| File.binwrite("a#{index}.pprof", bytes(index, time: index + 1)) }
+    File.delete("a0.pprof")
+    File.mkfifo("a0.pprof")
+    outcome = Thread.new { cli("leaks", ".") }
+    # Opens only once the command reads the first file.
+    File.open("a0.pprof", "wb") do |first|
+      File.delete("a9.pprof")
+      first.write(bytes(0, time: 1))
+    end
+    expect(outcome.value).to have_attributes(stdout: include("Process 7: 9 profiles"), stderr: "")
+  end
+
   it "takes names with any characters, in any locale" do
     File.binwrite("été\xFF.pprof", Pprof::Maker.lines({ "/srv/王.rb:1" => [0, 100] }).to_s)
     { text: "/srv/王.rb:1", markdown: "`/srv/王.rb:1", json: '"name": "/srv/王.rb:1"' }.each do |format, site|

@@ -107,6 +107,7 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
 
   it "never shows calls that do not go together" do
     with_ruby(busy) do |pid|
+      wait_until { names_of(main_of(pid)).include?("Object#odd") }
       shown = Array.new(50) { main_of(pid) }.map { |thread| names_of(thread).reverse }
       whole = ["<main>", "Kernel#loop", "block in <main>", *%w[Object#odd Object#even].cycle.first(31)]
       expect(shown).to all(satisfy { |names| names == whole.first(names.size) })
@@ -115,6 +116,7 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
 
   it "has complete stacks if the process is stopped, which goes on afterwards" do
     with_ruby(busy) do |pid|
+      wait_until { names_of(main_of(pid)).include?("Object#odd") }
       shown = Array.new(50) { main_of(pid, "pause") }
       expect(shown.map { |thread| thread["complete"] }).to all(be(true))
       expect(File.read("/proc/#{pid}/status")).to match(/^State:\t[RS]/)
