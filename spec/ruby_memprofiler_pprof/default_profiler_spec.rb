@@ -160,10 +160,12 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
         calls = Queue.new
         one = profiler(PYROSCOPE_URL: server.url, PYROSCOPE_APP_NAME: "shop", PYROSCOPE_AUTH_TOKEN: "secret",
                        TAGS: "region=eu", SAMPLE_RATE: "1")
-        one.boot
-        one.stop
-        one.start(on_flush: calls.method(:push))
-        one.stop
+        [-> { one.boot }, -> { one.start(on_flush: calls.method(:push)) }].each do |start|
+          start.call
+          # An empty profile would not be delivered.
+          Array.new(10) { Object.new }
+          one.stop
+        end
         wait_until { server.requests.size == 2 }
         request = server.requests.first
         expect([request.query["name"], request.headers["authorization"], calls.size, Dir.children(".")])
@@ -176,7 +178,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       FakeHttpServer.run(200) do |server|
         others = Thread.list
         one = profiler(PYROSCOPE_URL: server.url, PYROSCOPE_APP_NAME: "shop", SAMPLE_RATE: "1")
-        2.times { [one.boot, one.stop] }
+        2.times { [one.boot, Array.new(10) { Object.new }, one.stop] }
         wait_until { server.requests.size == 2 }
         expect((Thread.list - others).map(&:name).grep(/uploader/).size).to eq(1)
       end
