@@ -144,6 +144,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       one.start(on_flush: ->(profile) { calls.push(profile) && raise(NotImplementedError, "broken") })
       one.flusher.flush_soon
       first = calls.pop
+      Array.new(10) { Object.new }
       one.stop
       expect([first, calls.pop]).to all(be_a(MemprofilerPprof::ProfileData))
       expect(Dir.children(".")).to eq([])
@@ -189,6 +190,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       one = profiler(PYROSCOPE_URL: "http://[", PYROSCOPE_APP_NAME: "shop", SAMPLE_RATE: "1")
       one.integrate(flusher_class: MemprofilerPprof::FileFlusher, logger: FakeLogger.new)
       one.start(on_flush: calls.method(:push))
+      Array.new(10) { Object.new }
       one.stop
       expect(calls.size).to eq(1)
     end
