@@ -150,7 +150,7 @@ module MemprofilerPprof
       MemprofilerPprof.without_profiling do
         was_running = @collector.running?
         profile = @collector.flush(**@flush_options)
-        deliver(profile) if was_running || !empty?(profile)
+        deliver(profile) if was_running || !profile.empty?
       end
     rescue *SURVIVABLE => e
       failed(e, "flushing failed: #{e.class}: #{e.message} (#{e.backtrace&.first})")
@@ -159,10 +159,6 @@ module MemprofilerPprof
     # What is done when a profile is lost. Subclasses extend this.
     def failed(_error, message)
       log(:error, message)
-    end
-
-    def empty?(profile)
-      profile.heap_samples_count.zero? && profile.allocation_samples_count.zero?
     end
 
     # A logger that fails is no reason to stop flushing.

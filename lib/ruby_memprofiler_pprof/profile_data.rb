@@ -13,6 +13,8 @@ module MemprofilerPprof
   #   @return [Integer] the nanoseconds of the interval that its allocations are from; 0 if it is from {Collector#peek}
   # @!method sample_type_names
   #   @return [Symbol] what its values are called, `:ruby` or `:go`
+  # @!method empty?
+  #   @return [Boolean] whether there is nothing in it: neither something alive nor an allocation
   # @!method heap_samples_count
   #   @return [Integer] live samples in the profile
   # @!method allocation_samples_count

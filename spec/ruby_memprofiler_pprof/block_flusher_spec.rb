@@ -341,6 +341,19 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
       expect([profiles.size, Pprof.decode(collector.flush).by_class["Object"]]).to eq([2, nil])
     end
 
+    it "delivers allocations of a collector that has stopped, though nothing of them is alive" do
+      # Not on this machine stack, where remains would keep some alive; once before, to fill the VM's caches.
+      session = lambda do
+        Thread.new { [collector.start, Array.new(100) { Object.new }, collector.stop] && nil }.join
+        GC.start
+      end
+      2.times { [session.call, collector.flush] }
+      flusher = new_flusher(interval: 1000).start!
+      session.call
+      flusher.stop!
+      expect(Pprof.decode(profiles.pop(true)).by_class(:allocations)["Object"]).to eq(100)
+    end
+
     it "delivers what was collected before the collector stopped" do
       collector.start
       flusher = new_flusher(interval: 1000).start!

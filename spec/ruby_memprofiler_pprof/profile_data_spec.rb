@@ -68,6 +68,20 @@ RSpec.describe MemprofilerPprof::ProfileData, :liveness, :moving, :threads do
     end
   end
 
+  describe "empty?" do
+    it "is false of what has died, as it was allocated" do
+      collector
+      allocate(100)
+      GC.start
+      collector.stop
+      expect(data).not_to be_empty
+    end
+
+    it "is true if nothing was allocated, and nothing is alive" do
+      expect(new_collector(sample_rate: 1e-9).start.flush).to be_empty
+    end
+  end
+
   describe "allocation_samples_count" do
     it "counts the live samples allocated since the last flush" do
       @kept = [collector && allocate(100)]

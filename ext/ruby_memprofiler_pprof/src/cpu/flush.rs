@@ -122,6 +122,7 @@ impl Sampler {
         Ok(Flushed {
             pprof,
             allocation_samples: samples,
+            sums: flush.named.len(),
             time_nanos: header.time_nanos,
             duration_nanos: header.duration_nanos,
             sample_add: start.elapsed().saturating_sub(encode_time),

@@ -49,6 +49,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_method("time_nanos", method!(time_nanos, 0))?;
     class.define_method("duration_nanos", method!(duration_nanos, 0))?;
     class.define_method("sample_type_names", method!(sample_type_names, 0))?;
+    class.define_method("empty?", method!(is_empty, 0))?;
     class.define_method("heap_samples_count", method!(heap_samples_count, 0))?;
     class.define_method("allocation_samples_count", method!(allocation_samples_count, 0))?;
     class.define_method("dropped_samples_heap_bufsize", method!(dropped_samples_heap_bufsize, 0))?;
@@ -80,6 +81,10 @@ fn duration_nanos(this: Obj<ProfileData>) -> i64 {
 
 fn sample_type_names(ruby: &Ruby, this: Obj<ProfileData>) -> Symbol {
     ruby.to_symbol(options::name_of(this.flushed().sample_type_names))
+}
+
+fn is_empty(this: Obj<ProfileData>) -> bool {
+    this.flushed().sums == 0
 }
 
 fn heap_samples_count(this: Obj<ProfileData>) -> usize {

@@ -16,8 +16,10 @@ pub struct Flushed {
     pub sample_type_names: SampleTypeNames,
     /// Live samples in the profile.
     pub heap_samples: usize,
-    /// Samples of allocations since the last flush; in a profile of CPU time all samples.
+    /// Live samples of allocations since the last flush; in a profile of CPU time all samples.
     pub allocation_samples: usize,
+    /// Of how many sums the profile consists: what pprof calls its samples.
+    pub sums: usize,
     /// Samples dropped because there were too many, since the last flush.
     pub thinned: u64,
     /// From beginning to end.

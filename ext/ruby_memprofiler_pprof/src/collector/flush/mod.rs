@@ -165,6 +165,7 @@ impl Flush<'_> {
     /// collections, for [`Pace::finish`].
     fn produce(&mut self, header: Header, glance: Option<Glance>) -> Result<Duration, FlushFailure> {
         self.tidy()?;
+        self.result.sums = self.sums.len();
         let extract = self.extract()?;
         self.result.sample_add = self.start.elapsed();
         self.encode(extract, header, glance)?;
