@@ -110,7 +110,7 @@ module MemprofilerPprof
   #   @return [String] what {#memory} consists of: JSON
   #   @api private
   # @!method before_ractor
-  #   Stops where this Ruby would crash otherwise.
+  #   Says that there will be other Ractors. Stops where this Ruby would crash otherwise.
   #   @api private
   #
   # @!attribute [rw] sample_rate

@@ -10,6 +10,8 @@ use ruby_layout::memory::Memory;
 
 /// More than any image has, so that a damaged one is not followed forever.
 const MOST: usize = 1 << 20;
+/// Likewise of entries in its dynamic section.
+const MOST_DYNAMIC: usize = 1 << 10;
 
 /// A part of an image that is loaded as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,11 +75,11 @@ impl Image {
             let segment: ProgramHeader64<LE> = entry(memory, segments, number)?;
             match segment.p_type.get(LE) {
                 elf::PT_LOAD => image.load(mapping.start, &segment),
-                elf::PT_DYNAMIC => dynamic = Some(segment.p_vaddr.get(LE) as usize),
+                elf::PT_DYNAMIC => dynamic = Some(segment),
                 _ => (),
             }
         }
-        image.read_dynamic(memory, image.base.wrapping_add(dynamic?));
+        image.read_dynamic(memory, &dynamic?);
         (image.symbols != 0 && image.strings != 0 && image.hashes != 0).then_some(image)
     }
 
@@ -96,8 +98,10 @@ impl Image {
         });
     }
 
-    fn read_dynamic<M: Memory>(&mut self, memory: &M, address: usize) {
-        for number in 0..MOST {
+    fn read_dynamic<M: Memory>(&mut self, memory: &M, segment: &ProgramHeader64<LE>) {
+        let address = self.base.wrapping_add(segment.p_vaddr.get(LE) as usize);
+        let count = segment.p_memsz.get(LE) as usize / size_of::<Dyn64<LE>>();
+        for number in 0..count.min(MOST_DYNAMIC) {
             let Some(Dyn64 { d_tag, d_val }) = entry::<Dyn64<LE>, M>(memory, address, number) else { return };
             let value = d_val.get(LE) as usize;
             // glibc relocates these where they are, musl leaves them as they are in the file.

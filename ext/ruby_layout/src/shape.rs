@@ -4,7 +4,7 @@
 use crate::memory::Memory;
 use crate::reader::Reader;
 
-// shape.h of Ruby 3.2, on 64-bit machines.
+// shape.h of Ruby 3.2, on 64-bit machines; `script/layout` has assertions for a C compiler.
 const SHAPE_FLAG_SHIFT: u32 = 32;
 const SHAPE_SIZE: usize = 32;
 /// The variable by which a shape differs from its parent.

@@ -39,9 +39,17 @@ module MemprofilerPprof
         # Names of existing directories and files are taken literally, even if they contain wildcards.
         return children(argument) if File.directory?(argument)
 
-        found = File.exist?(argument) ? [] : Dir.glob(argument)
+        return [argument] if File.exist?(argument)
+
+        found = Dir.glob(argument)
         # That there is no such file is reported when it is read.
+        (@absent ||= []) << argument.b if found.empty?
         found.empty? ? [argument] : found
+      end
+
+      # Whether a file was there, and was removed meanwhile, as a running process removes old ones.
+      def removed?(file)
+        !File.exist?(file) && !@absent&.include?(file.b)
       end
 
       def children(directory)

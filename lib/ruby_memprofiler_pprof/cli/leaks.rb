@@ -69,7 +69,7 @@ module MemprofilerPprof
         raise Failure, "at least two profiles of one process are needed, 8 to find a leak" if series.empty?
 
         reports = reports(series)
-        print_document(files, sections(reports, series), single_profiles(single.size))
+        print_document(@names.values, sections(reports, series), single_profiles(single.size))
         status(reports)
       end
 
@@ -94,16 +94,15 @@ module MemprofilerPprof
 
       # @return [Hash{Snapshot => String}] what is in the files
       def snapshots(files)
-        there = files.select { |file| File.exist?(file) }
-        read_ahead(files) { |file| profile(file, there)&.then { |profile| snapshot(file, profile) } }
+        read_ahead(files) { |file| profile(file)&.then { |profile| snapshot(file, profile) } }
           .zip(files).to_h.tap { |snapshots| snapshots.delete(nil) }
       end
 
-      # @return [Profile, nil] nil if the file was there and was removed meanwhile: a running process removes old ones
-      def profile(file, there)
+      # @return [Profile, nil] nil if the file was removed meanwhile
+      def profile(file)
         load(file)
       rescue Failure
-        raise if File.exist?(file) || !there.include?(file)
+        raise unless removed?(file)
       end
 
       def snapshot(file, profile)

@@ -291,6 +291,18 @@ pub fn entries_of((major, minor): (u32, u32)) -> Vec<Entry> {
     ]
 }
 
+/// What `ext/ruby_layout/src/shape.rs` knows of Ruby 3.2.
+const SHAPES: &str = "\
+_Static_assert(SHAPE_FLAG_SHIFT == 32, \"SHAPE_FLAG_SHIFT\");
+_Static_assert(sizeof(struct rb_shape) == 32, \"SHAPE_SIZE\");
+_Static_assert(offsetof(struct rb_shape, edge_name) == 8, \"EDGE_NAME\");
+_Static_assert(offsetof(struct rb_shape, next_iv_index) == 16, \"NEXT_IV_INDEX\");
+_Static_assert(offsetof(struct rb_shape, parent_id) == 28, \"PARENT_ID\");
+_Static_assert(INVALID_SHAPE_ID == 0xffffffff, \"INVALID_SHAPE_ID\");
+_Static_assert(offsetof(struct rb_classext_struct, iv_ptr) == 0, \"CLASSEXT_IV_PTR\");
+_Static_assert(offsetof(struct rb_vm_struct, root_shape) == offsetof(struct rb_vm_struct, shape_list) + 8, \"root\");
+";
+
 /// A C program that compiles, in the source tree of a Ruby of that minor, only if the entries are right for it.
 pub fn assertions(minor: (u32, u32)) -> String {
     let assertion =
@@ -300,7 +312,8 @@ pub fn assertions(minor: (u32, u32)) -> String {
     // It includes no headers of its own.
     let sources = ["id_table.c"];
     let includes = headers.iter().chain(&sources).map(|name| format!("#include \"{name}\"\n"));
-    includes.chain([assertions]).collect()
+    let shapes = if minor == (3, 2) { SHAPES } else { "" };
+    includes.chain([assertions, shapes.to_owned()]).collect()
 }
 
 /// The entry's figure without digit separators, which C lacks.

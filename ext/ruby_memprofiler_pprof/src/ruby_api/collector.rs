@@ -201,7 +201,7 @@ pub fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
-/// Called before a Ractor is created.
+/// Called before a Ractor is created, on Rubies that have no event for that or would crash.
 fn before_ractor(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<bool, Error> {
     ractor::note_others();
     let quirks = Quirks::current(ruby)?;

@@ -27,7 +27,8 @@ static YJIT_IS_ON: AtomicBool = AtomicBool::new(false);
 /// Asks the VM whether YJIT is on.
 pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let vm: RClass = ruby.class_object().const_get("RubyVM")?;
-    let built_in: bool = vm.funcall("const_defined?", ("YJIT",))?;
+    // Not a program's own YJIT.
+    let built_in: bool = vm.funcall("const_defined?", ("YJIT", false))?;
     let on = built_in && vm.const_get::<_, RModule>("YJIT")?.funcall("enabled?", ())?;
     YJIT_IS_ON.store(on, Ordering::Relaxed);
     Ok(())

@@ -88,7 +88,8 @@ pub fn note_others() {
     OTHERS.store(true, Ordering::Relaxed);
 }
 
-/// Whether there has been another Ractor since the first start. From Ruby 3.3 on it is noticed before it runs anything.
+/// Whether there has been another Ractor since the first start. It is noticed before it runs anything, but up to Ruby
+/// 3.2 not one that C code creates.
 /// Safe in hooks.
 pub fn others() -> bool {
     OTHERS.load(Ordering::Relaxed)
