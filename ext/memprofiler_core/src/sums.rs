@@ -23,7 +23,8 @@ pub struct Sums<K, V> {
     latest: Option<(usize, K, V)>,
 }
 
-const CHUNK: usize = 1024;
+/// So few that the tally's chunks are small: where memory runs out there may be none for a mapping.
+const CHUNK: usize = 512;
 
 impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
     /// An empty sum.
