@@ -38,13 +38,14 @@ module MemprofilerPprof
       def expand(argument)
         # Names of existing directories and files are taken literally, even if they contain wildcards.
         return children(argument) if File.directory?(argument)
-
         return [argument] if File.exist?(argument)
 
         found = Dir.glob(argument)
+        return found if found.any?
+
         # That there is no such file is reported when it is read.
-        (@absent ||= []) << argument.b if found.empty?
-        found.empty? ? [argument] : found
+        (@absent ||= []) << argument.b
+        [argument]
       end
 
       # Whether a file was there, and was removed meanwhile, as a running process removes old ones.

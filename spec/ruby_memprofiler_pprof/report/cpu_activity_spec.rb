@@ -40,7 +40,7 @@ RSpec.describe MemprofilerPprof::Report::CPUActivity do
   end
 
   it "finds names, files and methods" do
-    expect([names(matching: /lib/), names(matching: /work/),
+    expect([names(matching: /lib/), names(matching: /\bwork/),
             names(matching: /no/)]).to eq([%w[lib.rb:3], %w[app.rb:2], []])
   end
 

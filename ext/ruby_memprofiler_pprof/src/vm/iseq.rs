@@ -24,8 +24,11 @@ pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
 /// Whether YJIT is on. Up to Ruby 3.2, which is where it matters, it is so from the process's beginning or not at all.
 static YJIT_IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// Asks the VM whether YJIT is on.
+/// Asks the VM whether YJIT is on. From Ruby 3.3 on nobody needs to know.
 pub fn init(ruby: &Ruby) -> Result<(), Error> {
+    if cfg!(ruby_gte_3_3) {
+        return Ok(());
+    }
     let vm: RClass = ruby.class_object().const_get("RubyVM")?;
     // Not a program's own YJIT.
     let built_in: bool = vm.funcall("const_defined?", ("YJIT", false))?;
@@ -34,7 +37,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether YJIT has compiled any of `iseq`.
+/// Whether YJIT has compiled any of `iseq`, up to Ruby 3.2; false from then on.
 ///
 /// # Safety
 /// `iseq` must be a live instruction sequence.

@@ -89,8 +89,7 @@ pub fn note_others() {
 }
 
 /// Whether there has been another Ractor since the first start. It is noticed before it runs anything, but up to Ruby
-/// 3.2 not one that C code creates.
-/// Safe in hooks.
+/// 3.2 not one that C code creates. Safe in hooks.
 pub fn others() -> bool {
     OTHERS.load(Ordering::Relaxed)
 }
