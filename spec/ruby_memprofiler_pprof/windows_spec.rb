@@ -33,6 +33,35 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     expect(collector.stats[:samples]).to be_between(1, 0.8 * (GC.stat(:total_allocated_objects) - before))
   end
 
+  describe "in a program that allocates much and little in turn", :slow do
+    # Some milliseconds of each, again and again; how many objects that were.
+    def work_for(collector, windows)
+      last = collector.stats[:windows] + windows
+      random = Random.new(1)
+      counts = Array.new(2) { 0 }
+      until collector.stats[:windows] >= last
+        many = random.rand(20..2000) * 100
+        few = random.rand(20..2000)
+        many.times { Often.new }
+        few.times { 300.times { |number| number } && Seldom.new }
+        counts = counts.zip([many, few]).map(&:sum)
+      end
+      counts
+    end
+
+    it "sees as much of either" do
+      %w[Often Seldom].each { |name| stub_const(name, Class.new) }
+      collector = windows_collector(window_frame: 0.02, window_duty: 0.03, sample_rate: 0.02).start
+      # It learns first what its hook costs.
+      work_for(collector, 150)
+      collector.flush
+      truth = work_for(collector, 400)
+      found = Pprof.decode(collector.flush).by_class(:allocations).values_at("Often", "Seldom")
+      # Four standard deviations: some 200 windows are in each kind of work.
+      expect(found.zip(truth).map { |sum, count| sum.fdiv(count) }).to all(be_within(0.3).of(1))
+    end
+  end
+
   it "counts windows whose end has waited for a safe point" do
     collector = windows_collector.start
     text = "x" * 20_000_000

@@ -52,7 +52,7 @@ const MOST_STEPS: f64 = 48.0 * STEPS;
 
 impl Windows {
     /// Windows that cover the part `duty` of the time, with a hook that is expected to cost `cost` nanoseconds per
-    /// event. `clock` returns the CPU time of the process in nanoseconds; it and `timer` are called when windows open
+    /// event. `clock` returns the program's CPU time in nanoseconds; it and `timer` are called when windows open
     /// and close. `hook_time` is kept at the nanoseconds that the hook has taken so far: a window's end is to be delayed
     /// by them.
     pub fn new(duty: f64, cost: f64, clock: fn() -> u64, timer: fn() -> Timing, hook_time: &'static AtomicU64) -> Self {

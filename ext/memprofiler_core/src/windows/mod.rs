@@ -11,7 +11,9 @@
 mod calibration;
 mod cost;
 mod exposure;
+mod pace;
 mod schedule;
 
 pub use exposure::{Exposure, Interval, Segment};
+pub use pace::Pace;
 pub use schedule::{Moment, Schedule};

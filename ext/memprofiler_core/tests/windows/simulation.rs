@@ -4,7 +4,7 @@ use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{ClassId, Countdown, Departed, Fate, LiveSample, Reservoir, Timing, Windows};
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::window_group::{WindowGroup, variance};
-use memprofiler_core::windows::Schedule;
+use memprofiler_core::windows::{Pace, Schedule};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::cell::Cell;
@@ -56,12 +56,15 @@ pub struct Vm {
     reservoir: Reservoir,
     countdown: Arc<Countdown>,
     schedule: Schedule,
+    pace: Pace,
     /// Whether the timer wants a window to be open.
     wants: bool,
     /// For how long the program has slept; the process is busy otherwise.
     slept: u64,
     /// When the timer was last awake, in the program's time.
     woken: u64,
+    /// When the last stretch began, and what the hook had taken by then.
+    stretch: (u64, u64),
     /// The window that is open.
     open: Option<u64>,
     pub random: SmallRng,
@@ -105,9 +108,11 @@ impl Vm {
             countdown: Arc::clone(reservoir.countdown()),
             reservoir,
             schedule: Schedule::new(FRAME, DUTY, seed),
+            pace: Pace::default(),
             wants: false,
             slept: 0,
             woken: 0,
+            stretch: (0, 0),
             open: None,
             random: SmallRng::seed_from_u64(seed),
             allocated: 0,
@@ -146,9 +151,14 @@ impl Vm {
             let time = work + if on { per_stretch * HOOK_COST } else { 0 };
             // Up to the first safe point at which the job is due.
             let some = (ASKED.get() - self.now()).div_ceil(time.max(1)).clamp(1, stretches);
-            NOW.set(self.now() + some * time);
             if on {
-                self.sample(some * per_stretch, objects);
+                self.sample((some - 1) * per_stretch, objects);
+            }
+            NOW.set(self.now() + (some - 1) * time);
+            self.stretch = (self.now(), self.reservoir.hook_time());
+            NOW.set(self.now() + time);
+            if on {
+                self.sample(per_stretch, objects);
             }
             self.allocated += some * per_stretch;
             self.truth.iter_mut().zip(objects).for_each(|(sum, count)| *sum += some * count);
@@ -156,14 +166,17 @@ impl Vm {
         }
     }
 
-    /// The program's own time.
-    fn program_time(&mut self, now: u64) -> u64 {
-        now + self.slept - self.reservoir.hook_time()
+    /// The program's own time, and what the hook has taken, at a moment that is not before the last stretch.
+    fn times(&mut self, at: u64) -> (u64, u64) {
+        let ((began, before), now, after) = (self.stretch, self.now(), self.reservoir.hook_time());
+        let part = at.saturating_sub(began).min(now - began) as f64 / (now - began).max(1) as f64;
+        let hook_time = before + ((after - before) as f64 * part) as u64;
+        (at + self.slept - hook_time, hook_time)
     }
 
     /// The postponed job: does what the schedule says for now.
     fn job(&mut self) {
-        let time = self.program_time(self.now());
+        let (time, _) = self.times(self.now());
         let moment = self.schedule.at(time);
         let open = self.open.filter(|_| self.reservoir.is_window_open());
         if open == moment.on.then_some(moment.window) {
@@ -180,20 +193,21 @@ impl Vm {
     /// The timer wakes up, asks for the job if it is due, and sleeps until the next change, or a little longer.
     fn wake_timer(&mut self) -> bool {
         let asked = ASKED.get();
-        let time = self.advance_timer(asked);
+        let (time, hook_time) = self.advance_timer(asked);
         let moment = self.schedule.at(time);
         self.wants = moment.on;
         let due = self.open.filter(|_| self.reservoir.is_window_open()) != moment.on.then_some(moment.window);
         if due {
             OVERDUE.set(OVERDUE.get().min(asked));
         }
-        ASKED.set(asked + (moment.until - time) + self.exponential(LATENESS) as u64);
+        let delay = self.pace.delay(moment, time, hook_time);
+        ASKED.set(asked + delay + self.exponential(LATENESS) as u64);
         due
     }
 
-    fn advance_timer(&mut self, now: u64) -> u64 {
+    fn advance_timer(&mut self, now: u64) -> (u64, u64) {
         let Timing { elapsed, wanted, .. } = TIMING.get();
-        let time = self.program_time(now);
+        let (time, hook_time) = self.times(now);
         let passed = time.saturating_sub(self.woken);
         self.woken = time;
         TIMING.set(Timing {
@@ -201,7 +215,7 @@ impl Vm {
             wanted: wanted + if self.wants { passed } else { 0 },
             overdue: 0,
         });
-        time
+        (time, hook_time)
     }
 
     /// The program sleeps. Meanwhile the hook stays as it is; the timer wakes up with the program.

@@ -2,16 +2,19 @@
 
 #[cfg(ruby_gte_3_3)]
 mod watched {
+    use crate::vm::cpu_clock::{NativeId, native_id};
     use crate::vm::ractor;
     use crate::vm::thread_events::{RESUMED, SUSPENDED, add_hook};
     use std::ffi::c_void;
     use std::sync::Once;
-    use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
     use std::thread::Thread;
 
     /// Whether a Ruby thread has the GVL. The events of two threads are ordered: one is suspended before the other
     /// resumes. Each Ractor has a GVL of its own; once there are others, some thread is taken to run at any time.
     static RUNNING: AtomicBool = AtomicBool::new(true);
+    /// The native thread that got the GVL last.
+    static HOLDER: AtomicI32 = AtomicI32::new(0);
     /// Whether `WAITER` waits for a Ruby thread to resume.
     static WAITING: AtomicBool = AtomicBool::new(false);
     static WAITER: AtomicPtr<Thread> = AtomicPtr::new(std::ptr::null_mut());
@@ -19,6 +22,9 @@ mod watched {
 
     unsafe extern "C" fn on_event(event: u32, _thread: *const c_void, _data: *mut c_void) {
         RUNNING.store(event == RESUMED || ractor::others(), Ordering::SeqCst);
+        if event == RESUMED {
+            HOLDER.store(native_id(), Ordering::Relaxed);
+        }
         if event == RESUMED && WAITING.load(Ordering::SeqCst) && WAITING.swap(false, Ordering::SeqCst) {
             // SAFETY: a handle set by `watch_for`, which is never freed.
             if let Some(waiter) = unsafe { WAITER.load(Ordering::SeqCst).as_ref() } {
@@ -31,6 +37,7 @@ mod watched {
     /// the GVL. The handles of all waiters are kept: there is one in each process.
     pub fn watch_for(waiter: Thread) {
         RUNNING.store(true, Ordering::SeqCst);
+        HOLDER.store(native_id(), Ordering::Relaxed);
         WAITER.store(Box::into_raw(Box::new(waiter)), Ordering::SeqCst);
         // SAFETY: the function only uses atomics and wakes a thread, which is allowed without the GVL and under the
         // scheduler's locks, and exists as long as the process.
@@ -50,10 +57,16 @@ mod watched {
     pub fn is_running() -> bool {
         RUNNING.load(Ordering::SeqCst)
     }
+
+    /// The native thread that got the GVL last; of several Ractors, any one's.
+    pub fn holder() -> NativeId {
+        HOLDER.load(Ordering::Relaxed)
+    }
 }
 
 #[cfg(not(ruby_gte_3_3))]
 mod watched {
+    use crate::vm::cpu_clock::NativeId;
     use std::thread::{Thread, park};
 
     /// Nobody samples in windows before Ruby 3.3.
@@ -68,6 +81,11 @@ mod watched {
     pub fn is_running() -> bool {
         false
     }
+
+    /// As above.
+    pub fn holder() -> NativeId {
+        0
+    }
 }
 
-pub use watched::{is_running, wait, watch_for};
+pub use watched::{holder, is_running, wait, watch_for};

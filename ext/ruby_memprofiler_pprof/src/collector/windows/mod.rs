@@ -9,7 +9,7 @@ mod timer;
 use super::sampling::Choice;
 use super::stats::WindowFigures;
 use super::{Collector, Phase, hooked, random_seed};
-use crate::vm::{clock, gc, protect, ractor};
+use crate::vm::{gc, protect, ractor};
 use magnus::Error;
 use memprofiler_core::reservoir::Windows as ReservoirWindows;
 use memprofiler_core::windows::{Moment, Schedule};
@@ -142,7 +142,7 @@ impl Collector {
         unsafe { self.exchange_hook(|| self.windows.used.set(Some(plan))) }?;
         OWNER.store(std::ptr::from_ref(self) as usize, Ordering::Relaxed);
         let windows =
-            ReservoirWindows::new(duty, EXPECTED_COST, clock::process_cpu, || TIMER.timing(), &TIMER.hook_time);
+            ReservoirWindows::new(duty, EXPECTED_COST, || TIMER.program_cpu(), || TIMER.timing(), &TIMER.hook_time);
         self.state.with(|state| state.reservoir.use_windows(Some(windows)));
         if plan.start_timer().is_err() {
             NO_TIMER.store(true, Ordering::Relaxed);

@@ -4,9 +4,9 @@
 //! A process has at most one, which exists from the first window to the process's end.
 
 use crate::vm::safepoint::{self, Job};
-use crate::vm::{activity, clock, signals};
+use crate::vm::{activity, clock, cpu_clock, signals};
 use memprofiler_core::reservoir::Timing;
-use memprofiler_core::windows::{Moment, Schedule};
+use memprofiler_core::windows::{Moment, Pace, Schedule};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, Thread};
@@ -26,6 +26,7 @@ pub static TIMER: Timer = Timer {
     seed: AtomicU64::new(0),
     in_force: AtomicU64::new(NONE),
     requested: AtomicU64::new(0),
+    own: AtomicU64::new(0),
     elapsed: AtomicU64::new(0),
     wanted_open: AtomicU64::new(0),
     hook_time: AtomicU64::new(0),
@@ -53,7 +54,9 @@ pub struct Timer {
     in_force: AtomicU64,
     /// Since when that is not what the schedule says, as far as the thread has noticed; 0 if it is.
     requested: AtomicU64,
-    /// How many nanoseconds of CPU time the process has used while the thread was at work, without what hooks took in
+    /// The thread's own CPU time in nanoseconds, up to when it last went to sleep or woke up.
+    own: AtomicU64,
+    /// How many nanoseconds of CPU time the program has used while the thread was at work, without what hooks took in
     /// windows, and how many of those while it wanted a window to be open. (Not time itself: if others have the CPU, the
     /// thread wakes up late, but the program does nothing meanwhile, either.)
     elapsed: AtomicU64,
@@ -80,6 +83,7 @@ impl Timer {
 
     fn create(&'static self, job: Job) -> io::Result<()> {
         self.requesting.store(false, Ordering::SeqCst);
+        self.own.store(0, Ordering::Relaxed);
         let builder = thread::Builder::new().name("memprofiler-win".into()).stack_size(STACK_SIZE);
         // The program's signals are for Ruby's threads.
         let thread = signals::with_all_blocked(|| builder.spawn(move || self.run(job)))?;
@@ -122,6 +126,25 @@ impl Timer {
         clock::monotonic().saturating_sub(self.hook_time.load(Ordering::Relaxed))
     }
 
+    /// The CPU time of the process in nanoseconds, without what the thread itself has used: it works in windows more than
+    /// between them, so that they would seem to cover more of the program than they do. Safe in hooks.
+    pub fn program_cpu(&self) -> u64 {
+        clock::process_cpu().saturating_sub(self.own.load(Ordering::Relaxed))
+    }
+
+    /// The same, for the thread itself. For the process's clock the kernel counts what other threads run only up to its
+    /// last tick, but brings that up to date when their own clocks are read.
+    fn program_cpu_now(&self) -> u64 {
+        self.note_own();
+        cpu_clock::thread_cpu(activity::holder());
+        self.program_cpu()
+    }
+
+    /// Brings the thread's own CPU time up to date; for that thread.
+    fn note_own(&self) {
+        self.own.store(clock::thread_cpu().as_nanos() as u64, Ordering::Relaxed);
+    }
+
     /// Tells the thread which window is open now.
     pub fn set_in_force(&self, window: Option<u64>) {
         self.in_force.store(window.unwrap_or(NONE), Ordering::SeqCst);
@@ -147,21 +170,25 @@ impl Timer {
         clock::sleep_exactly();
         // The program's CPU time before the thread went to sleep, and whether it wanted a window then.
         let mut slept = None;
+        let mut pace = Pace::default();
         loop {
             if !self.wanted.load(Ordering::SeqCst) {
                 slept = None;
                 thread::park();
                 continue;
             }
-            let now = self.now();
-            let used = clock::process_cpu().saturating_sub(self.hook_time.load(Ordering::Relaxed));
+            let hook_time = self.hook_time.load(Ordering::Relaxed);
+            let now = clock::monotonic().saturating_sub(hook_time);
+            let used = self.program_cpu_now().saturating_sub(hook_time);
             if let Some((since, on)) = slept.take() {
                 // It may seem to go back where the hook's time was not up to date.
                 let passed = used.saturating_sub(since);
                 self.elapsed.fetch_add(passed, Ordering::Relaxed);
                 self.wanted_open.fetch_add(if on { passed } else { 0 }, Ordering::Relaxed);
             }
-            let Moment { on, window, until } = self.schedule().at(now);
+            let moment = self.schedule().at(now);
+            let delay = Duration::from_nanos(pace.delay(moment, now, hook_time));
+            let Moment { on, window, .. } = moment;
             let scheduled = if on { window } else { NONE };
             if self.in_force.load(Ordering::SeqCst) != scheduled {
                 let since = clock::monotonic();
@@ -172,9 +199,10 @@ impl Timer {
                     let _ = self.requested.compare_exchange(since, 0, Ordering::SeqCst, Ordering::SeqCst);
                 }
             }
+            self.note_own();
             if activity::is_running() {
                 slept = Some((used, on));
-                thread::park_timeout(Duration::from_nanos(until - now));
+                thread::park_timeout(delay);
             } else {
                 activity::wait();
             }
