@@ -57,7 +57,8 @@ module RealMethods
     "MemprofilerPprof::Report::MemoryGrowth" => %i[initialize],
     "MemprofilerPprof::Report::Retainers" => %i[section],
     "MemprofilerPprof::Report::Workers" => %i[section],
-    "MemprofilerPprof::Report::Growth" => %i[initialize trend testable? grows? late? proven? settled? slowing?],
+    "MemprofilerPprof::Report::Growth" => %i[initialize trend testable? p_value grows? lasts? late? proven? settled?
+                                             slowing? bent?],
     "MemprofilerPprof::Report::Style" => %i[paint]
   }.freeze
   # Module functions are private instance methods, too.
@@ -116,9 +117,9 @@ RSpec.describe "The signatures", :own_process do
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
                Testing::LeakCheck Testing::Limit Testing::Measurement Testing::Report Testing::Sample
                Testing::Selection]
-  report = %w[Births Counts DisplayWidth Document Json LeaksText Markdown MemoryGrowthText MemoryText Note
-              PathShortener RetainersText Section SiteHolders SiteText Statistics Table Table::Column Table::Row Text
-              Trend Units View]
+  report = %w[Births Counts DisplayWidth Document Json LeaksText Markdown MemoryGrowthText MemoryText Note PathShortener
+              Progress RetainersText Section SiteHolders SiteText Statistics Table Table::Column Table::Row Text Trend
+              Units View]
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request SocketClient

@@ -26,6 +26,10 @@ module MemprofilerPprof
     #
     # With windows the number of tosses is as great as the variance of b - d, see {Trend}.
     #
+    # All of that is tried in time and, where profiles say how many objects the program has allocated, by {Progress}: a
+    # leak may keep pace with either. It is enough if one of the two shows growth; as there are two, the p-value is
+    # twice the smaller one (Bonferroni).
+    #
     # A site that does not grow has settled if the rise of the first half is no chance by the test of 3, is more than 3
     # standard deviations of the later levels, and more than four times the rise of the second half.
     class Growth
@@ -51,8 +55,10 @@ module MemprofilerPprof
       # @param name [String] the site's
       # @param contiguous [Boolean] whether the intervals of the profiles leave no gap
       # @param clean [Array<Integer>, nil] which profiles were the first after a major collection; nil if not known
-      def initialize(snapshots, name, contiguous:, clean:)
+      # @param progress [Progress, nil] the same series by the program's progress
+      def initialize(snapshots, name, contiguous:, clean:, progress: nil)
         @clean = clean
+        @by_progress = progress&.growth(name, contiguous: contiguous, clean: clean)
         @times = snapshots.map(&:time)
         @weight = snapshots.map(&:weight).max
         look_up(snapshots, name, contiguous)
@@ -64,9 +70,20 @@ module MemprofilerPprof
         @objects.size >= Trend::LEAST && @objects.max >= FEW * @weight
       end
 
+      # @return [Float] the probability that it would seem to rise as steeply if it did not, if it is the only site
+      def p_value
+        [tests.size * shown_by.trend.p_value, 1.0].min
+      end
+
       # @return [Boolean] whether it would be called growing if it were the only site
       def grows?
-        @trend.p_value < SUSPICIOUS && late? && proven?
+        p_value < SUSPICIOUS && shown_by.lasts?
+      end
+
+      # @return [Boolean] whether it has grown until the end, and by what is no garbage
+      # @api private
+      def lasts?
+        late? && proven?
       end
 
       # @return [Array(Float, Float, Float)] bytes per second: the estimate, and the 95 % interval from and to
@@ -111,6 +128,12 @@ module MemprofilerPprof
 
       # @return [Boolean] whether it gained significantly less in the second half of the last three quarters
       def slowing?
+        shown_by.bent?
+      end
+
+      # @return [Boolean] the same for this series alone
+      # @api private
+      def bent?
         start = @objects.size - warm
         middle = index_at(@objects.size - three_quarters + (three_quarters / 2))
         first, second = [[start, middle], [middle, -1]].map { |from, to| level(to) - level(from) }
@@ -119,6 +142,18 @@ module MemprofilerPprof
       end
 
       private
+
+      # In time, and by progress.
+      def tests
+        [self, *@by_progress]
+      end
+
+      # Which of them shows the growth, or is the nearest to it.
+      def shown_by
+        return self unless @by_progress
+
+        @shown_by ||= tests.min_by { |growth| [growth.lasts? ? 0 : 1, growth.trend.p_value] }
+      end
 
       def look_up(snapshots, name, contiguous)
         sites = snapshots.map { |snapshot| snapshot.sites[name] }

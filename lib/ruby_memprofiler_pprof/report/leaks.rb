@@ -163,7 +163,7 @@ module MemprofilerPprof
 
       def find
         testable, others = growths.partition(&:testable?)
-        adjusted = Statistics.holm(testable.map { |growth| growth.trend.p_value })
+        adjusted = Statistics.holm(testable.map(&:p_value))
         findings = testable.zip(adjusted).map { |growth, p_value| judge(growth, p_value) }
         findings.concat(others.map { |growth| Finding.new(:unclear, nil, growth).freeze })
         findings.sort_by { |finding| rank(finding) }
@@ -172,7 +172,8 @@ module MemprofilerPprof
       def growths
         contiguous = @snapshots.each_cons(2).all? { |old, new| Births.consecutive?(old, new) }
         names = @snapshots.flat_map { |snapshot| snapshot.sites.keys }.uniq
-        names.map { |name| Growth.new(@snapshots, name, contiguous: contiguous, clean: @clean) }
+        progress = Progress.of(@snapshots, @snapshots.map { |snapshot| snapshot.totals["total_allocated_objects"] })
+        names.map { |name| Growth.new(@snapshots, name, contiguous: contiguous, clean: @clean, progress: progress) }
       end
 
       def rank(finding)

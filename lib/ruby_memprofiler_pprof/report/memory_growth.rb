@@ -37,7 +37,7 @@ module MemprofilerPprof
       end
 
       # What {Growth} needs of a profile, with lines in place of sites.
-      Point = Struct.new(:time, :levels) do
+      Point = Struct.new(:time, :allocated, :levels) do
         def weight = 1.0
         def sites = {}
         def windows(_) = nil
@@ -61,8 +61,10 @@ module MemprofilerPprof
         return if kept.size < Leaks::LEAST
 
         @memories = snapshots.values_at(*kept).map(&:memory)
-        @points = snapshots.values_at(*kept).map { |snapshot| Point.new(snapshot.time, levels(snapshot.memory)) }
-        @clean = clean && first_after_major(kept, clean)
+        @points = snapshots.values_at(*kept).map do |snapshot|
+          Point.new(snapshot.time, snapshot.totals["total_allocated_objects"], levels(snapshot.memory))
+        end
+        @clean = Progress.first_after_major(kept, clean)
         @resident = growth(:resident, @points, nil)
         @findings = find.sort_by { |finding| -finding.growth.rate.first }
       end
@@ -98,13 +100,6 @@ module MemprofilerPprof
         groups.values.max_by(&:size) || []
       end
 
-      # Which of them are the first after a major collection, as `clean` says of all.
-      def first_after_major(kept, clean)
-        kept.each_index.select do |index|
-          index.zero? || clean.any? { |at| at > kept[index - 1] && at <= kept[index] }
-        end
-      end
-
       def levels(memory)
         memory.lines.to_h { |line| [line.key, line.bytes] }.merge(resident: memory.rss)
       end
@@ -112,7 +107,7 @@ module MemprofilerPprof
       def find
         known = @memories.last.lines.select(&:bytes)
         growths = known.to_h { |line| [line, of_line(line.key)] }.select { |_, growth| growth.testable? }
-        adjusted = Statistics.holm(growths.values.map { |growth| growth.trend.p_value })
+        adjusted = Statistics.holm(growths.values.map(&:p_value))
         growths.zip(adjusted).filter_map { |(line, growth), p_value| judge(line, growth, p_value) }
       end
 
@@ -152,7 +147,8 @@ module MemprofilerPprof
       end
 
       def growth(key, points, clean)
-        Growth.new(points, key, contiguous: false, clean: clean)
+        progress = Progress.of(points, points.map(&:allocated))
+        Growth.new(points, key, contiguous: false, clean: clean, progress: progress)
       end
     end
   end

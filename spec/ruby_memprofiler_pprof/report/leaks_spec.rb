@@ -5,11 +5,12 @@ require "ruby_memprofiler_pprof/report"
 # script/bench_leaks measures how often the verdicts are right; this tests single series.
 RSpec.describe MemprofilerPprof::Report::Leaks do
   # A series in which the sites have these levels, in samples.
-  def snapshots(sites, major: ->(index) { index }, **options)
+  def snapshots(sites, major: ->(index) { index }, allocated: nil, **options)
     count = sites.values.first.size
     Array.new(count) do |index|
       lines = sites.transform_values { |levels| [0, levels[index] * 10] }
-      comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: major.call(index) }
+      comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: major.call(index),
+                   total_allocated_objects: allocated&.at(index) }.compact
       MemprofilerPprof::Report::Snapshot.new(
         Pprof::Maker.lines(lines, time: 1_000_000_000 + (index * 60), comments: comments, **options).profile
       )
@@ -79,6 +80,39 @@ RSpec.describe MemprofilerPprof::Report::Leaks do
 
   it "does not report settled if it varies by more than it grew" do
     expect(verdict(Array.new(20) { |index| index.zero? ? 20 : [60, 400][index % 2] })).to eq(:steady)
+  end
+
+  describe "with the program's count of allocations" do
+    # 28 profiles with work, more of it in some than in others, and 12 without. 8 samples stay of a thousand objects.
+    let(:work) { Array.new(28) { |index| [300, 500, 2000][index / 5 % 3] } + ([1] * 12) }
+    let(:allocated) { work.each_with_object([]) { |count, sums| sums << (count + (sums.last || 0)) } }
+    let(:leak_of_work) { allocated.map { |count| 30 + (count * 8 / 1000) } }
+
+    it "reports growing if it grows with the program's work, which has ended" do
+      expect(verdict(leak_of_work, allocated: allocated)).to eq(:growing)
+      expect(verdict(leak_of_work)).not_to eq(:growing)
+    end
+
+    it "reports growing if it grows with time, however much work there is" do
+      expect(verdict(leak + ([190] * 20), allocated: allocated)).not_to eq(:growing)
+      expect(verdict(Array.new(40) { |index| 30 + (8 * index) }, allocated: allocated)).to eq(:growing)
+    end
+
+    it "takes what it says while the program does nothing only once" do
+      # It has never been as high as it happens to be at the end.
+      levels = [90, 60, 110, 80, 120, 70, 125, 115, 105, 100, 90, 120, 80, 110, 130, 95, 125, 100, 90, 140]
+      counts = levels.each_index.map { |index| 1000 * index }
+      at_rest = [[140] * 300, Array.new(300) { |index| 19_000 + index }]
+      expect(verdict(levels + at_rest[0], allocated: counts + at_rest[1], major: ->(_) {})).to eq(:settled)
+    end
+
+    it "is no more certain than of either by itself" do
+      levels = Array.new(20) { |index| 50 + (8 * index) + [-24, 18, 0, 30, -18][index % 5] }
+      one, two = [nil, Array.new(20) { |index| index * 1000 }].map do |counts|
+        1 - described_class.new(snapshots({ "/app/a.rb:1" => levels }, allocated: counts)).findings[0].probability
+      end
+      expect(two).to be_within(1e-9).of(2 * one)
+    end
   end
 
   it "is less certain among many sites" do

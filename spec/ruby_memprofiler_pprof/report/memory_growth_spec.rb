@@ -4,10 +4,11 @@ require "ruby_memprofiler_pprof/report"
 
 RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
   # A series in which lines of the ledger have these sizes, in MiB; each profile follows a major collection.
-  def leaks(count: 20, major: ->(index) { index }, sites: {}, **lines)
+  def leaks(count: 20, major: ->(index) { index }, sites: {}, allocated: [], **lines)
     snapshots = Array.new(count) do |index|
       memory = RecordedMemory.json(lines.transform_values { |levels| levels[index] })
-      comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: major.call(index), memory: memory }
+      comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: major.call(index), memory: memory,
+                   total_allocated_objects: allocated[index] }.compact
       objects = { "/a.rb:1" => [0, 1000], **sites.transform_values { |levels| [0, levels[index]] } }
       MemprofilerPprof::Report::Snapshot.new(
         Pprof::Maker.lines(objects, time: 1_000_000_000 + (index * 60), comments: comments).profile
@@ -36,6 +37,13 @@ RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
 
   it "finds the lines that grow, the fastest first" do
     expect(growing(vm_memory: rising(30, 1), free_slots: rising(10, 2))).to eq(%i[free_slots vm_memory])
+  end
+
+  it "finds a line that grows with the program's work, which is uneven and has ended" do
+    work = Array.new(28) { |index| [300, 500, 2000][index / 5 % 3] } + ([1] * 12)
+    allocated = work.each_with_object([]) { |count, sums| sums << (count + (sums.last || 0)) }
+    line = { count: 40, vm_memory: allocated.map { |count| 30 + (count / 1000.0) } }
+    expect([growing(**line, allocated: allocated), growing(**line)]).to eq([%i[vm_memory], []])
   end
 
   it "calls a leak that is not of objects so" do
