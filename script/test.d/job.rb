@@ -14,6 +14,8 @@ module TestRun
     attr_reader :expected
     # @return [Float] how long it took
     attr_reader :seconds
+    # @return [Float] the CPU seconds of it and of the processes that it has waited for
+    attr_reader :cpu
     # @return [Array<String>] the names of jobs that must have passed before
     attr_reader :needs
 
@@ -50,10 +52,12 @@ module TestRun
     def ended?
       return true if @status
 
+      before = reaped_cpu
       _, @status = Process.wait2(@pid, Process::WNOHANG)
       return false unless @status
 
       @seconds = now - @began
+      @cpu = reaped_cpu - before
       true
     end
 
@@ -108,6 +112,11 @@ module TestRun
     # What is added to the environment.
     def environment
       {}
+    end
+
+    # The CPU seconds of all processes that were waited for.
+    def reaped_cpu
+      Process.times.then { |times| times.cutime + times.cstime }
     end
 
     def now

@@ -55,8 +55,9 @@ module TestRun
     end
 
     def part(name, jobs, result)
-      format("%<name>-16s %<seconds>6.0f s  %<result>s", name: name, seconds: jobs.sum { |job| job.seconds.to_f },
-                                                         result: result)
+      seconds, cpu = %i[seconds cpu].map { |figure| jobs.sum { |job| job.public_send(figure).to_f } }
+      format("%<name>-16s %<seconds>6.0f s  (CPU %<cpu>4.0f s)  %<result>s", name: name, seconds: seconds, cpu: cpu,
+                                                                             result: result)
     end
 
     def slowest
