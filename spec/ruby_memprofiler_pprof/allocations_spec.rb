@@ -65,7 +65,8 @@ RSpec.describe MemprofilerPprof::Collector, "allocations", :liveness, :moving, :
     expect(profile.samples_with_frame(/BlockFlusher#flush|Collector#flush|work_at_interval/)).to be_empty
   end
 
-  it "are estimated without bias at lower rates" do
+  # Under GC.stress it takes as long as fifty others, and shows no more than they.
+  it "are estimated without bias at lower rates", stress: false do
     estimates = (1..20).map do |seed|
       profile = profile_of(sample_rate: 0.02, seed: seed) { allocate(20_000) }
       profile.by_class(:allocations)["Object"]
