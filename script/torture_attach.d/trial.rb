@@ -26,11 +26,25 @@ class Trial
       (Process.uid.zero? || !File.exist?(scope) || File.read(scope).to_i.zero?)
   end
 
-  # @return [Array<String>] the programs, but for that which needs a gem that is missing
+  # @return [Array<String>] the programs that can run here
   def self.names
     names = Dir.children(PROGRAMS).map { |file| File.basename(file, ".rb") }.sort
-    Gem::Specification.find_all_by_name("puma").any? ? names : names - ["puma"]
+    names -= %w[puma puma_worker] unless gem?("puma")
+    names -= ["bundler"] unless gem?("bundler")
+    names -= ["own_tmp"] unless own_tmp?
+    names
   end
+
+  def self.gem?(name)
+    Gem::Specification.find_all_by_name(name).any?
+  end
+  private_class_method :gem?
+
+  # Whether it may make namespaces, and the gem's files are not in the place that is replaced there.
+  def self.own_tmp?
+    !__dir__.start_with?("/tmp/") && system("unshare", "--mount", "true", %i[out err] => IO::NULL)
+  end
+  private_class_method :own_tmp?
 
   # @param name [String] of a program
   # @param random [Random]
@@ -68,12 +82,13 @@ class Trial
     @errors = Tempfile.new("torture_attach")
     @io = IO.popen([RbConfig.ruby, *OPTIONS[@name], File.join(PROGRAMS, "#{@name}.rb")], "r+",
                    err: @errors.path, pgroup: true)
-    @pid = @io.pid
-    @io.gets or abort "#{@name} has not started: #{File.read(@errors.path)}"
+    line = @io.gets or abort "#{@name} has not started: #{File.read(@errors.path)}"
+    # Some name a child.
+    @pid = line.match?(/\d/) ? Integer(line) : @io.pid
   end
 
   def stop
-    Process.kill(:KILL, -@pid)
+    Process.kill(:KILL, -@io.pid)
     @io.close
     @errors.close!
     FileUtils.rm_f("/tmp/memprofiler-#{@pid}.sock")
