@@ -32,6 +32,24 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
     run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "stack", *arguments)
   end
 
+  it "reads a process that has mapped a file whose name is no text" do
+    Dir.mktmpdir do |directory|
+      path = File.join(directory, "\xFF")
+      File.binwrite(path, "x" * 4096)
+      code = <<~RUBY
+        $buffer = IO::Buffer.map(File.open(ARGV[0]), nil, 0, IO::Buffer::READONLY)
+        def here = $stdout.puts.then { $stdout.flush && sleep }
+        here
+      RUBY
+      io = IO.popen([RbConfig.ruby, "-W0", "-e", code, path])
+      io.gets
+      expect(names_of(main_of(io.pid))).to include("Object#here")
+    ensure
+      Process.kill(:KILL, io.pid)
+      io.close
+    end
+  end
+
   describe "the frames of a scenario" do
     around do |example|
       Names.observer = -> { threads_of(Process.pid) }
