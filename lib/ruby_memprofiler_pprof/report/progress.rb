@@ -65,8 +65,8 @@ module MemprofilerPprof
       # The indices of profiles that are far enough from the next.
       def spread(allocated)
         least = (allocated.last - allocated.first) / (allocated.size - 1) / 2.0
-        (allocated.size - 2).downto(0).reduce([allocated.size - 1]) do |kept, index|
-          allocated[kept.first] - allocated[index] >= least ? [index, *kept] : kept
+        (allocated.size - 2).downto(0).each_with_object([allocated.size - 1]) do |index, kept|
+          kept.unshift(index) if allocated[kept.first] - allocated[index] >= least
         end
       end
     end
