@@ -43,11 +43,15 @@ module Torture
         case random.rand(6)
         when 0 then GC.start(full_mark: random.rand < 0.2)
         when 1 then Array.new(random.rand(1..5)) { Thread.new { herd_of_its_own } }.each(&:join)
-        when 2 then Fiber.new { herd.grow(50) }.resume
+        when 2 then in_a_fiber
         when 3 then MemprofilerPprof.with_labels(step: random.rand(100)) { herd.grow(50) }
         when 4 then random.bytes(100_000).sum
         else nap
         end
+      end
+
+      def in_a_fiber
+        Child.in_fibers { Fiber.new { herd.grow(50) }.resume }
       end
 
       def herd_of_its_own

@@ -7,10 +7,12 @@ module Torture
       private
 
       def step
-        resume(Array.new(random.rand(1..10)) { Fiber.new { random.rand(20).times { Fiber.yield(herd.add) } } })
-        abandon(random.rand(1..10))
-        lazily(random.rand(5))
-        transfer if random.rand < 0.2
+        Child.in_fibers do
+          resume(Array.new(random.rand(1..10)) { Fiber.new { random.rand(20).times { Fiber.yield(herd.add) } } })
+          abandon(random.rand(1..10))
+          lazily(random.rand(5))
+          transfer if random.rand < 0.2
+        end
         nap
       end
 

@@ -14,7 +14,7 @@ module Torture
         case random.rand(3)
         when 0 then dive
         when 1 then Thread.new { dive }.join
-        else Fiber.new { dive }.resume
+        else Child.in_fibers { Fiber.new { dive }.resume }
         end
         nap(0.3)
       end
