@@ -7,7 +7,7 @@ module MemprofilerPprof
   # Samples allocations and follows the sampled objects until they die. Defined by the native extension, apart from what
   # is below.
   #
-  # @!method initialize(sample_rate: 0.01, sampling: :auto, window_frame: 0.02, window_duty: 0.03,
+  # @!method initialize(sample_rate: 0.01, sampling: :auto, window_frame: 0.03, window_duty: 0.03,
   #     max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp, liveness: :auto, max_frames: 1000,
   #     max_stack_bytes: 67_108_864, object_class: true, object_age: false, labels: true, thread_names: false,
   #     track_peak: false, sample_type_names: :ruby, pretty_backtraces: true, seed: nil, tags: {})

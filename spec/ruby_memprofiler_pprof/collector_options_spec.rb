@@ -5,7 +5,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
   options = {
     sample_rate: [0.01, 0.5],
     sampling: %i[auto windows],
-    window_frame: [0.02, 0.25],
+    window_frame: [0.03, 0.25],
     window_duty: [0.03, 0.5],
     max_heap_samples: [50_000, 123],
     track_allocations: [true, false],

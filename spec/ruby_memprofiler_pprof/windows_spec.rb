@@ -51,7 +51,7 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
 
     it "sees as much of either" do
       %w[Often Seldom].each { |name| stub_const(name, Class.new) }
-      collector = windows_collector(window_frame: 0.02, window_duty: 0.03, sample_rate: 0.02).start
+      collector = windows_collector(window_frame: 0.03, window_duty: 0.03, sample_rate: 0.02).start
       # It learns first what its hook costs.
       work_for(collector, 150)
       collector.flush

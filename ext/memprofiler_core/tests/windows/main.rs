@@ -9,7 +9,7 @@ mod simulation;
 use programs::*;
 use simulation::{MILLISECOND, Outcome, SECOND, SITES, Vm};
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 600;
 const END: u64 = 20 * SECOND;
 
 /// What the hook is expected to cost in nanoseconds. In fact it is 200: that has to be found out.

@@ -22,7 +22,7 @@ pub const SECOND: u64 = 1_000_000_000;
 
 pub const RATE: f64 = 0.01;
 pub const DUTY: f64 = 0.03;
-const FRAME: Duration = Duration::from_millis(20);
+const FRAME: Duration = Duration::from_millis(30);
 /// What the hook costs for each object. Programs allocate a tenth of what real ones do, and the hook costs ten times as
 /// much, so that simulations are quick.
 const HOOK_COST: u64 = 200;

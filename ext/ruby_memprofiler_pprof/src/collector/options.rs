@@ -88,7 +88,7 @@ impl Default for Options {
         Self {
             sample_rate: 0.01,
             sampling: Sampling::Auto,
-            window_frame: Duration::from_millis(20),
+            window_frame: Duration::from_millis(30),
             window_duty: 0.03,
             max_heap_samples: 50_000,
             track_allocations: true,
