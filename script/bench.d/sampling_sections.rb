@@ -12,12 +12,12 @@ module Bench
     # What is on, by the names of {Variants}.
     VARIANTS = { nothing: "nothing", hook: "empty raw hook NEWOBJ", always: "this gem, always",
                  windows: "this gem, in windows" }.freeze
-    # The programs: units of work in a block of some 40 ms, which is two frames of windows, and in the two runs whose
+    # The programs: units of work in a block of some 60 ms, which is two frames of windows, and in the two runs whose
     # difference callgrind counts.
-    LOADS = { "requests" => { block: 400, runs: [300, 1200] },
-              "allocations" => { block: 400_000, runs: [100_000, 400_000] } }.freeze
+    LOADS = { "requests" => { block: 600, runs: [300, 1200] },
+              "allocations" => { block: 600_000, runs: [100_000, 400_000] } }.freeze
     # Under callgrind programs are slower by about this factor; in a frame that is longer by it as much happens.
-    SLOWDOWN = 50
+    SLOWDOWN = 30
     # What windows may cost, relative to nothing.
     TARGETS = { "requests" => "<= 1.010", "allocations" => "<= 1.040" }.freeze
     private_constant :LOADS, :SLOWDOWN, :TARGETS
@@ -61,7 +61,7 @@ module Bench
     # The subjects of worker.rb.
     SUBJECTS = { nothing: { subject: "nothing" }, hook: { subject: "raw_newobj" },
                  always: { subject: "gem", sampling: "always" },
-                 windows: { subject: "gem", sampling: "windows", window_frame: 0.02 * SLOWDOWN } }
+                 windows: { subject: "gem", sampling: "windows", window_frame: 0.03 * SLOWDOWN } }
                .transform_values { |spec| { rate: 0.01, liveness: "mark_bits", bt_method: "cfp", **spec } }.freeze
     private_constant :SUBJECTS
 

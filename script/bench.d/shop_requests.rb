@@ -43,9 +43,9 @@ class LocalVisitor < Visitor
 end
 
 # Under callgrind the program is slower by about this factor; in a frame that is longer by it as much happens.
-SLOWDOWN = 50
+SLOWDOWN = 30
 VARIANT, visits = ARGV
-VARIANTS = Variants.new(seed: 1, window_frame: 0.01 * SLOWDOWN)
+VARIANTS = Variants.new(seed: 1, window_frame: 0.03 * SLOWDOWN)
 VARIANTS.on(VARIANT.to_sym)
 visitor = LocalVisitor.new(Random.new(1))
 3.times { visitor.visit }
