@@ -74,4 +74,11 @@ RSpec.describe MemprofilerPprof::Collector, "allocations", :liveness, :moving, :
     # The standard deviation of one estimate is sqrt(20,000 * 0.98 / 0.02), that of the mean of twenty is 221.
     expect(estimates.sum / 20.0).to be_within(6 * 221).of(20_000)
   end
+  it "are estimated without bias where each row has one sample", stress: false do
+    profile = profile_of(sample_rate: 0.7, seed: 1) do
+      2000.times { |number| MemprofilerPprof.with_labels(number: number) { Object.new } }
+    end
+    # The standard deviation is sqrt(2000 * 0.3 / 0.7) = 29.
+    expect(profile.by_class(:allocations)["Object"]).to be_within(4 * 29).of(2000)
+  end
 end

@@ -3,7 +3,8 @@
 use super::answer::{Answer, Path};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::profile::{
-    Builder, EMPTY_STACK, Function, Header, Label, LabelValue, Line, Location, Mapping, Profile, Row, Scheme, ValueType,
+    Builder, EMPTY_STACK, Function, Header, Label, LabelValue, Line, Location, Mapping, Profile, Rounding, Row, Scheme,
+    ValueType,
 };
 use crate::window_group::WindowGroup;
 use std::sync::Arc;
@@ -25,13 +26,9 @@ pub fn profile(
     let file = builder.string(&Arc::from("ruby"));
     builder.mapping(Mapping { start: 0, limit: 0, offset: 0, file, build_id: 0, has: [true, true, true, false] });
     let (mut rows, mut values) = (Vec::new(), Vec::new());
-    let (mut exact, mut rounded) = ([0.0; 2], [0; 2]);
+    let mut rounding = Rounding::default();
     for (number, path) in answer.paths.iter().enumerate() {
         interrupt.at(number)?;
-        let before = number.checked_sub(1).map(|before| &answer.paths[before]);
-        if !before.is_some_and(|before| differ_in_window(before, path)) {
-            (exact, rounded) = ([0.0; 2], [0; 2]);
-        }
         let stack = stack(&mut builder, path);
         let text = |text: &str, builder: &mut Builder| LabelValue::Text(builder.string(&Arc::from(text)));
         let class = Label { key: class_key, value: text(&path.class, &mut builder) };
@@ -39,19 +36,9 @@ pub fn profile(
         let labels = builder.label_set(&[class, site]);
         let window = path.window.map(|number| WindowGroup::new(number.into()));
         rows.push(Row { stack, labels, scheme: builder.scheme(Scheme::of(&header).within(window)) });
-        // The rows of one sample are rounded together: only their sum is rounded.
-        for (column, value) in [path.objects, path.bytes].into_iter().enumerate() {
-            exact[column] += value;
-            let sum = exact[column].round() as i64;
-            values.push(sum - std::mem::replace(&mut rounded[column], sum));
-        }
+        values.extend(rounding.next([path.objects, path.bytes]));
     }
     builder.finish(&header, &rows, &values, interrupt)
-}
-
-/// Whether two paths are of one sample, in different groups of windows.
-fn differ_in_window(one: &Path, other: &Path) -> bool {
-    (&one.site, &one.class, &one.frames) == (&other.site, &other.class, &other.frames)
 }
 
 fn header(answer: &Answer, time_nanos: i64, comments: &[Arc<str>]) -> Header {

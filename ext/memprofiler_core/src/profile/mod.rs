@@ -7,6 +7,7 @@ mod headers;
 mod prefix_tree;
 mod records;
 mod renumber;
+mod rounding;
 mod rows;
 mod sort;
 mod weighting;
@@ -18,6 +19,7 @@ pub use headers::Incompatible;
 pub use records::{
     EMPTY_STACK, Frame, Function, Header, Label, LabelValue, Line, Location, Mapping, Row, Sample, Tables, ValueType,
 };
+pub use rounding::Rounding;
 pub use weighting::{Scheme, Weighting};
 
 pub(crate) use headers::columns;

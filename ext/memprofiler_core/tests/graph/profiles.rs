@@ -98,7 +98,7 @@ fn what_was_sampled_in_windows_stays_apart_and_is_rounded_once() {
 }
 
 #[test]
-fn each_sample_is_rounded_by_itself() {
+fn the_sum_of_samples_is_unbiased() {
     let mut program = Program::new();
     for site in 0..3 {
         let string = program.object("String", GLOBALS, Edge::Global("$a".to_owned()));
@@ -106,7 +106,7 @@ fn each_sample_is_rounded_by_itself() {
     }
     program.samples.iter_mut().for_each(|sample| sample.weight = 1.4);
     let profile = of(&program.answer());
-    assert_eq!(profile.samples().map(|sample| sample.values[0]).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(profile.samples().map(|sample| sample.values[0]).collect::<Vec<_>>(), [1, 2, 1]);
 }
 
 #[test]

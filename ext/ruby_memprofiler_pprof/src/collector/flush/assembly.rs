@@ -8,7 +8,7 @@ use memprofiler_core::id_index::IdIndex;
 use memprofiler_core::interrupt::Interrupted;
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::profile::{
-    Builder, Frame, Function, Header, Label, LabelValue, Line, Location, Mapping, Profile, Row, Scheme,
+    Builder, Frame, Function, Header, Label, LabelValue, Line, Location, Mapping, Profile, Rounding, Row, Scheme,
 };
 use memprofiler_core::sums::Sums;
 use memprofiler_core::table::Table;
@@ -29,27 +29,6 @@ struct SampleKey {
     age: Option<u32>,
     /// Rows that differ in nothing else are one sample.
     window: Option<WindowGroup>,
-}
-
-/// Rounds the values of a sample's rows, one row after another, so that their sums are rounded only once: rounding each
-/// row by itself would be biased, since the samples of a window all stand for about the same number of objects.
-struct Rounding<const N: usize> {
-    exact: [f64; N],
-    rounded: [i64; N],
-}
-
-impl<const N: usize> Rounding<N> {
-    fn new() -> Self {
-        Self { exact: [0.0; N], rounded: [0; N] }
-    }
-
-    fn next(&mut self, values: [f64; N]) -> [i64; N] {
-        std::array::from_fn(|column| {
-            self.exact[column] += values[column];
-            let rounded = self.exact[column].round() as i64;
-            rounded - std::mem::replace(&mut self.rounded[column], rounded)
-        })
-    }
 }
 
 /// The profile of `sums`. Strings are numbered in the order in which they are first used. Which ones are used must
@@ -86,11 +65,10 @@ pub fn profile<const N: usize, V: Columns<N>>(
     let mut rows = Vec::with_capacity(order.len());
     let mut values = Vec::with_capacity(order.len() * header.sample_types.len());
     let mut set = Vec::new();
-    let (mut rounding, mut last) = (Rounding::<N>::new(), None);
+    let (mut rounding, mut last) = (Rounding::<N>::default(), None);
     for same in order.chunk_by(|a, b| key(a) == key(b)) {
         let Some(key) = key(&same[0]) else { continue };
         if last.replace(SampleKey { window: None, ..key }) != Some(SampleKey { window: None, ..key }) {
-            rounding = Rounding::new();
             set.clear();
             let class = classes.get(key.class as usize).map(|name| LabelValue::Text(builder.string(name)));
             set.extend(class.map(|value| Label { key: class_key, value }));

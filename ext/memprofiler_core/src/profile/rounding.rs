@@ -1,0 +1,56 @@
+//! Whole numbers for estimates.
+
+/// Rounds the rows of a profile, one after another, so that each sum of successive rows is off by less than 1. If each row
+/// were rounded by itself, sums would be biased, since the weights of many samples are the same: of those that stand for
+/// 1.4 objects each, all would count as 1.
+#[derive(Debug)]
+pub struct Rounding<const N: usize> {
+    exact: [f64; N],
+    rounded: [i64; N],
+}
+
+impl<const N: usize> Default for Rounding<N> {
+    fn default() -> Self {
+        Self { exact: [0.0; N], rounded: [0; N] }
+    }
+}
+
+impl<const N: usize> Rounding<N> {
+    /// The values of the next row, each of which changes by less than 1.
+    pub fn next(&mut self, values: [f64; N]) -> [i64; N] {
+        std::array::from_fn(|column| {
+            self.exact[column] += values[column];
+            let rounded = self.exact[column].round() as i64;
+            rounded - std::mem::replace(&mut self.rounded[column], rounded)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_stay_as_they_are() {
+        let mut rounding = Rounding::default();
+        for row in [[3.0, 0.0], [0.0, 40.0], [7.0, 1e15]] {
+            assert_eq!(rounding.next(row), row.map(|value| value as i64));
+        }
+    }
+
+    #[test]
+    fn sums_of_equal_rows_are_unbiased() {
+        for weight in [1.0 / 0.7, 1.5, 1.0 / 0.6, 0.4] {
+            let mut rounding = Rounding::default();
+            let rows: Vec<i64> = (0..1_000).map(|_| rounding.next([weight])[0]).collect();
+            assert!((rows.iter().sum::<i64>() as f64 - 1_000.0 * weight).abs() <= 0.5);
+            assert!(rows.iter().all(|&row| (row as f64 - weight).abs() < 1.0));
+        }
+    }
+
+    #[test]
+    fn columns_are_rounded_separately() {
+        let mut rounding = Rounding::default();
+        assert_eq!([[0.4, 2.5], [0.4, 2.5]].map(|row| rounding.next(row)), [[0, 3], [1, 2]]);
+    }
+}
