@@ -29,11 +29,12 @@ module MemprofilerPprof
       def turnover(site)
         return 1.0 unless @new
 
-        old, new = [@old, @new].map { |counts| counts[site.name] }
+        key = Counts.key(site)
+        old, new = [@old, @new].map { |counts| counts[key] }
         return 1.0 unless (old + new).positive?
 
         rise = new - old
-        born = [[new, *@bounds.map { |bound| bound[site.name] }].min, rise, 0].max
+        born = [[new, *@bounds.map { |bound| bound[key] }].min, rise, 0].max
         ((2.0 * born) - rise) / (old + new)
       end
 

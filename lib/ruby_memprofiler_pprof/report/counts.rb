@@ -2,29 +2,35 @@
 
 module MemprofilerPprof
   module Report
-    # Counts objects by site.
+    # Counts objects by site. Sites of different files may have the same name, such as a method's.
     #
     # @api private
     module Counts
       module_function
 
-      # @return [Hash{String => Integer}] 0 for sites that have none
+      # @param site [Profile::Site]
+      # @return [Array(String, String), Array(String, nil)] what identifies it in several profiles
+      def key(site)
+        [site.name, site.file]
+      end
+
+      # @return [Hash{Array => Integer}] by {key}; 0 for sites that have none
       def of(profile, by, type)
         sum(profile.top(by: by, type: type))
       end
 
-      # @return [Hash{String => Integer}] the same for sites of a profile
+      # @return [Hash{Array => Integer}] the same for sites of a profile
       def sum(sites)
         sites.each_with_object(Hash.new(0)) do |site, counts|
-          counts[site.name] += site.flat.value if site.flat.value.positive?
+          counts[key(site)] += site.flat.value if site.flat.value.positive?
         end
       end
 
-      # @return [Hash{String => Array<Float>}] what of them was sampled in windows, by group of windows
+      # @return [Hash{Array => Array<Float>}] what of them was sampled in windows, by group of windows
       def windows(sites)
         sites.each_with_object({}) do |site, sums|
           windows = site.flat.windows
-          sums[site.name] = WindowGroups.add(sums[site.name], windows) if windows
+          sums[key(site)] = windows if windows
         end
       end
 

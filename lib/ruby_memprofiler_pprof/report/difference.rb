@@ -103,7 +103,7 @@ module MemprofilerPprof
       def pairs(old, new)
         pairs = Hash.new { |hash, name| hash[name] = [nil, nil] }
         [old, new].each_with_index do |profile, side|
-          profile.top(by: @by, type: @type).each { |site| pairs[[site.name, site.file]][side] = site }
+          profile.top(by: @by, type: @type).each { |site| pairs[Counts.key(site)][side] = site }
         end
         pairs
       end

@@ -52,16 +52,16 @@ module MemprofilerPprof
       attr_reader :trend
 
       # @param snapshots [Array<Snapshot>] in order of time
-      # @param name [String] the site's
+      # @param key [Array] the site's, see {Snapshot#sites}
       # @param contiguous [Boolean] whether the intervals of the profiles leave no gap
       # @param clean [Array<Integer>, nil] which profiles were the first after a major collection; nil if not known
       # @param progress [Progress, nil] the same series by the program's progress
-      def initialize(snapshots, name, contiguous:, clean:, progress: nil)
+      def initialize(snapshots, key, contiguous:, clean:, progress: nil)
         @clean = clean
-        @by_progress = progress&.growth(name, contiguous: contiguous, clean: clean)
+        @by_progress = progress&.growth(key, contiguous: contiguous, clean: clean)
         @times = snapshots.map(&:time)
         @weight = snapshots.map(&:weight).max
-        look_up(snapshots, name, contiguous)
+        look_up(snapshots, key, contiguous)
         @trend = fit(warm) if testable?
       end
 
@@ -155,14 +155,14 @@ module MemprofilerPprof
         @shown_by ||= tests.min_by { |growth| [growth.lasts? ? 0 : 1, growth.trend.p_value] }
       end
 
-      def look_up(snapshots, name, contiguous)
-        sites = snapshots.map { |snapshot| snapshot.sites[name] }
+      def look_up(snapshots, key, contiguous)
+        sites = snapshots.map { |snapshot| snapshot.sites[key] }
         @site = sites.compact.last
         @retained = sites.last ? sites.last.flat : Profile::Estimate.of([0, 0.0, 0.0], false)
         @objects, @bytes, @windows = %i[objects bytes windows].map do |figure|
-          snapshots.map { |snapshot| snapshot.public_send(figure, name) }
+          snapshots.map { |snapshot| snapshot.public_send(figure, key) }
         end
-        @allocations = snapshots.map { |snapshot| snapshot.allocations(name) } if contiguous
+        @allocations = snapshots.map { |snapshot| snapshot.allocations(key) } if contiguous
       end
 
       # How many profiles the last three quarters have.

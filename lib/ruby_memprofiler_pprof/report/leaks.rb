@@ -171,9 +171,9 @@ module MemprofilerPprof
 
       def growths
         contiguous = @snapshots.each_cons(2).all? { |old, new| Births.consecutive?(old, new) }
-        names = @snapshots.flat_map { |snapshot| snapshot.sites.keys }.uniq
+        keys = @snapshots.flat_map { |snapshot| snapshot.sites.keys }.uniq
         progress = Progress.of(@snapshots, @snapshots.map { |snapshot| snapshot.totals["total_allocated_objects"] })
-        names.map { |name| Growth.new(@snapshots, name, contiguous: contiguous, clean: @clean, progress: progress) }
+        keys.map { |key| Growth.new(@snapshots, key, contiguous: contiguous, clean: @clean, progress: progress) }
       end
 
       def rank(finding)

@@ -20,8 +20,8 @@ module MemprofilerPprof
 
         def snapshot = snapshots.last
 
-        def allocations(name)
-          counts = snapshots.map { |snapshot| snapshot.allocations(name) }
+        def allocations(key)
+          counts = snapshots.map { |snapshot| snapshot.allocations(key) }
           counts.sum if counts.all?
         end
       end
@@ -53,10 +53,10 @@ module MemprofilerPprof
 
       # @param clean [Array<Integer>, nil] of all profiles
       # @return [Growth, nil] nil if there are too few samples or profiles
-      def growth(name, contiguous:, clean:)
+      def growth(key, contiguous:, clean:)
         return if @points.size < Trend::LEAST
 
-        growth = Growth.new(@points, name, contiguous: contiguous, clean: Progress.first_after_major(@kept, clean))
+        growth = Growth.new(@points, key, contiguous: contiguous, clean: Progress.first_after_major(@kept, clean))
         growth if growth.testable?
       end
 

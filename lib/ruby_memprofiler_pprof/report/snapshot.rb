@@ -17,7 +17,7 @@ module MemprofilerPprof
       attr_reader :totals
       # @return [Float] how many objects a sample stands for at most
       attr_reader :weight
-      # @return [Hash{String => Profile::Site}] what is alive, by name of the site: bytes
+      # @return [Hash{Array => Profile::Site}] what is alive, by the site's name and file: bytes
       attr_reader :sites
 
       # @param profile [Profile]
@@ -45,24 +45,25 @@ module MemprofilerPprof
         @totals.memory
       end
 
+      # @param site [Array(String, String), Array(String, nil)] the site's name and file
       # @return [Integer] how many objects are alive
-      def objects(name)
-        @objects[name]
+      def objects(site)
+        @objects[site]
       end
 
       # @return [Array<Float>, nil] how many of them were sampled in windows, by group of windows; nil if none
-      def windows(name)
-        @windows[name]
+      def windows(site)
+        @windows[site]
       end
 
       # @return [Integer] bytes of what is alive
-      def bytes(name)
-        @sites[name]&.flat&.value || 0
+      def bytes(site)
+        @sites[site]&.flat&.value || 0
       end
 
       # @return [Integer, nil] how many objects were allocated in the interval; nil if that is not known
-      def allocations(name)
-        @allocations && @allocations[name]
+      def allocations(site)
+        @allocations && @allocations[site]
       end
 
       private
@@ -86,7 +87,7 @@ module MemprofilerPprof
         @objects = Counts.sum(counted)
         @windows = Counts.windows(counted)
         sites = proven.top(by: by, type: bytes).select { |site| site.flat.value.positive? }
-        @sites = sites.to_h { |site| [site.name, site] }
+        @sites = sites.to_h { |site| [Counts.key(site), site] }
       end
 
       # A profile without any allocations was most likely taken with `track_allocations: false`.

@@ -16,8 +16,9 @@ module MemprofilerPprof
     #    in testing samples from Poisson series, 1940). Profiles give b - d, which is the rise, and an upper bound of b,
     #    so that the p-value is rather too great than too small. The rise is that of the line, which for a random walk
     #    varies more than the last level minus the first: its variance is 6/5 as great (Durlauf and Phillips, Trends
-    #    versus random walks in time series analysis, 1988). That is why b + d is multiplied by 6/5. Where the last level
-    #    minus the first is less than the line's rise, as at a last level that is low by chance, d is b minus that.
+    #    versus random walks in time series analysis, 1988). That is why b + d is multiplied by 6/5. Where the last
+    #    level minus the first is less than the line's rise, as where the last level is below the line, d is b minus
+    #    the former.
     #
     #    Example: the line rises from 0 to 1000 objects, a sample stands for 100, and at most 1000 were born since. So
     #    b - d = 10 and b = 10. That makes 6/5 (2 * 10 - 10) = 12 tosses, with (12 + 10) / 2 = 11 heads or more, for

@@ -5,14 +5,15 @@ require "ruby_memprofiler_pprof/report"
 # script/bench_leaks measures how often the verdicts are right; this tests single series.
 RSpec.describe MemprofilerPprof::Report::Leaks do
   # A series in which the sites have these levels, in samples.
-  def snapshots(sites, major: ->(index) { index }, allocated: nil, **options)
+  def snapshots(sites, major: ->(index) { index }, allocated: nil, by: :line, **options)
     count = sites.values.first.size
     Array.new(count) do |index|
       lines = sites.transform_values { |levels| [0, levels[index] * 10] }
       comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: major.call(index),
                    total_allocated_objects: allocated&.at(index) }.compact
       MemprofilerPprof::Report::Snapshot.new(
-        Pprof::Maker.lines(lines, time: 1_000_000_000 + (index * 60), comments: comments, **options).profile
+        Pprof::Maker.lines(lines, time: 1_000_000_000 + (index * 60), comments: comments, **options).profile,
+        by: by
       )
     end
   end
@@ -130,8 +131,15 @@ RSpec.describe MemprofilerPprof::Report::Leaks do
 
   it "subtracts garbage that no collection has seen from levels" do
     young = snapshots({ "/app/a.rb:1" => leak }, age: 0)
-    expect(young.map { |snapshot| snapshot.objects("/app/a.rb:1") }).to all(eq(0))
+    expect(young.map { |snapshot| snapshot.objects(["/app/a.rb:1", "/app/a.rb"]) }).to all(eq(0))
     expect(verdict(leak, age: 2)).to eq(:growing)
+  end
+
+  it "tells methods of the same name in different files apart" do
+    level = [500] * 20
+    findings = described_class.new(snapshots({ "/app/a.rb:1" => leak, "/lib/a.rb:1" => level }, by: :method)).findings
+    found = findings.to_h { |each| [each.growth.site.file, [each.verdict, each.growth.retained.value]] }
+    expect(found).to eq("/app/a.rb" => [:growing, leak.last * 1000], "/lib/a.rb" => [:steady, 500_000])
   end
 
   it "ranks what grows by bytes per second, and gives their interval" do

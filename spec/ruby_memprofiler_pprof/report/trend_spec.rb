@@ -32,8 +32,8 @@ RSpec.describe MemprofilerPprof::Report::Trend do
 
   # The line rises by 4 samples, but the last level is 3 above the first: one of 4 that were born has died.
   it "has the p-value of 5 heads or more in 6 tosses if the last level is below the line" do
-    times, levels = [0.0, 1.0, 2.0, 3.0, 4.0], [0, 100, 100, 500, 300]
-    trend = described_class.new(times, levels, weight: 100.0, born: 400, correlated: false)
+    levels = [0, 100, 100, 500, 300]
+    trend = described_class.new([0.0, 1.0, 2.0, 3.0, 4.0], levels, weight: 100.0, born: 400, correlated: false)
     expect(trend).to have_attributes(rise: be_within(1e-9).of(400), p_value: be_within(1e-9).of(7 / 64.0))
   end
 
