@@ -179,4 +179,23 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     RUBY
     expect(run_ruby(code)).to have_attributes(stdout: "windows", success?: true)
   end
+  # In Ruby before 3.3.11, 3.4.11 and 4.0.5 nobody can add a hook on thread events any more.
+  it "can begin in a child that was forked while another thread was in a hook on thread events" do
+    skip CompiledExtension.missing if CompiledExtension.missing
+    code = <<~RUBY
+      require #{CompiledExtension.new("slow_hook").library.delete_suffix(".so").dump}
+      collector = MemprofilerPprof::Collector.new(window_frame: 0.001).start
+      started = Queue.new
+      Thread.new { started << true && loop { sleep 0.001 } }
+      started.pop
+      SlowHook.enter
+      child = fork do
+        collector.sampling = :windows
+        Object.new until collector.stats[:windows] > 2
+        print collector.stats[:sampling]
+      end
+      Process.wait(child)
+    RUBY
+    expect(run_ruby(code).stdout).to eq("windows")
+  end
 end

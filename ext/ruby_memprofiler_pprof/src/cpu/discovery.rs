@@ -42,11 +42,16 @@ mod watched {
         }
     }
 
-    /// Has native threads found from now on, for this beginning. Must be called with the GVL.
-    pub fn want(beginning: u64, options: &Options) {
+    /// Has [`want`] find a hook, which does nothing until then. Must be called with the GVL, and first before forks, as
+    /// [`add_hook`] says.
+    pub fn prepare() {
         static HOOK: Once = Once::new();
         // SAFETY: called with the GVL; the function waits for nothing, and exists as long as the process.
         HOOK.call_once(|| unsafe { add_hook(on_resumed, RESUMED) });
+    }
+
+    /// Has native threads found from now on, for this beginning. Must be called with the GVL, after [`prepare`].
+    pub fn want(beginning: u64, options: &Options) {
         PERIOD.store(options.period.as_nanos() as u64, Ordering::Relaxed);
         SIGNAL.store(options.signal, Ordering::Relaxed);
         WANTED.store(beginning, Ordering::Release);
@@ -83,6 +88,9 @@ mod watched {
 #[cfg(not(ruby_gte_3_3))]
 mod watched {
     /// The VM does not say who gets the GVL.
+    pub fn prepare() {}
+
+    /// As above.
     pub fn want(_beginning: u64, _options: &crate::cpu::Options) {}
 
     /// As above.
@@ -95,4 +103,4 @@ mod watched {
     pub fn know() {}
 }
 
-pub use watched::{end, forget, know, want};
+pub use watched::{end, forget, know, prepare, want};

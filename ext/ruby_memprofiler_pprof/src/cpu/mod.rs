@@ -6,7 +6,7 @@
 //! the heap profiler.
 
 mod clocks;
-mod discovery;
+pub mod discovery;
 mod flush;
 mod interval;
 mod job;

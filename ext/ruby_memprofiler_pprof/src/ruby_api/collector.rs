@@ -9,7 +9,8 @@ use super::retainers::retainers_data;
 use super::settle_class;
 use crate::collector::mute::Mute;
 use crate::collector::{Collector, FlushFailure, FlushOptions, Flushed, Only, Phase, walker_check};
-use crate::vm::{machine_stack, protect, quirks::Quirks, ractor, thread_events, threads};
+use crate::cpu::discovery;
+use crate::vm::{activity, machine_stack, protect, quirks::Quirks, ractor, thread_events, threads};
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
 use magnus::value::Opaque;
@@ -180,7 +181,7 @@ pub fn on_main_ractor(ruby: &Ruby) -> Result<bool, Error> {
     current.equal(main)
 }
 
-/// Fails if Ractors prevent starting a collector; otherwise watches for them from now on.
+/// Fails if Ractors prevent starting a collector; otherwise watches for them, and threads, from now on.
 pub fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
     if !on_main_ractor(ruby)? {
         return Err(errors::ractor(ruby, "a collector can only be started on the main Ractor"));
@@ -188,6 +189,8 @@ pub fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
     // SAFETY: on the main Ractor, as just checked.
     unsafe { ractor::mark_main() }?;
     thread_events::watch();
+    activity::prepare();
+    discovery::prepare();
     if ractor::count(ruby)? == 1 {
         return Ok(());
     }

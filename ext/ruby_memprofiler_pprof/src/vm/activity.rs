@@ -21,6 +21,9 @@ mod watched {
     static HOOK: Once = Once::new();
 
     unsafe extern "C" fn on_event(event: u32, _thread: *const c_void, _data: *mut c_void) {
+        if WAITER.load(Ordering::Relaxed).is_null() {
+            return;
+        }
         RUNNING.store(event == RESUMED || ractor::others(), Ordering::SeqCst);
         if event == RESUMED {
             HOLDER.store(native_id(), Ordering::Relaxed);
@@ -33,15 +36,20 @@ mod watched {
         }
     }
 
+    /// Has [`watch_for`] find a hook, which does nothing until then. Must be called with the GVL, and first before forks,
+    /// as [`add_hook`] says.
+    pub fn prepare() {
+        // SAFETY: called with the GVL. The function only uses atomics and wakes a thread, which is allowed without the GVL
+        // and under the scheduler's locks, and exists as long as the process.
+        HOOK.call_once(|| unsafe { add_hook(on_event, SUSPENDED | RESUMED) });
+    }
+
     /// Starts watching on behalf of `waiter`, the only thread that may [`wait`]. Must be called by a Ruby thread with
-    /// the GVL. The handles of all waiters are kept: there is one in each process.
+    /// the GVL, after [`prepare`]. The handles of all waiters are kept: there is one in each process.
     pub fn watch_for(waiter: Thread) {
         RUNNING.store(true, Ordering::SeqCst);
         HOLDER.store(native_id(), Ordering::Relaxed);
         WAITER.store(Box::into_raw(Box::new(waiter)), Ordering::SeqCst);
-        // SAFETY: the function only uses atomics and wakes a thread, which is allowed without the GVL and under the
-        // scheduler's locks, and exists as long as the process.
-        HOOK.call_once(|| unsafe { add_hook(on_event, SUSPENDED | RESUMED) });
     }
 
     /// Waits until a Ruby thread runs. May return early.
@@ -70,6 +78,9 @@ mod watched {
     use std::thread::{Thread, park};
 
     /// Nobody samples in windows before Ruby 3.3.
+    pub fn prepare() {}
+
+    /// As above.
     pub fn watch_for(_: Thread) {}
 
     /// As above.
@@ -88,4 +99,4 @@ mod watched {
     }
 }
 
-pub use watched::{holder, is_running, wait, watch_for};
+pub use watched::{holder, is_running, prepare, wait, watch_for};
