@@ -148,6 +148,22 @@ RSpec.describe "memprofiler" do
         .to match(/liveness freeobj \(as RUBY_MEMPROFILER_PPROF_LIVENESS says\).*^  liveness: freeobj$/m)
     end
 
+    describe "with secrets in the environment" do
+      let(:env) { { "PYROSCOPE_AUTH_TOKEN" => "my-token", "PYROSCOPE_BASIC_AUTH" => "me:password" } }
+
+      it "hides them" do
+        text = doctor(env: env).stdout
+        expect(text).to include("  pyroscope_auth_token: [hidden]\n", "  pyroscope_basic_auth: [hidden]\n")
+        expect(text).not_to match(/my-token|password/)
+      end
+
+      it "hides them in JSON, where those that are not set are null" do
+        settings = JSON.parse(doctor("--json", env: env.first(1).to_h).stdout)["settings"]
+        expect(settings.slice("pyroscope_auth_token", "pyroscope_basic_auth").transform_values { |each| each["value"] })
+          .to eq("pyroscope_auth_token" => "[hidden]", "pyroscope_basic_auth" => nil)
+      end
+    end
+
     it "shows how servers would sample, and why" do
       always = doctor(env: { "SAMPLING" => "always" })
       expect(always).to have_attributes(success?: true, stdout: /^ok +sampling +always: sampling is :always$/)

@@ -56,7 +56,15 @@ module MemprofilerPprof
 
       def described(diagnosis)
         configuration = diagnosis.configuration
-        configuration.to_h.to_h { |name, value| [name, { value: value, source: configuration.source(name) }] }
+        configuration.to_h.to_h do |name, value|
+          [name, { value: shown(name, value), source: configuration.source(name) }]
+        end
+      end
+
+      # Secrets are hidden.
+      def shown(name, value)
+        type = Configuration.find(name).type
+        value && type.secret? ? type.show(value) : value
       end
 
       def json(diagnosis)

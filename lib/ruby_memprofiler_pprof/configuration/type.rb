@@ -5,7 +5,7 @@ require "ruby_memprofiler_pprof/tags"
 
 module MemprofilerPprof
   class Configuration
-    # What stands in a usage line for a value that no message may show.
+    # What stands in a usage line for a value that nothing may show.
     SECRET = "SECRET"
     private_constant :SECRET
 
@@ -31,7 +31,12 @@ module MemprofilerPprof
       # @param value [Object]
       # @return [String] the value for messages, unless it is a secret
       def show(value)
-        placeholder == SECRET ? "[hidden]" : value.inspect
+        secret? ? "[hidden]" : value.inspect
+      end
+
+      # @return [Boolean] whether nothing may show a value
+      def secret?
+        placeholder == SECRET
       end
 
       # @return [Boolean] whether the only values are true and false
