@@ -29,7 +29,8 @@ module RealMethods
     "MemprofilerPprof::Atfork::Handler" => %i[initialize],
     "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
     "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options],
-    "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without],
+    "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without
+                                        writes_files?],
     "MemprofilerPprof::CPU" => %i[after_fork],
     "MemprofilerPprof::DelayedJob" => %i[name_of],
     "MemprofilerPprof::FileFlusher" => %i[profiles],

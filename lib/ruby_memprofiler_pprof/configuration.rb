@@ -105,6 +105,16 @@ module MemprofilerPprof
       options(FLUSH_SETTINGS + FLUSHER_SETTINGS)
     end
 
+    # @param by_default [Boolean] whether to write files if no setting says where profiles go
+    # @return [Boolean] whether profiles go to files: as `files` says; otherwise if there is a pattern; otherwise by
+    #   default, unless they go elsewhere
+    # @api private
+    def writes_files?(by_default: true)
+      return files unless files.nil?
+
+      source(:pattern) != :default || (by_default && !on_flush && !pyroscope_url)
+    end
+
     # @return [Hash{Symbol => Object}] every setting with its value
     def to_h
       self.class.settings.to_h { |setting| [setting.keyword, self[setting.keyword]] }

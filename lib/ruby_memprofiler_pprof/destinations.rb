@@ -19,7 +19,9 @@ module MemprofilerPprof
     # @return [BlockFlusher, nil] to be started; nil if profiles go nowhere
     def flusher(collector, config, files_by_default)
       options = { **config.flusher_options, **callback(config) }
-      return @flusher_class.new(collector, logger: @logger, **options) if files?(config, files_by_default)
+      if config.writes_files?(by_default: files_by_default)
+        return @flusher_class.new(collector, logger: @logger, **options)
+      end
 
       options = options.except(:pattern, :keep_files, :keep_days, :retainers_every)
       return BlockFlusher.new(collector, logger: @logger, **options) if options[:on_flush]
@@ -28,14 +30,6 @@ module MemprofilerPprof
     end
 
     private
-
-    # Whether to write files: as `files` says; otherwise if there is a pattern; otherwise by default, unless profiles go
-    # elsewhere.
-    def files?(config, by_default)
-      return config.files unless config.files.nil?
-
-      config.source(:pattern) != :default || (by_default && !config.on_flush && !config.pyroscope_url)
-    end
 
     # @return [Hash{Symbol => Object}] keywords of a flusher that sends profiles to Pyroscope, if that is set
     def callback(config)

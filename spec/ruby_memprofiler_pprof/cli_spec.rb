@@ -199,6 +199,22 @@ RSpec.describe "memprofiler" do
       expect(doctor).to have_attributes(status: have_attributes(exitstatus: 1), stdout: /^failing +files +cannot be/)
     end
 
+    { "files are off" => { "FILES" => "false" },
+      "profiles only go to Pyroscope" => { "PYROSCOPE_URL" => "http://localhost:4040" } }.each do |what, env|
+      it "only notes that files cannot be written if #{what}" do
+        File.write("tmp", "in the way")
+        expect(doctor(env: env)).to have_attributes(success?: true, stdout: /^note +files +none are written/)
+      end
+    end
+
+    it "exits with 1 if files cannot be written beside what goes to Pyroscope" do
+      File.write("tmp", "in the way")
+      [{ "FILES" => "true" }, { "PATTERN" => "tmp/%{pid}.pprof" }].each do |env|
+        expect(doctor(env: { "PYROSCOPE_URL" => "http://localhost:4040", **env }))
+          .to have_attributes(success?: false, stdout: /^failing +files +cannot be/)
+      end
+    end
+
     it "exits with 1 if the extension cannot be loaded" do
       FileUtils.cp_r([SubprocessHelpers::EXE, SubprocessHelpers::LIB], ".")
       Dir.glob("lib/**/*.{so,bundle}").each { |file| File.unlink(file) }

@@ -58,6 +58,7 @@ module MemprofilerPprof
 
       def check_files
         return unless configuration
+        return add("files", :note, "none are written, by the settings") unless configuration.writes_files?
 
         directory = File.dirname(FilePattern.new(configuration.pattern).expand)
         existing = directory
