@@ -87,8 +87,8 @@ module Attaching
 
   # A command that has to succeed.
   # @return [String] what it printed
-  def memprofiler!(*arguments)
-    outcome = memprofiler(*arguments)
+  def memprofiler!(*arguments, **keywords)
+    outcome = memprofiler(*arguments, **keywords)
     expect(outcome).to be_success, outcome.to_s
     outcome.stdout
   end

@@ -24,7 +24,9 @@ module MemprofilerPprof
       # The process itself waits for so long at most.
       LONGEST_CPU = 60
       PATTERN = "tmp/profiles/record-%{pid}-%{isotime}.pprof"
-      private_constant :LENGTH, :LONGEST, :LONGEST_CPU, :PATTERN
+      # Apart from those of the heap, since commands take a directory for files of one kind.
+      CPU_PATTERN = "tmp/profiles/cpu/record-%{pid}-%{isotime}.pprof"
+      private_constant :LENGTH, :LONGEST, :LONGEST_CPU, :PATTERN, :CPU_PATTERN
 
       # @param arguments [Array<String>]
       # @return [Integer] the exit status
@@ -35,7 +37,7 @@ module MemprofilerPprof
         attachment = attachment(pid)
         socket = attachment.socket
         bytes = until_done(attachment) { socket ? after_a_while(attachment, socket) : between(attachment) }
-        target = @output || FilePattern.new(PATTERN).expand(pid: pid)
+        target = @output || FilePattern.new(@cpu ? CPU_PATTERN : PATTERN).expand(pid: pid)
         AtomicFile.make_directory_of(target) unless target == "-"
         write_output(bytes, target)
         0
@@ -49,7 +51,8 @@ module MemprofilerPprof
         parser.separator("Options:")
         parser.on("--seconds N", Integer, "how long, 1 to #{LONGEST}; with --cpu to #{LONGEST_CPU}",
                   "(default: #{LENGTH})") { |seconds| @seconds = check(seconds, LONGEST) }
-        parser.on("-o", "--output FILE", "where to write; - is stdout", "(default: #{PATTERN})") do |file|
+        parser.on("-o", "--output FILE", "where to write; - is stdout", "(default: #{PATTERN};",
+                  "with --cpu #{CPU_PATTERN})") do |file|
           @output = file
         end
         parser.on("--cpu", "profile CPU time rather than memory") { @cpu = true }

@@ -20,7 +20,8 @@ module MemprofilerPprof
         %{me} --watch --seconds 30 -o wall.pprof 1234
         %{me} core.1234
       TEXT
-      PATTERN = "tmp/profiles/stack-%{pid}-%{isotime}.pprof"
+      # Apart from those of the heap and of CPU time, since commands take a directory for files of one kind.
+      PATTERN = "tmp/profiles/wall/stack-%{pid}-%{isotime}.pprof"
       SECONDS = 10
       RATE = 100
       # The bounds of both.

@@ -285,6 +285,16 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
         expect(program.ask("MemprofilerPprof::CPU.running?")).to be(false)
       end
     end
+
+    it "writes a profile of CPU time apart from those of the heap if no file is named" do
+      with_program("sleep") do |program|
+        Dir.mktmpdir do |directory|
+          memprofiler!("record", "--cpu", "--seconds", 1, program.pid, chdir: directory)
+          expect(Dir.glob("**/*.pprof", base: directory))
+            .to match([%r{\Atmp/profiles/cpu/record-#{program.pid}-[^/]*\z}])
+        end
+      end
+    end
   end
 
   describe "with a server" do

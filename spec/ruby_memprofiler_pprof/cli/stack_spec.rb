@@ -219,12 +219,12 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
       end
     end
 
-    it "writes a file of its own if none is named" do
+    it "writes a file apart from those of the heap if none is named" do
       Dir.mktmpdir do |directory|
         with_ruby("puts; sleep") do |pid|
           run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "stack", "--watch", "--seconds",
                       "0.1", pid.to_s, chdir: directory)
-          expect(Dir.children(File.join(directory, "tmp/profiles"))).to match([/\Astack-#{pid}-.*\.pprof\z/])
+          expect(Dir.glob("**/*.pprof", base: directory)).to match([%r{\Atmp/profiles/wall/stack-#{pid}-[^/]*\z}])
         end
       end
     end
