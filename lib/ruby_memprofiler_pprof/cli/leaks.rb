@@ -34,7 +34,7 @@ module MemprofilerPprof
 
         Exit status: 0; with --exit-code 1 if something grows; 2 if a file cannot be read, or the command line is wrong.
       TEXT
-      # Whether --app is the default.
+      # Whether --app is the default, by line and the like.
       APP = true
 
       private

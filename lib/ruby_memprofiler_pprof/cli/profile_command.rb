@@ -54,7 +54,7 @@ module MemprofilerPprof
         parser.on("--tag KEY=VALUE", "only samples with this label, such as class=String",
                   "or KEY=/REGEXP/; may be repeated") { |tag| add_tag(tag) }
         parser.on("--[no-]app", "count what gems and Ruby allocate for the program's",
-                  "line that called them (default: #{app? ? "--app" : "--no-app"})") { |app| @app = app }
+                  "line that called them (default: #{app_default})") { |app| @app = app }
       end
 
       # In place of OptionParser's own, which lets the RegexpError through.
@@ -66,8 +66,15 @@ module MemprofilerPprof
         end
       end
 
+      def app_default
+        self.class::APP ? "--app by #{list(MemprofilerPprof::Report::Snapshot::PLACES)}" : "--no-app"
+      end
+
+      # By gem or class the default is --no-app: else nearly everything would be of one gem, the program.
       def app?
-        @app.nil? ? self.class::APP : @app
+        return @app unless @app.nil?
+
+        self.class::APP && MemprofilerPprof::Report::Snapshot::PLACES.include?(@by || self.class::BY)
       end
 
       def add_tag(tag)

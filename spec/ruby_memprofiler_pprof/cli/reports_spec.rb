@@ -316,6 +316,36 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("leaks", "--exit-code", "mem-7-*.pprof")).to be_success
     end
 
+    describe "of a library that the program calls" do
+      before do
+        Dir.glob("*.pprof") { |name| File.unlink(name) }
+        20.times do |index|
+          comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: index }
+          maker = Pprof::Maker.new(time: 1_000_000_000 + (index * 60), comments: comments)
+          objects = 400 + (100 * index)
+          maker.sample(["app /srv/shop/app.rb:1", "rack /x/gems/rack-2.2.4/lib/rack.rb:3"],
+                       [0, 0, objects, objects * 100])
+          File.binwrite("#{index}.pprof", maker.to_s)
+        end
+      end
+
+      def names(*arguments)
+        section("leaks", *arguments, ".")["findings"].map { |finding| finding["name"] }
+      end
+
+      it "names the library by gem" do
+        expect(names("--by", "gem")).to eq(["rack"])
+      end
+
+      it "names the program by gem with --app" do
+        expect(names("--by", "gem", "--app")).to eq(["app"])
+      end
+
+      it "names the program's line, unless --no-app is given" do
+        expect([names, names("--no-app")]).to eq([["/srv/shop/app.rb:1"], ["/x/gems/rack-2.2.4/lib/rack.rb:3"]])
+      end
+    end
+
     it "takes files in any order, and expands patterns itself" do
       expected = cli("leaks", ".").stdout
       expect(cli("leaks", *Dir["*.pprof"].shuffle(random: Random.new(1))).stdout).to eq(expected)
