@@ -29,7 +29,7 @@ module MemprofilerPprof
       # Files and options may come in any order.
       def parse(arguments)
         @limit = self.class::LIMIT
-        @tags = {}
+        @tags = []
         parser.permute!(arguments)
       end
 
@@ -52,7 +52,7 @@ module MemprofilerPprof
         end
         parser.on("--ignore REGEXP", Regexp, "only stacks without one") { |pattern| @ignore = pattern }
         parser.on("--tag KEY=VALUE", "only samples with this label, such as class=String",
-                  "or KEY=/REGEXP/; may be repeated") { |tag| add_tag(tag) }
+                  "or KEY=/REGEXP/; may be repeated: all must match") { |tag| add_tag(tag) }
         parser.on("--[no-]app", "count what gems and Ruby allocate for the program's",
                   "line that called them (default: #{app_default})") { |app| @app = app }
       end
@@ -82,7 +82,7 @@ module MemprofilerPprof
         raise OptionParser::InvalidArgument, "#{tag}, must be KEY=VALUE" if value.nil? || key.empty?
 
         pattern = value.match?(%r{\A/.*/\z}m) ? Regexp.new(value[1...-1]) : ->(label) { label.to_s == value }
-        @tags[key.to_sym] = pattern
+        @tags << { key.to_sym => pattern }
       rescue RegexpError => e
         raise OptionParser::InvalidArgument, "#{tag}: #{e.message}"
       end
@@ -100,7 +100,7 @@ module MemprofilerPprof
       def narrow(profile)
         profile = profile.focus(@focus) if @focus
         profile = profile.ignore(@ignore) if @ignore
-        @tags.any? ? profile.tag(**@tags) : profile
+        @tags.reduce(profile) { |rest, tag| rest.tag(**tag) }
       end
 
       def style

@@ -179,6 +179,15 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(rows("--tag", "gc_age=/^[1-7]/", "old.pprof")).to eq([])
     end
 
+    it "filters by all of several labels, also of one name" do
+      maker = Pprof::Maker.new
+      %w[AB A B].each { |name| maker.sample(["#{name} /srv/#{name}.rb:1"], [0, 0, 500, 50_000], name) }
+      File.binwrite("classes.pprof", maker.to_s)
+      names = section("report", "--tag", "class=/A/", "--tag", "class=/B/", "classes.pprof")["findings"]
+              .map { |finding| finding["name"] }
+      expect(names).to eq(["/srv/AB.rb:1"])
+    end
+
     it "says that nothing matches" do
       expect(cli("report", "--tag", "class=Foo", file).stdout).to include("\nNo sample matches.\nretained_size: 0 B ")
       codes = [section("report", "--focus", "nowhere", "--tree", file), section("report", "--focus", "rack", file)]
