@@ -8,9 +8,9 @@ require "ruby_memprofiler_pprof/stderr_logger"
 module MemprofilerPprof
   # A rake task that runs other tasks, in the same process, and writes profiles of what they allocate: one at each
   # interval, and one at the end, even if they fail. Each setting of the {Configuration} has a writer, except those
-  # that concern the process ({Configuration::DESTINATION_SETTINGS}, {Configuration::PROCESS_SETTINGS}); variables in
-  # the environment take precedence. It uses a separate collector. If `enabled` is false there, the tasks run without a
-  # profile.
+  # that concern the process ({Configuration::DESTINATION_SETTINGS}, {Configuration::CPU_SETTINGS},
+  # {Configuration::PROCESS_SETTINGS}); variables in the environment take precedence. It uses a separate collector. If
+  # `enabled` is false there, the tasks run without a profile.
   #
   # @example In a Rakefile, for `rake profile:import[customers.csv]`
   #   require "ruby_memprofiler_pprof/rake_task"

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/rake_task"
 require "tmpdir"
 
 RSpec.describe "docs/rails.md" do
@@ -18,6 +19,16 @@ RSpec.describe "docs/rails.md" do
       profile = MemprofilerPprof::Profile.load(Dir["#{directory}/tmp/profiles/*.pprof"].first)
       expect(profile.samples.flat_map { |sample| sample.stack.map(&:name) }).to include("block in <top (required)>")
     end
+  end
+
+  it "names the settings that a rake task lacks" do
+    sentence = Manual.section("docs/rails.md", "Rake")[/A task has.*?;/m]
+    configuration = MemprofilerPprof::Configuration
+    lacking = configuration.settings.map(&:keyword).reject { |name| MemprofilerPprof::RakeTask.method_defined?(name) }
+    sections = configuration::DESTINATION_SETTINGS + configuration::CPU_SETTINGS
+    expect(sentence.scan(/`(\w+)`/).flatten.map(&:to_sym) - [:description])
+      .to match_array(lacking - sections.map(&:keyword))
+    expect(sentence).to include("settings.md#destinations", "settings.md#cpu-time")
   end
 
   describe "on Rails", :rails do
