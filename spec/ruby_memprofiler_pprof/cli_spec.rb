@@ -215,6 +215,12 @@ RSpec.describe "memprofiler" do
       end
     end
 
+    it "exits with 1 if files of CPU time cannot be written, which need no others" do
+      File.write("tmp", "in the way")
+      expect(doctor(env: { "FILES" => "false", "CPU" => "true" }))
+        .to have_attributes(success?: false, stdout: %r{^failing +files +cannot be written to .*/tmp/profiles/cpu: })
+    end
+
     it "exits with 1 if the extension cannot be loaded" do
       FileUtils.cp_r([SubprocessHelpers::EXE, SubprocessHelpers::LIB], ".")
       Dir.glob("lib/**/*.{so,bundle}").each { |file| File.unlink(file) }

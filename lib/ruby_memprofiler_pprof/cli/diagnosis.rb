@@ -58,15 +58,31 @@ module MemprofilerPprof
 
       def check_files
         return unless configuration
-        return add("files", :note, "none are written, by the settings") unless configuration.writes_files?
 
-        directory = File.dirname(FilePattern.new(configuration.pattern).expand)
-        existing = directory
-        existing = File.dirname(existing) until File.exist?(existing)
-        writable = File.directory?(existing) && File.writable?(existing)
-        return add("files", :ok, "can be written to #{directory}") if writable
+        directories = directories_written_to
+        return add("files", :note, "none are written, by the settings") if directories.empty?
 
-        add("files", :failing, "cannot be written to #{directory}: #{existing} is not a directory, or not writable")
+        unwritable = directories.find { |directory| !writable?(existing(directory)) }
+        return add("files", :ok, "can be written to #{directories.join(" and ")}") unless unwritable
+
+        add("files", :failing, "cannot be written to #{unwritable}: #{existing(unwritable)} is not a directory, or " \
+                               "not writable")
+      end
+
+      def directories_written_to
+        patterns = [(configuration.pattern if configuration.writes_files?),
+                    (configuration.cpu_pattern if configuration.cpu)].compact
+        patterns.map { |pattern| File.dirname(FilePattern.new(pattern).expand) }
+      end
+
+      # @return [String] the directory itself or, as missing ones are made, the innermost one around it that exists
+      def existing(directory)
+        directory = File.dirname(directory) until File.exist?(directory)
+        directory
+      end
+
+      def writable?(path)
+        File.directory?(path) && File.writable?(path)
       end
 
       def check_extension
