@@ -52,7 +52,7 @@ module MemprofilerPprof
       def add_holder(table, holder)
         return unless holder
 
-        text = "  #{Units.percent(holder.share)} held by #{SiteText.printable(holder.phrase)}"
+        text = "  #{Units.percent(holder.share)} held by #{holder.phrase}"
         retained = ", which retains #{Units.format(holder.retained, "bytes")}" if holder.retained
         table.add_wide(["#{text}#{retained}", text], code: Codes::HOLDER)
       end

@@ -119,7 +119,7 @@ module MemprofilerPprof
       end
 
       def escape(text)
-        text.scrub.gsub(/[[:cntrl:]]/, "?").gsub(MARKUP) { |character| "\\#{character}" }
+        SiteText.printable(text).gsub(MARKUP) { |character| "\\#{character}" }
       end
     end
   end

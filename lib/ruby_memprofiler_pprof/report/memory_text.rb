@@ -121,7 +121,7 @@ module MemprofilerPprof
       end
 
       def cells(line)
-        note = " (#{SiteText.printable(line.note)})" if line.note
+        note = " (#{line.note})" if line.note
         interval = line.interval ? Units.interval(*line.interval, "bytes") : ""
         [line.bytes ? size(line.bytes) : "unknown", share(line.bytes), interval,
          line.source == :unknown ? "" : line.source.to_s, ["#{line.name}#{note}", line.name]]
@@ -132,7 +132,7 @@ module MemprofilerPprof
         paths = PathShortener.new(keepers.map { |held| held.site[%r{\A/.*(?=:\d+\z)}] })
         keepers.each do |held|
           objects = Units.format(held.objects, "count")
-          text = "  kept by #{objects} objects allocated at #{SiteText.printable(paths.shorten(held.site))}"
+          text = "  kept by #{objects} objects allocated at #{paths.shorten(held.site)}"
           table.add([size(held.bytes), share(held.bytes), "", "estimated", text], code: Codes::HELD_SLOTS)
         end
       end

@@ -101,8 +101,7 @@ module MemprofilerPprof
           table.add([*figures(site), "", "", SiteText.label(site, paths)], code: Codes::SITE)
           RetainersText.holders(site).each do |holder|
             retained = holder.retained ? size(holder.retained) : ""
-            table.add([*[""] * 4, Units.percent(holder.share), retained, "  #{SiteText.printable(holder.phrase)}"],
-                      code: Codes::HOLDER)
+            table.add([*[""] * 4, Units.percent(holder.share), retained, "  #{holder.phrase}"], code: Codes::HOLDER)
           end
         end
         table

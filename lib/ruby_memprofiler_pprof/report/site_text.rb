@@ -19,7 +19,7 @@ module MemprofilerPprof
 
       # @return [String] the text without control characters
       def printable(text)
-        text.gsub(/[[:cntrl:]]/, "?")
+        text.scrub.gsub(/[[:cntrl:]]/, "?")
       end
 
       def names(site, paths)

@@ -4,7 +4,7 @@ module MemprofilerPprof
   module Report
     # Rows of text in columns. Where there is too little room, columns are left out, those with the highest `drop_rank`
     # first, and the text of the last column is cut in its middle. A cell of the last column may be an Array of a text
-    # and of a shorter form of it for when it is too long.
+    # and of a shorter form of it for when it is too long. Control characters in cells are replaced.
     #
     # @api private
     class Table
@@ -36,7 +36,7 @@ module MemprofilerPprof
       # @param code [String, nil] one of {Codes}
       # @return [self]
       def add(cells, color = nil, code: nil)
-        @rows << Row.new(cells, color, code)
+        @rows << Row.new(printable(cells), color, code)
         self
       end
 
@@ -44,7 +44,7 @@ module MemprofilerPprof
       # @param code [String] one of {Codes}
       # @return [self]
       def add_wide(texts, code:)
-        @rows << Row.new([*[""] * (@columns.size - 1), texts], nil, code, true)
+        @rows << Row.new([*[""] * (@columns.size - 1), printable(texts)], nil, code, true)
         self
       end
 
@@ -57,6 +57,10 @@ module MemprofilerPprof
       end
 
       private
+
+      def printable(cells)
+        cells.map { |cell| cell.is_a?(Array) ? printable(cell) : SiteText.printable(cell) }
+      end
 
       # The indices of the columns that fit, without those that are empty.
       def fitting(width)

@@ -2,7 +2,8 @@
 
 module MemprofilerPprof
   module Report
-    # Shows what was found as text, for terminals.
+    # Shows what was found as text, for terminals. Profiles that somebody else wrote may contain commands to these, so
+    # control characters are replaced, those of a {Table} there.
     #
     # @api private
     class Text
@@ -10,8 +11,8 @@ module MemprofilerPprof
       # @param style [Style]
       # @return [String]
       def self.section(section, style)
-        head = [section.title, *section.notes&.map(&:text), section.summary].compact
-        closing = [*section.closing].map { |paragraph| wrap(paragraph, style.width) }
+        head = printable([section.title, *section.notes&.map(&:text), section.summary].compact)
+        closing = printable([*section.closing]).map { |paragraph| wrap(paragraph, style.width) }
         [head, section.table&.lines(style), closing].compact.map { |part| part.join("\n") }
                                                     .reject(&:empty?).join("\n\n")
       end
@@ -20,6 +21,10 @@ module MemprofilerPprof
         text.gsub(/(.{1,#{width}})(?: +|$)/, "\\1\n").chomp
       end
       private_class_method :wrap
+
+      def self.printable(texts)
+        texts.map { |text| SiteText.printable(text) }
+      end
 
       # @param document [Document]
       # @param style [Style]
@@ -40,11 +45,11 @@ module MemprofilerPprof
       private
 
       def heading(section)
-        "== #{section.group} ==" if section.group
+        "== #{SiteText.printable(section.group)} ==" if section.group
       end
 
       def notes
-        @document.notes.map(&:text).join("\n") if @document.notes.any?
+        self.class.printable(@document.notes.map(&:text)).join("\n") if @document.notes.any?
       end
     end
   end

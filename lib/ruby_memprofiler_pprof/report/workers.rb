@@ -74,7 +74,7 @@ module MemprofilerPprof
       def cells(memory, name)
         sizes = [memory.rss, memory.shared_bytes, memory.private_bytes, memory.copied_bytes,
                  *MemoryText.groups(memory).values_at(*MemoryText::GROUPS.keys)]
-        [memory.pid.to_s, *sizes.map { |bytes| size(bytes) }, SiteText.printable(name)]
+        [memory.pid.to_s, *sizes.map { |bytes| size(bytes) }, name]
       end
 
       def size(value)

@@ -261,6 +261,31 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     end
   end
 
+  describe "with a profile that has commands to the terminal in it" do
+    before do
+      line = { key: "un\e[2Jknown", bytes: 1, source: "ex\eact", note: "\e[2J" }
+      limit = { bytes: 1, usage_bytes: 1, kind: "\e[2J" }
+      memory = RecordedMemory.json(lines: [*RecordedMemory.lines, line], limit: limit, allocator: "glibc\e[2J",
+                                   held_slots: [{ site: "/a\e[2J.rb:1", bytes: 3e7, objects: 9.0 }])
+      comments = { pid: 7, "tag.release": "1\e[2J\n2", "tag.attached_at": "\e[2J", memory: memory }
+      2.times do |index|
+        types = [["allocations\e[2J", "count"], ["allocations_size", "bytes\e[2J"], *Pprof::Maker::TYPES.last(2)]
+        maker = Pprof::Maker.new(types: types, time: 1_000_000_000 + index, comments: comments)
+        File.binwrite("#{index}.pprof", maker.sample(["a\e[2J /a\e[2J.rb:1"], [index + 1] * 4, "A\e[2J").to_s)
+      end
+    end
+
+    [["report", "0.pprof"], ["report", "--value", "allocations\e[2J", "0.pprof"], ["report", "--tree", "0.pprof"],
+     ["report", "--by-tag", "release", "."], ["diff", "--value", "allocations\e[2J", "0.pprof", "1.pprof"],
+     ["leaks", "."], ["memory", "0.pprof"], ["memory", "--format", "markdown", "0.pprof"]].each do |arguments|
+      it "prints none of them for #{arguments.join(" ").inspect}" do
+        outcome = cli(*arguments)
+        expect(outcome).to be_success
+        expect(outcome.stdout).not_to match(/[[:cntrl:]&&[^\n]]/)
+      end
+    end
+  end
+
   describe "diff" do
     let(:grown) do
       write("b.pprof", { "/srv/shop/a.rb:1" => [0, 2900], "/srv/shop/lib/b.rb:2" => [0, 50] }, time: 1_000_000_900)
