@@ -30,7 +30,7 @@ module RealMethods
     "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
     "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options],
     "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without
-                                        writes_files?],
+                                            writes_files?],
     "MemprofilerPprof::CPU" => %i[after_fork],
     "MemprofilerPprof::DelayedJob" => %i[name_of],
     "MemprofilerPprof::FileFlusher" => %i[profiles],
@@ -127,9 +127,9 @@ RSpec.describe "The signatures", :own_process do
                  SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread ByPid ByPid::Error
                  Configuration::Settable Configuration::Types CPU::Sampler CPUFiles DefaultProfiler DelayedJob::Job
-                 Destinations FileSeries Memory::Advisor MemoryWatch OpenTelemetry::Contexts OwnLabels PeakFile
-                 PeriodicThread Profile::Source RactorGuard Resque::Job Retainers::Recording Retainers::Reference
-                 RetainersFile RunningFlushers Service SignalActions SocketServer Tags] +
+                 Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch OpenTelemetry::Contexts OwnLabels
+                 PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job Retainers::Recording
+                 Retainers::Reference RetainersFile RunningFlushers Service SignalActions SocketServer Tags] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process examines it.

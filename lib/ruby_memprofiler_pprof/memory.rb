@@ -3,6 +3,7 @@
 require "json"
 require "ruby_memprofiler_pprof/memory/records"
 require "ruby_memprofiler_pprof/memory/advisor"
+require "ruby_memprofiler_pprof/memory/form"
 
 module MemprofilerPprof
   # Where the resident memory of a process is: a ledger whose lines add up to all of it. {current} asks this process,
@@ -51,7 +52,7 @@ module MemprofilerPprof
       # @api private
       def parse(json, **more)
         answers = [JSON.parse(json, symbolize_names: true)].flatten(1)
-        raise ProfileError, "this does not say where memory is" unless answers.all? { |answer| ledger?(answer) }
+        raise ProfileError, "this does not say where memory is" unless answers.all? { |answer| Form.ledger?(answer) }
 
         answers.map { |answer| new({ **answer, **more }) }
       rescue JSON::ParserError => e
@@ -63,13 +64,6 @@ module MemprofilerPprof
       def ask(process, full)
         attached_at = process.tags[Tags::ATTACHED] if process.is_a?(Collector)
         parse(process.__send__(:memory_data, full), **{ attached_at: attached_at }.compact).first
-      end
-
-      private
-
-      def ledger?(answer)
-        lines = answer[:lines] if answer.is_a?(Hash)
-        lines.is_a?(Array) && lines.all? { |line| line.is_a?(Hash) && line[:key] && line[:source] }
       end
     end
 
@@ -169,6 +163,9 @@ module MemprofilerPprof
     # @return [Time, nil] what it says under that name, in the form "2026-11-23T08:00:00Z"
     def utc(key)
       Time.utc(*@data[key].scan(/\d+/).first(6).map(&:to_i)) if @data[key]
+    rescue ArgumentError
+      # It is no time.
+      nil
     end
   end
 end

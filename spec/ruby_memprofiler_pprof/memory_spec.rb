@@ -122,6 +122,32 @@ RSpec.describe MemprofilerPprof::Memory do
       expect(described_class.parse("[#{memory.to_json},#{memory.to_json}]").size).to eq(2)
     end
 
+    line = { key: "code", source: "exact" }
+    held = { site: "/a.rb:1", bytes: 1, objects: 1 }
+    { attached_at: 5, time: [], pid: "7", rss_bytes: "1", elapsed_nanoseconds: {}, allocator: 1, limit: 1,
+      held_slots: {}, lines: [line.merge(bytes: "1")] }.each do |member, value|
+      it "refuses #{value.inspect} for #{member}" do
+        expect { RecordedMemory.memory(member => value) }.to raise_error(MemprofilerPprof::ProfileError)
+      end
+    end
+
+    it "does not need what is no time" do
+      ["2026-13-23T07:00:00Z", "now"].each { |time| expect(RecordedMemory.memory(time: time).time).to be_nil }
+    end
+
+    it "refuses a number that is infinite" do
+      json = RecordedMemory.json(rss_bytes: 1).sub('"rss_bytes":1,', '"rss_bytes":1e999,')
+      expect { described_class.parse(json) }.to raise_error(MemprofilerPprof::ProfileError)
+    end
+
+    { "line" => { lines: [line.merge(note: 1)] }, "key of a line" => { lines: [line.merge(key: 1)] },
+      "limit" => { limit: { usage_bytes: 1, kind: "x" } }, "site" => { held_slots: [held.merge(site: nil)] },
+      "number of a site" => { held_slots: [held.merge(objects: "1")] } }.each do |what, members|
+      it "refuses a wrong #{what}" do
+        expect { RecordedMemory.memory(**members) }.to raise_error(MemprofilerPprof::ProfileError)
+      end
+    end
+
     ["{", "[1]", "{}", '{"lines": 1}', '{"lines": [{}]}', "null"].each do |text|
       it "refuses #{text}" do
         expect { described_class.parse(text) }

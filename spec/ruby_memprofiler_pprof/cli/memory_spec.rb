@@ -132,6 +132,11 @@ RSpec.describe "memprofiler memory" do
       expect(outcome.stdout).to start_with("stdin: Process 4711, ")
     end
 
+    it "reports that what it says of memory has a wrong form" do
+      record("a.pprof", memory: '{"lines":[],"attached_at":5}')
+      expect_failure(memory("a.pprof"), "memprofiler: a.pprof: the profile does not say where the memory was\n")
+    end
+
     it "reports that it is missing, or says nothing of memory" do
       expect_failure(memory("none.pprof"), "memprofiler: none.pprof: No such file or directory\n")
       record("a.pprof")
