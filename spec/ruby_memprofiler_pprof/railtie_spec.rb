@@ -118,11 +118,20 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
       expect(state("-S", "rake", "state")).to eq("false")
     end
 
-    it "includes rake tasks that run a job runner" do
-      configure("config.enabled = true")
-      FileUtils.mkdir_p("#{app}/lib/tasks")
-      File.write("#{app}/lib/tasks/jobs.rake", "task('jobs:work', [:queue] => :environment) { #{report} }")
-      expect(state("-S", "rake", "jobs:work[mail]")).to eq("true")
+    describe "with rake tasks that run a job runner" do
+      before do
+        configure("config.enabled = true")
+        FileUtils.mkdir_p("#{app}/lib/tasks")
+        File.write("#{app}/lib/tasks/jobs.rake", "task('jobs:work', [:queue] => :environment) { #{report} }")
+      end
+
+      it "includes them" do
+        expect(state("-S", "rake", "jobs:work[mail]")).to eq("true")
+      end
+
+      it "includes them as commands of bin/rails" do
+        expect(state("bin/rails", "jobs:work[mail]")).to eq("true")
+      end
     end
 
     it "excludes Spring" do

@@ -49,7 +49,7 @@ module MemprofilerPprof
 
       # There are too many servers and job runners to list: recognise what is neither.
       def tool?
-        spring? || rake? || command?
+        spring? || (tasks.any? ? !tasks.intersect?(RUNNERS) : command?)
       end
 
       # Spring preloads the app for tests, consoles, generators and tasks, none of which is a server.
@@ -57,12 +57,11 @@ module MemprofilerPprof
         defined?(::Spring::Application) ? true : false
       end
 
-      # Rake may be loaded in a server, too, but runs no tasks there.
-      def rake?
-        return false unless defined?(::Rake.application)
+      # The tasks that rake runs here, also by `bin/rails TASK`. It may be loaded in a server, too, but runs none there.
+      def tasks
+        return [] unless defined?(::Rake.application)
 
-        tasks = ::Rake.application.top_level_tasks.map { |task| task[/[^\[]+/] }
-        tasks.any? && !tasks.intersect?(RUNNERS)
+        ::Rake.application.top_level_tasks.map { |task| task[/[^\[]+/] }
       end
 
       # A command of bin/rails. Loading that of the server defines Rails::Server.
