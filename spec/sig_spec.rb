@@ -33,7 +33,7 @@ module RealMethods
                                             writes_files?],
     "MemprofilerPprof::CPU" => %i[after_fork],
     "MemprofilerPprof::DelayedJob" => %i[name_of],
-    "MemprofilerPprof::FileFlusher" => %i[profiles],
+    "MemprofilerPprof::FileFlusher" => %i[file_pattern profiles],
     "MemprofilerPprof::Flamegraph" => %i[policy],
     "MemprofilerPprof::Memory" => %i[initialize ask of parse],
     "MemprofilerPprof::Memory::Limit" => %i[of],

@@ -8,11 +8,12 @@ module MemprofilerPprof
   # @api private
   class CPUFiles
     # @param config [Configuration]
+    # @param pattern [FilePattern]
     # @param logger [#error, #warn, #info]
-    def initialize(config, logger)
+    def initialize(config, pattern, logger)
       @frequency = config.cpu_frequency
       @options = { labels: config.labels, thread_names: config.thread_names }
-      @flusher = FileFlusher.new(CPU, pattern: config.cpu_pattern, interval: config.interval, logger: logger,
+      @flusher = FileFlusher.new(CPU, pattern: pattern, interval: config.interval, logger: logger,
                                       keep_files: config.keep_files, keep_days: config.keep_days)
       @logger = logger
     end

@@ -53,14 +53,15 @@ module MemprofilerPprof
       config
     end
 
-    # Lets a framework's integration bring its own flusher and logger, from the next start on.
+    # Lets a framework's integration bring its own flusher, logger and directory, from the next start on.
     # @param flusher_class [Class] a kind of {FileFlusher}
     # @param logger [#error, #warn, #info] for the messages of the flusher, and of this object
+    # @param directory [String, nil] from which relative names of files are taken; nil is the current one
     # @param on_start [#call, nil] is called before each start, and now if the profiler runs already
     # @return [void]
-    def integrate(flusher_class:, logger:, on_start: nil)
+    def integrate(flusher_class:, logger:, directory: nil, on_start: nil)
       @logger = logger
-      @destinations = Destinations.new(logger, flusher_class)
+      @destinations = Destinations.new(logger, flusher_class, directory: directory)
       @on_start = on_start
       patch if running?
     end
@@ -203,7 +204,7 @@ module MemprofilerPprof
 
       # Loaded only here, since few programs need it.
       require "ruby_memprofiler_pprof/cpu_files"
-      @cpu_files = CPUFiles.new(@config, @logger).start
+      @cpu_files = CPUFiles.new(@config, @destinations.files(@config.cpu_pattern), @logger).start
     end
 
     # Patches the program's libraries so that samples get their labels.
@@ -239,7 +240,12 @@ module MemprofilerPprof
       level = @config.dump_above
       return unless level && (@flusher.is_a?(FileFlusher) || @config.source(:dump_above) != :default)
 
-      @memory_watch = MemoryWatch.new(@collector, level, pattern: @config.pattern, logger: @logger).start
+      @memory_watch = MemoryWatch.new(@collector, level, pattern: file_pattern, logger: @logger).start
+    end
+
+    # @return [FilePattern] of the flusher's files, or of those that one would write
+    def file_pattern
+      @flusher.is_a?(FileFlusher) ? @flusher.file_pattern : @destinations.files(@config.pattern)
     end
 
     # Installs the signal handlers and opens the socket that are configured, or removes them.
@@ -270,7 +276,7 @@ module MemprofilerPprof
 
       # Loaded only here, since few programs need it.
       require "ruby_memprofiler_pprof/socket_server" if pattern
-      server = (SocketServer.new(self, pattern, logger: @logger) if pattern)
+      server = (SocketServer.new(self, @destinations.files(pattern), logger: @logger) if pattern)
       @server&.stop
       @server = server&.start
     end
@@ -291,7 +297,9 @@ module MemprofilerPprof
     def update_flusher(changed)
       return unless @flusher
 
-      @flusher.pattern = @config.pattern if @flusher.respond_to?(:pattern=) && changed.delete(:pattern)
+      if @flusher.respond_to?(:pattern=) && changed.delete(:pattern)
+        @flusher.pattern = @destinations.files(@config.pattern)
+      end
       warn_of_restart(changed)
     end
 

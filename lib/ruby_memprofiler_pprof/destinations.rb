@@ -8,9 +8,17 @@ module MemprofilerPprof
   class Destinations
     # @param logger [#error, #warn, #info] for the flushers
     # @param flusher_class [Class] a kind of {FileFlusher}
-    def initialize(logger, flusher_class = FileFlusher)
+    # @param directory [String, nil] from which relative names of files are taken; nil is the current one
+    def initialize(logger, flusher_class = FileFlusher, directory: nil)
       @logger = logger
       @flusher_class = flusher_class
+      @directory = directory
+    end
+
+    # @param pattern [String]
+    # @return [FilePattern] for names that are taken from the directory if they are relative
+    def files(pattern)
+      FilePattern.new(pattern, directory: @directory)
     end
 
     # @param collector [Collector]
@@ -20,7 +28,7 @@ module MemprofilerPprof
     def flusher(collector, config, files_by_default)
       options = { **config.flusher_options, **callback(config) }
       if config.writes_files?(by_default: files_by_default)
-        return @flusher_class.new(collector, logger: @logger, **options)
+        return @flusher_class.new(collector, logger: @logger, **options, pattern: files(config.pattern))
       end
 
       options = options.except(:pattern, :keep_files, :keep_days, :retainers_every)

@@ -38,7 +38,7 @@ module MemprofilerPprof
     private_constant :TIDY_INTERVAL, :RETAINERS_TIMEOUT
 
     # @param collector [Collector, Reader] as for {BlockFlusher#initialize}
-    # @param pattern [String, Pathname] the names of the files, see {FilePattern}
+    # @param pattern [String, Pathname, FilePattern] the names of the files, see {FilePattern}
     # @param interval [Numeric] seconds, as for {BlockFlusher#initialize}
     # @param logger [#error, #warn, #info, nil] as for {BlockFlusher#initialize}; each file is an `info`
     # @param on_flush [#call, nil] is called with each {ProfileData} after it was written, or could not be; as for
@@ -60,15 +60,19 @@ module MemprofilerPprof
       begin_series
     end
 
+    # @return [FilePattern] of the files from now on
+    # @api private
+    attr_reader :file_pattern
+
     # @return [String] the pattern as it was given
     def pattern
-      @pattern.to_s
+      @file_pattern.to_s
     end
 
-    # @param pattern [String, Pathname] for the files from now on, see {FilePattern}
+    # @param pattern [String, Pathname, FilePattern] for the files from now on, see {FilePattern}
     # @raise [ArgumentError, TypeError] as {FilePattern#initialize}
     def pattern=(pattern)
-      @pattern = FilePattern.new(pattern)
+      @file_pattern = pattern.is_a?(FilePattern) ? pattern : FilePattern.new(pattern)
     end
 
     # @return [Array<String>] the files of this process that are kept, oldest first
@@ -94,7 +98,7 @@ module MemprofilerPprof
       begin_series unless @pid == Process.pid
       # Before the file is written, which may need the room.
       tidy(Time.now)
-      path = @pattern.expand(index: @written)
+      path = @file_pattern.expand(index: @written)
       path = AtomicFile.create(path, profile.pprof_data)
       @written += 1
       @series.add(path, Process.clock_gettime(Process::CLOCK_MONOTONIC), *retainers_beside(path))
@@ -160,7 +164,8 @@ module MemprofilerPprof
 
       @tidied = now
       @series.touch(now)
-      [@pattern, MemoryWatch.pattern(@pattern)].each { |each| AbandonedFiles.new(each, @keep_days).remove(now) }
+      patterns = [@file_pattern, MemoryWatch.pattern(@file_pattern)]
+      patterns.each { |pattern| AbandonedFiles.new(pattern, @keep_days).remove(now) }
     rescue *SURVIVABLE => e
       log(:error, "old files were not removed: #{e.class}: #{e.message} (#{e.backtrace&.first})")
     end

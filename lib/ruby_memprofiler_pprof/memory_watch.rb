@@ -51,12 +51,12 @@ module MemprofilerPprof
 
     # @param collector [Collector]
     # @param level [String, Integer] a part such as "90%" of the cgroup's limit, or bytes of resident memory
-    # @param pattern [String] for the names of ordinary profiles
+    # @param pattern [FilePattern] of ordinary profiles
     # @param logger [#warn, #error]
     def initialize(collector, level, pattern:, logger: StderrLogger)
       @collector = collector
       @level = level
-      @pattern = self.class.pattern(FilePattern.new(pattern))
+      @pattern = self.class.pattern(pattern)
       @logger = logger
       @written = 0
       # The number of the thread that works, or of the next one.

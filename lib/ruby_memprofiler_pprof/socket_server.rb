@@ -22,20 +22,21 @@ module MemprofilerPprof
     JOIN_TIMEOUT = 2
     private_constant :MAX_CLIENTS, :PAUSE, :JOIN_TIMEOUT
 
-    # @return [String] the name of the socket's file, as it was given
-    attr_reader :pattern
-
     # @param profiler [DefaultProfiler]
-    # @param pattern [String]
+    # @param path [FilePattern]
     # @param logger [#error, #warn, #info]
-    def initialize(profiler, pattern, logger:)
+    def initialize(profiler, path, logger:)
       @profiler = profiler
-      @pattern = pattern
-      @path = FilePattern.new(pattern)
+      @path = path
       @logger = logger
       @flushing = Mutex.new
       @rested_at = 0
       reset
+    end
+
+    # @return [String] the name of the socket's file, as it was given
+    def pattern
+      @path.to_s
     end
 
     # Opens the socket. If that fails, it is logged and the program runs without a socket.

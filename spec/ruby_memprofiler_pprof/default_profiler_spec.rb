@@ -407,6 +407,58 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
     it "does not call back if the profiler is switched off" do
       expect(counts(:integrate, :start, :toggle, one: profiler(ENABLED: "0"))).to eq([0, 0, 0])
     end
+
+    describe "with a directory" do
+      # Integrates a profiler with one that is not the current directory.
+      def integrate(one)
+        one.integrate(flusher_class: MemprofilerPprof::FileFlusher, logger: FakeLogger.new,
+                      directory: File.join(Dir.pwd, "app"))
+      end
+
+      def integrated(**settings)
+        profiler.tap do |one|
+          integrate(one)
+          one.start(sample_rate: 1, **settings)
+        end
+      end
+
+      it "takes the names of profiles from there" do
+        integrated(pattern: "a.pprof").stop
+        expect(files).to eq(["app/a.pprof"])
+      end
+
+      it "takes the names of later profiles from there, too" do
+        one = integrated(pattern: "a.pprof")
+        one.start(pattern: "b.pprof")
+        one.stop
+        expect(files).to eq(["app/b.pprof"])
+      end
+
+      it "takes the name of the socket from there" do
+        expect(integrated(socket: "a.sock").socket).to eq(File.join(Dir.pwd, "app/a.sock"))
+      end
+
+      it "takes the names of profiles of CPU time from there" do
+        integrated(cpu: true, cpu_pattern: "cpu.pprof").stop
+        expect(files).to eq(["app/cpu.pprof"])
+      end
+
+      it "writes a profile there when memory runs short" do
+        one = integrated(pattern: "a.pprof", dump_above: 1)
+        wait_until { File.exist?("app/a-oom.pprof") }
+        one.stop
+        expect(files).to eq(%w[app/a-oom.pprof app/a.pprof])
+      end
+
+      it "writes it next to the others if these go elsewhere since an earlier start" do
+        one = profiler
+        one.start(pattern: "a.pprof")
+        integrate(one)
+        one.configure(:framework) { |config| config.dump_above = 1 }
+        wait_until { files.any? }
+        expect(files).to eq(["a-oom.pprof"])
+      end
+    end
   end
 
   it "has one collector, whichever thread asks first" do

@@ -61,6 +61,11 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
     expect(new_flusher(pattern: "x/%{pid}").pattern).to eq("x/%{pid}")
   end
 
+  it "writes to the directory of a pattern that has one" do
+    new_flusher(pattern: MemprofilerPprof::FilePattern.new("a.pprof", directory: File.join(Dir.pwd, "x"))).start!.stop!
+    expect(files).to eq(["x/a.pprof"])
+  end
+
   it "writes to a new pattern as soon as it is set" do
     flusher = new_flusher(pattern: "a.pprof")
     flusher.pattern = "b.pprof"

@@ -109,7 +109,8 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
       alarms = [["level", 90, 100, 0.0, at_fault]]
       allow(described_class).to receive(:begin).and_return(true)
       allow(described_class).to receive(:wait) { alarms.shift }
-      watch = described_class.new(new_collector.start, "90%", pattern: "mem.pprof", logger: FakeLogger.new).start
+      pattern = MemprofilerPprof::FilePattern.new("mem.pprof")
+      watch = described_class.new(new_collector.start, "90%", pattern: pattern, logger: FakeLogger.new).start
       wait_until { alarms.empty? }
       watch
     end

@@ -210,6 +210,20 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
     end
   end
 
+  it "takes relative names of all files from the app's root, wherever the process is started" do
+    configure("config.enabled = true; config.socket = 'tmp/a.sock'; config.cpu = true; config.dump_above = 1; " \
+              "config.pattern = config.cpu_pattern = 'mine/%{index}.pprof'")
+    outcome = Dir.mktmpdir { |elsewhere| ruby_in_app("-e", <<~RUBY, chdir: elsewhere) }
+      require "#{app}/config/environment"
+      puts MemprofilerPprof.profiler.socket
+      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 30
+      dump = "#{app}/mine/0-oom.pprof"
+      sleep(0.01) until File.exist?(dump) || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+    RUBY
+    expect(outcome.stdout).to match(%r{^#{File.realpath(app)}/tmp/a\.sock$}), outcome.to_s
+    expect(profiles("mine").map { |path| File.basename(path) }).to match_array(%w[0-oom.pprof 0.pprof 0-1.pprof])
+  end
+
   it "boots an app that has no controllers and no jobs" do
     configure("config.enabled = true")
     source = File.read("#{app}/config/application.rb")

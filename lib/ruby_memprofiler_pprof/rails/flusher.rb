@@ -5,7 +5,7 @@ require "ruby_memprofiler_pprof/file_flusher"
 
 module MemprofilerPprof
   module Rails
-    # Writes files below the app's root, and instruments each for ActiveSupport::Notifications:
+    # Writes files, and instruments each for ActiveSupport::Notifications:
     #
     # - `flush.memprofiler_pprof` when a file is there. The payload has `path`, `profile` (the {ProfileData}) and `pid`
     # - `flush_failed.memprofiler_pprof` when a profile is lost, with `message`, `pid`, and as everywhere in Rails
@@ -14,11 +14,6 @@ module MemprofilerPprof
     # Subscribers are called in the flusher's thread, within the app's executor; what they raise is logged.
     # @api private
     class Flusher < FileFlusher
-      # @param pattern [String, Pathname]
-      def pattern=(pattern)
-        @pattern = FilePattern.new(pattern, directory: ::Rails.root.to_s)
-      end
-
       private
 
       def written(path, profile)

@@ -30,7 +30,8 @@ module MemprofilerPprof
       def call
         Service.announce unless tool? || ::Rails.env.test?
         profiler = MemprofilerPprof.profiler
-        profiler.integrate(flusher_class: Flusher, logger: @logger, on_start: -> { Labels.install(@options) })
+        profiler.integrate(flusher_class: Flusher, logger: @logger, directory: ::Rails.root.to_s,
+                           on_start: -> { Labels.install(@options) })
         profiler.configure(:framework) do |config|
           @options.settings.each { |keyword, value| config.public_send(:"#{keyword}=", value) }
         end
