@@ -110,8 +110,9 @@ module MemprofilerPprof
       @pattern.start_with?("/") ? "/" : @directory
     end
 
+    # As expand does, . and .. are taken for what they mean.
     def inside(path, part)
-      return [File.join(path, part.gsub("%%", "%"))] unless part.match?(/%[{<]/)
+      return [File.expand_path(File.join(path, part.gsub("%%", "%")))] unless part.match?(/%[{<]/)
 
       children(path, /\A#{source(part)}\z/).reject { |found| File.symlink?(found) }
     end

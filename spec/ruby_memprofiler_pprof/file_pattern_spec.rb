@@ -161,6 +161,13 @@ RSpec.describe MemprofilerPprof::FilePattern do
       expect(pids("%{pid}.a", "7-1.a")).to eq({})
     end
 
+    it "tells it by a pattern with the directory itself, or the one above it" do
+      Dir.mkdir("x")
+      expect(pids("./x/./a-%{pid}", "x/a-2")).to eq({ 2 => "x/a-2" })
+      expect(pids("y/../x/a-%{pid}")).to eq({ 2 => "x/a-2" })
+      expect(Dir.chdir("x") { described_class.new("../x/a-%{pid}").files_by_pid.keys }).to eq([2])
+    end
+
     it "knows none by a pattern without the process" do
       expect(pids("%{isotime}", described_class.new("%{isotime}").expand)).to eq({})
     end
