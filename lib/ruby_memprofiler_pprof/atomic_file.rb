@@ -55,7 +55,14 @@ module MemprofilerPprof
       # @param directory [String]
       # @return [Array<String>] the temporary files there: of a file being written, or of a process that was killed
       def temporaries(directory)
-        Dir.children(directory).grep(TEMPORARY).map { |name| File.join(directory, name) }
+        matching(directory, TEMPORARY)
+      end
+
+      # @param directory [String]
+      # @param names [Regexp]
+      # @return [Array<String>] the files there with such names; none of this gem's has a name that is not valid
+      def matching(directory, names)
+        Dir.children(directory).select(&:valid_encoding?).grep(names).map { |name| File.join(directory, name) }
       rescue SystemCallError
         []
       end

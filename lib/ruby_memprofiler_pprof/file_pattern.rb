@@ -68,7 +68,7 @@ module MemprofilerPprof
 
       *directories, name = @pattern.split("/").reject(&:empty?)
       directories.reduce([start(directories)]) { |found, part| found.flat_map { |path| inside(path, part) } }
-                 .flat_map { |path| children(path, /\A#{numbered(name)}\z/) }
+                 .flat_map { |path| AtomicFile.matching(path, /\A#{numbered(name)}\z/) }
     end
 
     # Those of {files} in whose names nothing but the process id differs; none if the pattern has no `%{pid}`.
@@ -114,13 +114,7 @@ module MemprofilerPprof
     def inside(path, part)
       return [File.expand_path(File.join(path, part.gsub("%%", "%")))] unless part.match?(/%[{<]/)
 
-      children(path, /\A#{source(part)}\z/).reject { |found| File.symlink?(found) }
-    end
-
-    def children(path, names)
-      Dir.children(path).grep(names).map { |name| File.join(path, name) }
-    rescue SystemCallError
-      []
+      AtomicFile.matching(path, /\A#{source(part)}\z/).reject { |found| File.symlink?(found) }
     end
 
     def numbered(name)

@@ -133,6 +133,21 @@ RSpec.describe MemprofilerPprof::AtomicFile do
     end
   end
 
+  describe ".temporaries" do
+    it "finds the temporary files of a directory" do
+      name = ".memprofiler-0123456789abcdef.tmp"
+      [name, "a#{name}"].each { |each| File.write(each, "") }
+      expect(described_class.temporaries(".")).to eq(["./#{name}"])
+    end
+
+    it "leaves out names that are not valid" do
+      File.write("\xff", "")
+      expect(described_class.temporaries(".")).to eq([])
+    rescue Errno::EILSEQ
+      skip "no such file can exist here"
+    end
+  end
+
   describe ".write" do
     it "replaces a file" do
       File.write("a.pprof", "old")
