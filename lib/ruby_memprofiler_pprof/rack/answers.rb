@@ -27,24 +27,29 @@ module MemprofilerPprof
         [processes, *missing].join("; ")
       end
 
-      # @return [Array<String>]
+      # @return [Array<String>] answers that are text. Those of other processes come as bytes
       def texts
+        bodies.map { |body| body.dup.force_encoding(Encoding::UTF_8) }
+      end
+
+      # @return [Array<String>]
+      def bodies
         @bodies.values
       end
 
       # @return [Profile] the sum of all
       def profile
-        merge(@bodies.values)
+        merge(bodies)
       end
 
       # @return [Array(Profile, Profile)] the sums of the profiles that are to be compared
       def pair
-        @bodies.values.map { |body| OnDemand.split(body) }.transpose.map { |profiles| merge(profiles) }
+        bodies.map { |body| OnDemand.split(body) }.transpose.map { |profiles| merge(profiles) }
       end
 
       # @return [String] the bytes of the sum
       def bytes
-        @bodies.size == 1 ? @bodies.values.first : profile.to_pprof
+        bodies.size == 1 ? bodies.first : profile.to_pprof
       end
 
       # @param response [Array] for Rack

@@ -29,9 +29,8 @@ module MemprofilerPprof
 
       private
 
-      # Those of other processes come as bytes.
       def json
-        texts = @answers.texts.map { |text| text.dup.force_encoding(Encoding::UTF_8) }
+        texts = @answers.texts
         texts.size == 1 ? texts.first : "[#{texts.join(",")}]"
       end
 

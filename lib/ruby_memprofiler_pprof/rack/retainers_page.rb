@@ -32,12 +32,7 @@ module MemprofilerPprof
       private
 
       def text
-        "#{texts.join("\n\n\n")}\n"
-      end
-
-      # Those of other processes come as bytes.
-      def texts
-        @answers.texts.map { |text| text.dup.force_encoding(Encoding::UTF_8) }
+        "#{@answers.texts.join("\n\n\n")}\n"
       end
 
       # An Array if there are several.
@@ -46,8 +41,8 @@ module MemprofilerPprof
       end
 
       def both
-        pairs = @answers.texts.map { |body| OnDemand.split(body) }
-        return @answers.texts.first if pairs.size == 1
+        pairs = @answers.bodies.map { |body| OnDemand.split(body) }
+        return @answers.bodies.first if pairs.size == 1
 
         profile = Profile.merge(pairs.lazy.map { |_, bytes| Profile.load(bytes) })
         OnDemand.join(json(pairs.map(&:first)), profile.to_pprof)
