@@ -71,6 +71,11 @@ RSpec.describe MemprofilerPprof::Report do
     it "leaves out the current directory" do
       expect(shorten("#{Dir.pwd}/a.rb", "/srv/b.rb")).to eq(%w[a.rb /srv/b.rb])
     end
+
+    it "leaves out the common directory, too, where the current one is gone" do
+      allow(Dir).to receive(:pwd).and_raise(Errno::ENOENT)
+      expect(shorten("/srv/app/7/lib/a.rb", "/srv/app/7/b.rb")).to eq(%w[lib/a.rb b.rb])
+    end
   end
 
   describe "DisplayWidth" do

@@ -14,8 +14,8 @@ module MemprofilerPprof
       # @param files [Array<String, nil>] those that are to be shortened
       def initialize(files)
         own = files.compact.uniq.grep(%r{\A/}).grep_v(GEM).grep_v(LIBRARY)
-        current = "#{Dir.pwd}/"
-        @root = own.any? { |file| file.start_with?(current) } ? current : common(own)
+        current = current_directory
+        @root = current && own.any? { |file| file.start_with?(current) } ? current : common(own)
       end
 
       # @param file [String]
@@ -28,6 +28,13 @@ module MemprofilerPprof
       end
 
       private
+
+      # With a slash at its end; nil if it is gone: a deployment may have removed it while the process runs.
+      def current_directory
+        "#{Dir.pwd}/"
+      rescue SystemCallError
+        nil
+      end
 
       # The directory that all files are in, with a slash at its end; empty if there is none.
       def common(files)
