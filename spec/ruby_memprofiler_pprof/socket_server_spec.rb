@@ -144,6 +144,11 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       expect(get("/memory?format=json")).to match(%r{^Content-Type: application/json.*"rss_bytes":213647360}m)
     end
 
+    it "that fail are logged, also if the system is why" do
+      allow(profiler.collector).to receive(:peek).and_raise(Errno::ENOENT)
+      expect { get("/heap") }.to output(/a profile was not served: Errno::ENOENT/).to_stderr
+    end
+
     it "are the leaks, as text" do
       expect(get("/leaks?by=class&limit=3"))
         .to match(%r{^Content-Type: text/plain.*^Process #{Process.pid}: 1 profile so far}m)

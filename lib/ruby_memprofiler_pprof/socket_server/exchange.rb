@@ -35,7 +35,7 @@ module MemprofilerPprof
         @client = client
       end
 
-      # Responds with what the block returns.
+      # Responds with what the block returns, or with why there is nothing if it raises an {Error}.
       # @yieldparam request [OnDemand::Request]
       # @yieldparam wait [Proc] waits for so many seconds, but ends the exchange if the client disconnects
       # @yieldreturn [String] a profile, or text
@@ -47,7 +47,7 @@ module MemprofilerPprof
         refuse(e.status, e.message)
       rescue Error => e
         refuse(503, "#{e.message} (#{e.class})")
-      rescue ClientLost, SystemCallError, IOError
+      rescue ClientLost
         nil
       end
 
@@ -55,7 +55,7 @@ module MemprofilerPprof
       # @return [void]
       def refuse(status, message)
         deliver(status, TEXT, "#{message}\n")
-      rescue ClientLost, SystemCallError, IOError
+      rescue ClientLost
         nil
       end
 
@@ -67,7 +67,7 @@ module MemprofilerPprof
         until request.match?(/\r?\n\r?\n/)
           raise Refusal.new(400, "The request is too long.") if request.bytesize > LONGEST_REQUEST
 
-          chunk = @client.read_nonblock(LONGEST_REQUEST, exception: false)
+          chunk = connected { @client.read_nonblock(LONGEST_REQUEST, exception: false) }
           raise ClientLost if chunk.nil?
 
           chunk == :wait_readable ? await(deadline, reading: true) : request << chunk
@@ -96,7 +96,7 @@ module MemprofilerPprof
                 "Content-Length: #{body.bytesize}\r\nConnection: close\r\n\r\n".b << body.b
         deadline = now + CLIENT_TIMEOUT
         until bytes.empty?
-          written = @client.write_nonblock(bytes, exception: false)
+          written = connected { @client.write_nonblock(bytes, exception: false) }
           written == :wait_writable ? await(deadline, reading: false) : bytes = bytes.byteslice(written..)
         end
       end
@@ -108,7 +108,14 @@ module MemprofilerPprof
       # Not IO#wait_readable and the like, which need io/wait on Ruby 3.1, a default gem.
       def ready?(seconds, reading:)
         ios = [@client]
-        reading ? IO.select(ios, nil, nil, seconds) : IO.select(nil, ios, nil, seconds)
+        connected { reading ? IO.select(ios, nil, nil, seconds) : IO.select(nil, ios, nil, seconds) }
+      end
+
+      # Only here do errors of the system mean that the client is lost: the answer may have failed by such a one, too.
+      def connected
+        yield
+      rescue SystemCallError, IOError
+        raise ClientLost
       end
 
       def now
