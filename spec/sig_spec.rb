@@ -28,7 +28,7 @@ module RealMethods
     "MemprofilerPprof::Atfork" => %i[around install remove],
     "MemprofilerPprof::Atfork::Handler" => %i[initialize],
     "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
-    "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options],
+    "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options close_lost_readers],
     "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without
                                             writes_files?],
     "MemprofilerPprof::CPU" => %i[after_fork],

@@ -64,7 +64,10 @@ require "ruby_memprofiler_pprof/module_api"
 # Registered before the flushers' handler, so that a child's collectors are ready when its flushers start again.
 MemprofilerPprof::Atfork.at_fork(:child) do
   MemprofilerPprof.forget_threads
-  MemprofilerPprof.collectors.each(&:after_fork)
+  MemprofilerPprof.collectors.each do |collector|
+    collector.after_fork
+    collector.close_lost_readers
+  end
   MemprofilerPprof::CPU.after_fork
 end
 MemprofilerPprof::RunningFlushers.install

@@ -175,7 +175,8 @@ module MemprofilerPprof
       flush_for(nil, **options)
     end
 
-    # Opens a reader, which has intervals of its own. With a block, closes it when the block ends, also if it raises.
+    # Opens a reader, which has intervals of its own. With a block, closes it when the block ends, also if it raises,
+    # and in a child that another thread forks meanwhile.
     #
     # @yieldparam reader [Reader]
     # @return [Reader, Object] the reader; with a block, the block's value
@@ -185,8 +186,20 @@ module MemprofilerPprof
       return reader unless block_given?
 
       begin
+        block_readers[reader] = Thread.current
         yield reader
       ensure
+        block_readers.delete(reader)
+        reader.close
+      end
+    end
+
+    # Closes, in a forked child, the readers of blocks that ran in other threads: these never end there.
+    # @return [void]
+    # @api private
+    def close_lost_readers
+      block_readers.reject { |_, thread| thread.alive? }.each_key do |reader|
+        block_readers.delete(reader)
         reader.close
       end
     end
@@ -239,6 +252,13 @@ module MemprofilerPprof
         stop
       end
       flush
+    end
+
+    private
+
+    # @return [Hash{Reader => Thread}] those that are closed when their block ends, and where it runs
+    def block_readers
+      @block_readers ||= {}.compare_by_identity
     end
   end
 end

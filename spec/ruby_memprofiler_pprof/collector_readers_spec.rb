@@ -144,6 +144,34 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       8.times { expect { collector.open_reader { raise "no" } }.to raise_error("no") }
       expect(collector.open_reader).not_to be_closed
     end
+
+    # Runs code that can have threads enter the blocks of so many readers, and print what a block returns in a child.
+    def forking(code)
+      run_ruby(<<~RUBY)
+        collector = new_collector(sample_rate: 1.0).start
+        enter = lambda do |count|
+          opened = Queue.new
+          count.times { Thread.new { collector.open_reader { |reader| (opened << reader) && sleep } } }
+          Array.new(count) { opened.pop }
+        end
+        in_child = ->(&block) { Process.wait(fork { p block.call }) }
+        #{code}
+      RUBY
+    end
+
+    it "closes the reader in a forked child, which lacks the block's thread" do
+      outcome = forking(<<~RUBY)
+        readers = enter.call(7)
+        in_child.call { [readers.count(&:closed?), Array.new(7) { collector.open_reader }.size] }
+        p readers.count(&:closed?)
+      RUBY
+      expect(outcome.stdout.split("\n")).to eq(["[7, 7]", "0"]), outcome.to_s
+    end
+
+    it "keeps the reader in a child that is forked in the block" do
+      outcome = forking("collector.open_reader { |reader| in_child.call { reader.flush && reader.closed? } }")
+      expect(outcome.stdout).to eq("false\n"), outcome.to_s
+    end
   end
 
   describe MemprofilerPprof::Reader do
