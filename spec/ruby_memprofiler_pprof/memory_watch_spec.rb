@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/report"
 require "tmpdir"
 require_relative "../../script/torture_oom.d/cgroup"
 require_relative "../../script/torture_oom.d/trial"
@@ -185,6 +186,32 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
       RUBY
       expect(outcome).to be_success, outcome.to_s
       expect(dump).not_to be_nil
+    end
+
+    it "says of which process it is, like any other" do
+      before = Time.now.to_f.round(3)
+      run_call
+      totals = MemprofilerPprof::Report::Totals.new(dump)
+      expect(totals["pid"].to_s).to eq(Dir.glob("mem-*-oom.pprof").first[/\d+/])
+      expect(totals.started_at).to be_between(before, Time.now.to_f)
+    end
+
+    it "has the process's tags" do
+      run_call('MemprofilerPprof.start(tags: { release: "1.2" })')
+      expect(MemprofilerPprof::Tags.of(dump.comments)).to eq("release" => "1.2")
+    end
+
+    it "says of which process it is in a forked child" do
+      outcome = run_call(<<~RUBY)
+        if (child = fork)
+          Process.wait(child)
+          $stdout.write(child)
+          $stdout.flush
+          Process.exit!($?.success?)
+        end
+      RUBY
+      expect(outcome).to be_success, outcome.to_s
+      expect(dump.comments).to include("pid=#{outcome.stdout}")
     end
 
     it "says so in the profile" do

@@ -64,12 +64,12 @@ module MemprofilerPprof
         raise Failure, "no profiles found, see #{@invocation} --help" if files.empty?
 
         @names = snapshots(files)
-        snapshots = @names.keys
+        snapshots, others = @names.keys.partition(&:in_series?)
         series, single = snapshots.group_by(&:process).values.partition { |some| some.size > 1 }
         raise Failure, "at least two profiles of one process are needed, 8 to find a leak" if series.empty?
 
         reports = reports(series)
-        print_document(@names.values, sections(reports, series), single_profiles(single.size))
+        print_document(@names.values, sections(reports, series), unused(single.size, others.size))
         status(reports)
       end
 
@@ -143,9 +143,11 @@ module MemprofilerPprof
         reports.sort_by.with_index { |_, index| [ranks[index], index] }
       end
 
-      def single_profiles(count)
-        text = "Processes with only one profile: #{count}" if count.positive?
-        MemprofilerPprof::Report::Note.list(MemprofilerPprof::Report::Codes::SINGLE_PROFILES => text)
+      def unused(single, others)
+        codes = MemprofilerPprof::Report::Codes
+        single = ("Processes with only one profile: #{single}" if single.positive?)
+        others = ("Profiles that name no process, or were written without the GVL: #{others}" if others.positive?)
+        MemprofilerPprof::Report::Note.list(codes::SINGLE_PROFILES => single, codes::NOT_IN_SERIES => others)
       end
     end
   end

@@ -8,6 +8,8 @@ module MemprofilerPprof
       ALLOCATIONS = %w[allocations alloc_objects].freeze
       # Groupings in which frames of libraries are left out by default.
       PLACES = %i[method line file].freeze
+      # The comment of a profile that was written without the GVL.
+      EMERGENCY = /\Aemergency=/
 
       # @return [Float] seconds since 1970
       attr_reader :time
@@ -31,6 +33,7 @@ module MemprofilerPprof
         @duration = profile.duration
         @totals = Totals.new(profile)
         @weight = weight_of(profile)
+        @emergency = profile.comments.any?(EMERGENCY)
         profile = profile.without_libraries if PLACES.include?(by) && !libraries
         count(profile, by)
       end
@@ -38,6 +41,12 @@ module MemprofilerPprof
       # @return [Array] identifies the process, and the start of the profiler in it
       def process
         [@totals["pid"], @totals.started_at]
+      end
+
+      # A profile that was written without the GVL lacks contents and ages, which would look like a change.
+      # @return [Boolean] whether it can be compared with others, of the process that it names
+      def in_series?
+        !@totals["pid"].nil? && !@emergency
       end
 
       # @return [MemprofilerPprof::Memory, nil] where the memory was; nil if the profile does not say

@@ -394,6 +394,21 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("leaks", ".").stdout).to include("Processes with only one profile: 1")
     end
 
+    it "takes no profiles for a series that do not say their process" do
+      2.times { |index| write("oom-#{index}.pprof", { "/a.rb:1" => [0, 9] }, time: 1_000_000_000 + index) }
+      json = JSON.parse(cli("leaks", "--json", ".").stdout)
+      expect(json["sections"].map { |section| section["pid"] }).to eq([7])
+      expect(json["notes"]).to include({ "code" => "NOT_IN_SERIES", "text" => /\AProfiles that .*: 2\z/ })
+    end
+
+    it "leaves what was written without the GVL out of the series" do
+      write("mem-7-oom.pprof", { "/srv/shop/leak.rb:1" => [0, 9] },
+            time: 2_000_000_000, comments: { pid: 7, started_at: 1.5, emergency: "written without the GVL" })
+      json = JSON.parse(cli("leaks", "--json", ".").stdout)
+      expect(json["sections"].first.slice("profiles", "left_out")).to eq("profiles" => 20, "left_out" => 0)
+      expect(json["notes"].map { |note| note["code"] }).to eq(%w[NOT_IN_SERIES])
+    end
+
     it "shows the processes of each value of a tag, with their tags" do
       { 8 => "1.2", 9 => "1.1" }.each do |pid, release|
         2.times do |index|

@@ -34,7 +34,8 @@ impl Collector {
             unsafe { self.make_keepers(holder.as_raw()) }?;
             // Allocates, which must not be sampled.
             self.missed_collections.info(ruby)?;
-            self.baseline.set(Some(totals::Baseline::take(ruby)));
+            let baseline = totals::Baseline::take(ruby);
+            self.state.with(|state| state.baseline = Some(baseline));
             self.anchor(holder.as_raw())?;
             self.begin_intervals();
         } else {

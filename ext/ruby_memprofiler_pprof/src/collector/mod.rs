@@ -75,8 +75,6 @@ pub struct Collector {
     missed_collections: MissedCollections,
     /// When the interval of each reader's next flush began.
     interval_starts: [Cell<Instant>; Readers::MOST],
-    /// The process's totals at the start.
-    baseline: Cell<Option<totals::Baseline>>,
     windows: Windows,
     /// Samples lost because the state was in use.
     contended: AtomicU64,
@@ -119,7 +117,6 @@ impl Collector {
             started: Cell::new(None),
             missed_collections: MissedCollections::default(),
             interval_starts: std::array::from_fn(|_| Cell::new(Instant::now())),
-            baseline: Cell::new(None),
             windows: Windows::default(),
             contended: AtomicU64::new(0),
             samples: AtomicU64::new(0),

@@ -1,7 +1,7 @@
 //! A collector's own statistics.
 
 use super::Collector;
-use super::options::{BacktraceMethod, Liveness};
+use super::options::{BacktraceMethod, Liveness, Options};
 use super::sampling::Choice;
 use super::sites::Sites;
 use super::state::{Counters, State};
@@ -108,6 +108,11 @@ pub fn ruby_description(ruby: &Ruby) -> Result<String, Error> {
     Ok(format!("{engine} {version} ({platform})"))
 }
 
+/// The process's tags, as comments.
+pub fn tags(options: &Options) -> impl Iterator<Item = String> + '_ {
+    options.tags.iter().map(|(name, value)| format!("tag.{name}={value}"))
+}
+
 /// What a reader of a profile must know about how it was made.
 pub fn remarks(state: &State, sampling: Choice) -> Vec<String> {
     let mut remarks = vec![
@@ -122,7 +127,7 @@ pub fn remarks(state: &State, sampling: Choice) -> Vec<String> {
             if state.mark_bits.is_some() { Liveness::MarkBits } else { Liveness::FreeObject }.name()
         ),
     ];
-    remarks.extend(state.options.tags.iter().map(|(name, value)| format!("tag.{name}={value}")));
+    remarks.extend(tags(&state.options));
     let thinned = state.thinned_since_flush();
     if thinned > 0 {
         remarks.push(format!("thinned_samples={thinned}"));

@@ -28,14 +28,20 @@ impl Baseline {
     }
 }
 
-/// The current totals, as `key=value`. Leaves out what is unknown.
-pub fn remarks(ruby: &Ruby, baseline: Option<Baseline>) -> Vec<String> {
+/// Which process it is, and what it had at the start, as `key=value`. Leaves out what is unknown. Needs no GVL.
+pub fn origin(baseline: Option<Baseline>) -> Vec<String> {
     let mut remarks = vec![format!("pid={}", std::process::id())];
     if let Some(Baseline { time, live_slots }) = baseline {
         let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         remarks.push(format!("started_at={seconds:.3}"));
         remarks.extend(live_slots.map(|slots| format!("live_slots_at_start={slots}")));
     }
+    remarks
+}
+
+/// The current totals, as `key=value`. Leaves out what is unknown.
+pub fn remarks(ruby: &Ruby, baseline: Option<Baseline>) -> Vec<String> {
+    let mut remarks = origin(baseline);
     let statistics = STATISTICS.iter().filter_map(|&name| Some((name, ruby.gc_stat(name).ok()?)));
     remarks.extend(statistics.map(|(name, value)| format!("{name}={value}")));
     let pages = ruby.gc_stat("heap_allocated_pages").ok().zip(page_size(ruby).ok());

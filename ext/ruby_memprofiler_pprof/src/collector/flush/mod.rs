@@ -120,7 +120,8 @@ impl Collector {
             .reader
             .map_or(Duration::ZERO, |reader| now.saturating_duration_since(self.interval_starts[reader].get()));
         let mut comments = vec![stats::ruby_description(ruby)?];
-        let (sampling, totals) = (self.sampling(), totals::remarks(ruby, self.baseline.get()));
+        let baseline = self.state.with(|state| state.baseline);
+        let (sampling, totals) = (self.sampling(), totals::remarks(ruby, baseline));
         Ok(self.state.with(|state| {
             comments.extend(stats::remarks(state, sampling));
             comments.extend(totals);

@@ -10,6 +10,7 @@ use crate::collector::only::Only;
 use crate::collector::options::Options;
 use crate::collector::sites::{Names, Sites};
 use crate::collector::stacks::Settings;
+use crate::collector::totals::Baseline;
 use crate::collector::{backtrace_job, walker_check};
 use crate::vm::mark_bits::MarkBits;
 use memprofiler_core::peak::Peak;
@@ -68,6 +69,8 @@ pub struct State {
     merged_limit: usize,
     /// Whose allocations are sampled.
     pub only: Only,
+    /// The process's totals at the start.
+    pub baseline: Option<Baseline>,
     pub counters: Counters,
     /// The number of samples dropped by halving at the last report to the first reader.
     pub thinned_reported: u64,
@@ -90,6 +93,7 @@ impl State {
             naming: Naming::default(),
             merged_limit: 0,
             only: Only::All,
+            baseline: None,
             counters: Counters::default(),
             thinned_reported: 0,
             last_mark: (0, 0),

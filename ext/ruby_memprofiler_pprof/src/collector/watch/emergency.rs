@@ -5,9 +5,9 @@
 
 use super::alarm::Alarm;
 use super::numbering::{Numbering, STRINGS_OF_LABELS, fixed, text};
-use crate::collector::Collector;
 use crate::collector::stacks::FrameKind;
 use crate::collector::state::State;
+use crate::collector::{Collector, stats, totals};
 use crate::vm::{bare_names, memsize, ractor};
 use memprofiler_core::pprof::{Footer, Stream};
 use memprofiler_core::reservoir::{ClassId, LiveSample};
@@ -86,7 +86,7 @@ struct Emergency<'a> {
 
 impl<'a> Emergency<'a> {
     fn new(state: &'a State, alarm: &Alarm) -> Self {
-        let comments = vec![
+        let mut comments = vec![
             format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
             format!("sample_rate={}", state.reservoir.rate()),
             format!("greatest_weight={}", state.reservoir.greatest_weight()),
@@ -94,6 +94,7 @@ impl<'a> Emergency<'a> {
             format!("dump_above={alarm}"),
             CAVEAT.to_owned(),
         ];
+        comments.extend(stats::tags(&state.options).chain(totals::origin(state.baseline)));
         let numbers = Numbering::new(state, text::END as usize + comments.len());
         Self { state, numbers, comments }
     }
