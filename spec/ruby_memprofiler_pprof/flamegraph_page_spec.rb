@@ -119,6 +119,45 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
     end
   end
 
+  describe "of CPU time" do
+    # 10 of 100 ticks of 10 ms in one method, 90 in another. The sum is known from clocks.
+    def ticks(time: 1, factor: 1)
+      types = [%w[samples count], %w[cpu nanoseconds]]
+      maker = Pprof::Maker.new(time: time, types: types, period_type: %w[cpu nanoseconds], weight: nil)
+      [["a", 10], ["b", 90]].each do |method, count|
+        count *= factor
+        maker.sample(["#{method} /app.rb:1"], [count, count * 10_000_000])
+      end
+      maker.profile
+    end
+
+    # What the page says of a box.
+    def tooltip(depth, part)
+      browser.move(*point(depth, part))
+      browser.text("#tooltip").gsub(/\s+/, " ")
+    end
+
+    it "shows the binomial intervals that reports show" do
+      visit(ticks)
+      # 0.9 s (1 ± 1.96 sqrt(0.1 / 90)).
+      expect(tooltip(1, 0.5)).to include("cpu 900 ms 95 %: 841 ms – 959 ms 90.0 %")
+      expect(MemprofilerPprof::Report::Top.new(ticks, by: :method).to_s).to match(/900 ms +841 ms\.\.959 ms .* b  /)
+    end
+
+    it "shows that the sum is exact" do
+      visit(ticks)
+      expect(tooltip(0, 0.5)).to include("cpu 1 s 95 %: 1 s – 1 s")
+    end
+
+    it "compares profiles as diff does" do
+      visit(ticks(factor: 4), base: ticks)
+      # 2.7 s ± 1.96 sqrt(0.1 (3.6² / 360 + 0.9² / 90)).
+      expect(tooltip(1, 0.5)).to include("growth +2.7 s 95 %: +2.57 s – +2.83 s")
+      expect(MemprofilerPprof::Report::Difference.new(ticks, ticks(factor: 4), by: :method).to_s)
+        .to match(/\+2\.70 s +2\.57 s\.\.2\.83 s .* b  /)
+    end
+  end
+
   describe "search" do
     before { visit(profile) }
 

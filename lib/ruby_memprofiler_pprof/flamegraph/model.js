@@ -93,12 +93,13 @@ class Model {
     const key = `${profile} ${column}`;
     let sum = this.sums.get(key);
     if (!sum) {
-      const { node, value, variance, samples, windows } = this.values[profile][column];
+      const { node, value, variance, samples, windows, ticks } = this.values[profile][column];
       const known = node.length === variance.length;
+      const total = this.accumulate(this.scatter(node, value));
       sum = {
         self: this.scatter(node, value),
-        value: this.accumulate(this.scatter(node, value)),
-        variance: known ? this.accumulate(this.scatter(node, variance)) : null,
+        value: total,
+        variance: known ? withoutKnown(this.accumulate(this.scatter(node, variance)), total, ticks) : null,
         samples: known ? this.accumulate(this.scatter(node, samples)) : null,
         windows: windows ? this.accumulateGroups(node, windows) : null,
       };
@@ -236,6 +237,16 @@ class Model {
     main[ROOT] = shares.has(ROOT) ? greatest(shares.get(ROOT)) : 0;
     return main;
   }
+}
+
+// Of ticks, only their split is random: see `Estimator::variance` in the core's analysis/estimate.rs. What rounding leaves
+// of the variance of a sum that is exact is not shown.
+function withoutKnown(variances, values, ticks) {
+  if (!ticks) return variances;
+  return variances.map((variance, node) => {
+    const rest = variance - values[node] ** 2 / ticks;
+    return rest > 1e-9 * variance ? rest : 0;
+  });
 }
 
 function sumOf(values) {

@@ -89,10 +89,13 @@ impl<'a> Estimator<'a> {
     /// binomially, so the variance of the part p = n/N that they stand for is p (1 - p)/N, and that of the value
     /// v = p V is v² (1 - p)/n = v²/n - v²/N, where the rows' variances are added up in v²/n.
     pub fn variance(&self, sum: &Sum) -> f64 {
-        match self.ticks {
-            Some((_, all)) if all > 0.0 => (sum.independent_variance - (sum.value as f64).powi(2) / all).max(0.0),
-            _ => sum.independent_variance,
-        }
+        let known = self.all_ticks().map_or(0.0, |all| (sum.value as f64).powi(2) / all);
+        (sum.independent_variance - known).max(0.0)
+    }
+
+    /// The N in the formula of [`variance`](Self::variance); None if the profile's samples are no ticks, or it has none.
+    pub fn all_ticks(&self) -> Option<f64> {
+        self.ticks.map(|(_, all)| all).filter(|&all| all > 0.0)
     }
 
     /// The value of a row.

@@ -5,14 +5,15 @@
 //!  "frames":  {"name": [string, …], "file": [string, …], "line": [line or 0, …], "gem": [string, …]},
 //!  "nodes":   {"parent": [node, …], "frame": [frame, …], "kind": [0..3, …]},
 //!  "values":  one per profile: [one per column: {"node": [node, …], "value": […], "variance": […], "samples": […],
-//!                               "windows": {"value": […], "packed": [digits, …]}}]}
+//!                               "windows": {"value": […], "packed": [digits, …]}, "ticks": number}]}
 //! ```
 //!
 //! String 0 is empty and stands for unknown. Node 0 is the root; parents come before their children. Values are a
 //! node's own, without its children; nodes that are not listed have none. Variance and samples are empty if unknown.
 //! The variance is that of what was not sampled in windows. Of the rest there is the value, and in which proportions
 //! the groups of windows have it: for each group a hexadecimal digit, that of group 0 the last. There is no "windows" if
-//! nothing was sampled in windows.
+//! nothing was sampled in windows. "ticks", N in [`Estimator::variance`], is only there if samples are ticks: the square
+//! of a sum, divided by them, is to be subtracted from the sum of the variances, which are therefore not rounded.
 
 use super::estimate::{Estimator, Sum};
 use super::gem;
@@ -57,6 +58,8 @@ struct Values {
     samples: Vec<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     windows: Option<Windows>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticks: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -117,10 +120,10 @@ pub fn flamegraph(
     let frames = frames(&forest, shown.values(), &mut strings);
     let mut values = Vec::new();
     for ((profile, order), columns) in profiles.iter().zip(&orders).zip(&sums) {
-        let of_profile = order.iter().zip(columns).map(|(&column, flat)| {
-            let known = Estimator::new(profile, column).knows_error();
-            of_column(flat, &targets, known, interrupt)
-        });
+        let of_profile = order
+            .iter()
+            .zip(columns)
+            .map(|(&column, flat)| of_column(flat, &targets, &Estimator::new(profile, column), interrupt));
         values.push(of_profile.collect::<Result<_, _>>()?);
     }
     let strings = strings.values().iter().map(|text| &**text).collect();
@@ -266,17 +269,26 @@ fn frames(forest: &Forest, shown: &[u32], strings: &mut Table<Arc<str>>) -> Fram
     }
 }
 
-fn of_column(flat: &Flat, targets: &[u32], known: bool, interrupt: &Interrupt) -> Result<Values, Interrupted> {
+fn of_column(
+    flat: &Flat,
+    targets: &[u32],
+    estimator: &Estimator,
+    interrupt: &Interrupt,
+) -> Result<Values, Interrupted> {
     let numbers = (0..).zip(flat).map(|(number, &(node, _))| (targets[node as usize], number)).collect();
     let shown = add_up(numbers, |number| flat[number as usize].1.clone(), interrupt)?;
-    let errors = |of: fn(&Sum) -> f64| shown.iter().filter(|_| known).map(|(_, sum)| rounded(of(sum))).collect();
+    let known = estimator.knows_error();
+    let ticks = estimator.all_ticks().filter(|_| known);
+    let errors = |of: fn(&Sum) -> f64| shown.iter().filter(|_| known).map(move |(_, sum)| of(sum));
+    let variance = errors(|sum| sum.independent_variance);
     let in_windows = known && shown.iter().any(|(_, sum)| sum.windows.is_some());
     Ok(Values {
         node: shown.iter().map(|&(node, _)| node).collect(),
         value: shown.iter().map(|(_, sum)| sum.value).collect(),
-        variance: errors(|sum| sum.independent_variance),
-        samples: errors(|sum| sum.samples),
+        variance: if ticks.is_some() { variance.collect() } else { variance.map(rounded).collect() },
+        samples: errors(|sum| sum.samples).map(rounded).collect(),
         windows: in_windows.then(|| Windows::new(&shown)),
+        ticks,
     })
 }
 

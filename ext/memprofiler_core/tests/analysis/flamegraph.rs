@@ -75,6 +75,7 @@ fn a_flame_graph_has_errors_only_where_they_are_known() {
     assert_eq!(graph["values"][0][0]["samples"], serde_json::json!([10.0]));
     let gem = graph["frames"]["gem"][1].as_u64().unwrap() as usize;
     assert_eq!(graph["strings"][gem], "rack");
+    assert_eq!(graph["values"][0][0]["ticks"], serde_json::Value::Null);
     let graph = flamegraph(&[&profile(&[])], 0.0);
     assert_eq!(graph["values"][0][0]["variance"], serde_json::json!([]));
 }

@@ -43,6 +43,26 @@ fn what_clocks_say_is_exact() {
 }
 
 #[test]
+fn a_flame_graph_has_what_the_page_needs_for_that() {
+    let graph: serde_json::Value =
+        serde_json::from_str(&analysis::flamegraph(&[&profile()], By::Method, 0.0).unwrap()).unwrap();
+    let time = &graph["values"][0][1];
+    // v²/n of each node, and N.
+    assert_eq!(time["variance"], serde_json::json!([10_000.0, 30_000.0, 0.0]));
+    assert_eq!(time["ticks"], serde_json::json!(400.0));
+}
+
+#[test]
+fn a_flame_graph_rounds_no_variance_that_cancels_out() {
+    let mut maker = Maker::new(&TYPES, &[]).sample(&["a /a.rb:1 1"], None, &[7, 100]);
+    let (r#type, unit) = (maker.string("cpu"), maker.string("nanoseconds"));
+    maker.0.period_type = Some(message::ValueType { r#type, unit });
+    let graph: serde_json::Value =
+        serde_json::from_str(&analysis::flamegraph(&[&maker.profile()], By::Method, 0.0).unwrap()).unwrap();
+    assert!((graph["values"][0][1]["variance"][0].as_f64().unwrap() - 10_000.0 / 7.0).abs() < 1e-9);
+}
+
+#[test]
 fn ticks_themselves_have_the_same_relative_error() {
     let profile = profile();
     let (ticks, time) = (analysis::Estimator::new(&profile, 0), analysis::Estimator::new(&profile, 1));
