@@ -214,6 +214,17 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
       expect(dump.comments).to include("pid=#{outcome.stdout}")
     end
 
+    it "has the groups of what was sampled in windows", skip: ("windows need Ruby 3.3" if RUBY_VERSION < "3.3") do
+      outcome = run_call(<<~RUBY)
+        MemprofilerPprof.start(sampling: :windows, sample_rate: 0.5, window_duty: 0.5, window_frame: 0.002)
+        more = []
+        100.times { more << Object.new } until MemprofilerPprof.collector.stats[:windows] >= 50
+      RUBY
+      expect(outcome).to be_success, outcome.to_s
+      windows = dump.total(:retained_objects).windows
+      expect(windows&.count(&:positive?)).to be > 8
+    end
+
     it "says so in the profile" do
       run_call
       expect(dump.comments)

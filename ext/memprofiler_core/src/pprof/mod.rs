@@ -14,6 +14,7 @@ mod write;
 
 pub use gunzip::GREATEST_LIMIT;
 pub use stream::{Footer, Stream};
+pub use windows::windows_key;
 pub use write::{write, write_whole};
 
 use crate::interrupt::{Interrupt, Interrupted};

@@ -47,12 +47,14 @@ impl<W: Write> Stream<W> {
         self.fields.message(field::SAMPLE_TYPE, &message::ValueType { r#type: name, unit })
     }
 
-    /// A sample: its locations, innermost first, a value per column, and pairs of strings.
+    /// A sample: its locations, innermost first, a value per column, labels that are pairs of strings, and one that is a
+    /// number.
     pub fn sample(
         &mut self,
         locations: impl Iterator<Item = u64>,
         values: [i64; 4],
         labels: impl Iterator<Item = [i64; 2]>,
+        number: Option<(i64, i64)>,
     ) -> io::Result<()> {
         let message::Sample { location_id, value, label } = &mut self.sample;
         location_id.clear();
@@ -61,6 +63,7 @@ impl<W: Write> Stream<W> {
         value.extend(values);
         label.clear();
         label.extend(labels.map(|[key, str]| message::Label { key, str, ..message::Label::default() }));
+        label.extend(number.map(|(key, num)| message::Label { key, num, ..message::Label::default() }));
         self.fields.message(field::SAMPLE, &self.sample)
     }
 
@@ -114,7 +117,8 @@ impl<W: Write> Stream<W> {
 mod tests {
     use super::*;
     use crate::interrupt::Interrupt;
-    use crate::pprof::{GREATEST_LIMIT, decode};
+    use crate::pprof::{GREATEST_LIMIT, decode, windows_key};
+    use crate::window_group::{WindowGroup, pack};
 
     #[test]
     fn what_is_written_can_be_read() {
@@ -123,7 +127,7 @@ mod tests {
         stream.sample_type([1, 2]).unwrap();
         stream.sample_type([1, 2]).unwrap();
         stream.sample_type([3, 2]).unwrap();
-        stream.sample([7, 5].into_iter(), [1, 2, 3, 4], [[4, 5]].into_iter()).unwrap();
+        stream.sample([7, 5].into_iter(), [1, 2, 3, 4], [[4, 5]].into_iter(), None).unwrap();
         stream.mapping(0).unwrap();
         stream.location(5, 1, 10).unwrap();
         stream.location(7, 2, 20).unwrap();
@@ -151,5 +155,24 @@ mod tests {
             })
             .collect();
         assert_eq!(lines, [("inner".to_owned(), 20), ("outer".to_owned(), 10)]);
+    }
+
+    #[test]
+    fn what_was_sampled_in_windows_is_read_by_group() {
+        let mut parts = [0.0; WindowGroup::COUNT];
+        (parts[3], parts[15]) = (30.0, 10.0);
+        let mut stream = Stream::new(Vec::new());
+        [[1, 5], [2, 6], [3, 5], [4, 6]].into_iter().try_for_each(|column| stream.sample_type(column)).unwrap();
+        stream.sample([].into_iter(), [0, 0, 40, 400], [].into_iter(), Some((7, pack(&parts)))).unwrap();
+        let texts = ["", "a", "b", "c", "d", "count", "bytes", &windows_key("c"), "greatest_weight=10"];
+        texts.iter().for_each(|text| stream.string(text).unwrap());
+        stream.comment(8).unwrap();
+        let footer = Footer { time_nanos: 1, period_type: [1, 5], period: 10, default_sample_type: 4 };
+        let bytes = stream.finish(footer).unwrap();
+        let profile = decode(&bytes, GREATEST_LIMIT, &Interrupt::default()).unwrap();
+        let of_groups: Vec<_> = (0..profile.rows().len())
+            .map(|row| (profile.scheme(row).window.map(WindowGroup::number), profile.values(row)[2..].to_vec()))
+            .collect();
+        assert_eq!(of_groups, [(Some(3), vec![30, 300]), (Some(15), vec![10, 100])]);
     }
 }

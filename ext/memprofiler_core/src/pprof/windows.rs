@@ -21,6 +21,11 @@ struct Columns {
     bytes: Option<usize>,
 }
 
+/// The key of the label for a column of counts with that name.
+pub fn windows_key(column: &str) -> String {
+    format!("{column}_windows")
+}
+
 impl Columns {
     /// Those of a profile with that header. If several have the same name, the first.
     fn of(header: &Header) -> Vec<Self> {
@@ -30,7 +35,7 @@ impl Columns {
             is_first && header.count_column(column) == Some(column)
         });
         let columns = counts.map(|count| Self {
-            key: format!("{}_windows", types[count].name),
+            key: windows_key(&types[count].name),
             count,
             bytes: Some(count + 1).filter(|&next| header.count_column(next) == Some(count)),
         });

@@ -11,6 +11,7 @@ use crate::collector::{Collector, stats, totals};
 use crate::vm::{bare_names, memsize, ractor};
 use memprofiler_core::pprof::{Footer, Stream};
 use memprofiler_core::reservoir::{ClassId, LiveSample};
+use memprofiler_core::window_group::{WindowGroup, pack};
 use rb_sys::VALUE;
 use std::fs::{DirBuilder, File, OpenOptions, hard_link, remove_file};
 use std::io::{self, ErrorKind, Write};
@@ -122,17 +123,21 @@ impl<'a> Emergency<'a> {
         out.finish(footer)?.flush()
     }
 
-    /// Runs of samples of one stack and class become one.
+    /// Runs of samples of one stack and class become one, apart from those that were taken in windows.
     ///
     /// # Safety
     /// As for [`write`](Self::write).
     unsafe fn samples(&self, out: &mut Stream<File>) -> io::Result<()> {
-        let samples = self.state.reservoir.live().samples();
-        for run in samples.chunk_by(|a, b| (a.stack, a.class) == (b.stack, b.class)) {
-            let (mut objects, mut bytes) = (0.0, 0.0);
+        let reservoir = &self.state.reservoir;
+        let key = |sample: &LiveSample| (sample.stack, sample.class, reservoir.window(sample).is_some());
+        for run in reservoir.live().samples().chunk_by(|a, b| key(a) == key(b)) {
+            let (mut objects, mut bytes, mut windows) = (0.0, 0.0, [0.0; WindowGroup::COUNT]);
             for sample in run {
-                let weight = self.state.reservoir.weight(sample);
+                let weight = reservoir.weight(sample);
                 objects += weight;
+                if let Some(group) = reservoir.window(sample) {
+                    windows[group.number()] += weight;
+                }
                 // SAFETY: as required above.
                 bytes += weight * unsafe { size(sample) } as f64;
             }
@@ -140,10 +145,12 @@ impl<'a> Emergency<'a> {
             let locations = self.numbers.frames(*stack).filter_map(|(stack, node)| self.numbers.location(stack, node));
             let class = self.state.sites.classes.name(*class).map(|_| [text::CLASS, self.class(*class)]);
             let labels = self.numbers.frames(*stack).flat_map(|(_, node)| self.labels(self.label_set(node)));
+            let windows = Some((text::WINDOWS, pack(&windows))).filter(|&(_, packed)| packed != 0);
             out.sample(
                 locations,
                 [0, 0, objects.round() as i64, bytes.round() as i64],
                 class.into_iter().chain(labels),
+                windows,
             )?;
         }
         Ok(())

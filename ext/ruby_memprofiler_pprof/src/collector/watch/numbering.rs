@@ -7,6 +7,7 @@ use crate::collector::state::State;
 use crate::vm::bare_names;
 use crate::vm::position::Position;
 use memprofiler_core::labels::LabelSet;
+use memprofiler_core::pprof::windows_key;
 use memprofiler_core::stack_tree::{Node, StackId};
 
 /// How many strings each label set has.
@@ -26,16 +27,20 @@ pub mod text {
     pub const NATIVE: i64 = 13;
     /// The name of what only Ruby could name.
     pub const UNNAMED: i64 = 14;
+    /// The key of the label with the windows of what is alive.
+    pub const WINDOWS: i64 = 15;
     /// The number of the first string that is not one of these.
-    pub const END: i64 = 15;
+    pub const END: i64 = 16;
 }
 
 /// Those strings.
 pub fn fixed(names: SampleTypeNames) -> Vec<String> {
-    let types = names.types().into_iter().chain([names.period_type()]);
+    let columns = names.types();
+    let windows = windows_key(&columns[2].name);
+    let types = columns.into_iter().chain([names.period_type()]);
     let types = types.flat_map(|each| [each.name.to_string(), each.unit.to_string()]);
     let others = ["class", "ruby", "(C function)", "(not yet named)"].map(str::to_owned);
-    [String::new()].into_iter().chain(types).chain(others).collect()
+    [String::new()].into_iter().chain(types).chain(others).chain([windows]).collect()
 }
 
 /// Where a frame is.
