@@ -5,13 +5,13 @@
 /// 1.4 objects each, all would count as 1.
 #[derive(Debug)]
 pub struct Rounding<const N: usize> {
-    exact: [f64; N],
-    rounded: [i64; N],
+    /// By how much what was returned is too small so far.
+    lost: [f64; N],
 }
 
 impl<const N: usize> Default for Rounding<N> {
     fn default() -> Self {
-        Self { exact: [0.0; N], rounded: [0; N] }
+        Self { lost: [0.0; N] }
     }
 }
 
@@ -19,9 +19,9 @@ impl<const N: usize> Rounding<N> {
     /// The values of the next row, each of which changes by less than 1.
     pub fn next(&mut self, values: [f64; N]) -> [i64; N] {
         std::array::from_fn(|column| {
-            self.exact[column] += values[column];
-            let rounded = self.exact[column].round() as i64;
-            rounded - std::mem::replace(&mut self.rounded[column], rounded)
+            let exact = values[column] + self.lost[column];
+            self.lost[column] = exact - exact.round();
+            exact.round() as i64
         })
     }
 }
@@ -36,6 +36,13 @@ mod tests {
         for row in [[3.0, 0.0], [0.0, 40.0], [7.0, 1e15]] {
             assert_eq!(rounding.next(row), row.map(|value| value as i64));
         }
+    }
+
+    #[test]
+    fn great_values_do_not_touch_others() {
+        let mut rounding = Rounding::default();
+        assert_eq!([1e300, 1.25, 1.25, 1e18, 7.0].map(|value| rounding.next([value])[0])[1..3], [1, 2]);
+        assert_eq!(rounding.next([80_000.0]), [80_000]);
     }
 
     #[test]

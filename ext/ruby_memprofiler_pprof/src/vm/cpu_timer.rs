@@ -6,6 +6,7 @@
 use super::clock;
 use super::cpu_clock::{NativeId, clock_of, native_id};
 use super::errno::SavedErrno;
+use super::gc;
 use super::safepoint::{self, Job};
 use crate::faults;
 use std::ffi::{c_int, c_void};
@@ -190,7 +191,7 @@ impl Slot {
         unsafe {
             if ruby_thread_has_gvl_p() == 0 {
                 self.released.fetch_add(1, Ordering::Relaxed);
-            } else if rb_sys::rb_during_gc() != 0 {
+            } else if gc::is_running() {
                 self.collecting.fetch_add(1, Ordering::Relaxed);
             }
         }

@@ -14,6 +14,12 @@ pub fn count() -> u32 {
     (unsafe { rb_sys::rb_gc_count() }) as u32
 }
 
+/// Whether the garbage collector is at work. Safe on any thread.
+pub fn is_running() -> bool {
+    // SAFETY: reads a variable of the VM.
+    (unsafe { rb_sys::rb_during_gc() }) != 0
+}
+
 /// The VM's count of the objects allocated so far; from Ruby 4.0 on it is a little late. Does not allocate; safe in
 /// hooks once it was called outside. Only for Ruby's own garbage collector, which mark bits need as well: another one
 /// (from Ruby 3.4 on there can be) may not know the key, and raise.
@@ -75,7 +81,7 @@ impl Info {
     }
 
     /// Whether dead objects wait to be swept: FREEOBJ has not reported them yet, and their contents may be gone. Safe
-    /// in hooks.
+    /// in hooks, and on any thread.
     pub fn is_sweeping(&self) -> bool {
         latest(self.state) == self.sweeping
     }

@@ -89,8 +89,8 @@ pub(super) struct Shared {
     stopped: AtomicBool,
     /// The Ruby thread was interrupted in its wait.
     interrupted: AtomicBool,
-    /// Whether the watcher may be about to call the VM.
-    requesting: AtomicBool,
+    /// Whether the watcher may be about to call the VM, or is reading what it has.
+    using_vm: AtomicBool,
     /// The Ruby thread's Thread, which is only compared.
     server: AtomicUsize,
     /// The file to write without the GVL, and the one that was written.
@@ -109,7 +109,7 @@ impl Shared {
             changed: Condvar::new(),
             stopped: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
-            requesting: AtomicBool::new(false),
+            using_vm: AtomicBool::new(false),
             server: AtomicUsize::new(0),
             files: Mutex::new((path, None)),
             wakeup: Condvar::new(),
@@ -210,16 +210,15 @@ impl Shared {
         !self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Calls the VM, unless the watcher was stopped.
-    pub fn request(&self, call: impl FnOnce()) {
-        self.requesting.store(true, Ordering::SeqCst);
-        if !self.stopped.load(Ordering::SeqCst) {
-            call();
-        }
-        self.requesting.store(false, Ordering::SeqCst);
+    /// Calls the VM or reads what it has, unless the watcher was stopped.
+    pub fn use_vm<R>(&self, body: impl FnOnce() -> R) -> Option<R> {
+        self.using_vm.store(true, Ordering::SeqCst);
+        let result = (!self.stopped.load(Ordering::SeqCst)).then(body);
+        self.using_vm.store(false, Ordering::SeqCst);
+        result
     }
 
-    /// Ends the watcher. When this returns it does not call the VM any more.
+    /// Ends the watcher. When this returns it neither calls the VM nor reads what it has any more.
     pub fn stop(&self) {
         {
             let _stage = self.stage();
@@ -227,8 +226,8 @@ impl Shared {
             self.changed.notify_all();
             self.wakeup.notify_all();
         }
-        // It takes nanoseconds, unless the system has interrupted the thread there.
-        while self.requesting.load(Ordering::SeqCst) {
+        // It takes nanoseconds, or as long as a profile that is being written.
+        while self.using_vm.load(Ordering::SeqCst) {
             thread::yield_now();
         }
     }

@@ -1,7 +1,8 @@
 //! A profile without the GVL, for when Ruby does not come to a safe point in time.
 //!
 //! Everything is read while the state is borrowed, so no hook changes it and no garbage collection ends its mark phase: what
-//! the state refers to stays alive. Memory is taken for a buffer and the compressor, 0.5 MB, whatever the number of samples.
+//! the state refers to stays alive. But a collection that has ended it before may be moving objects, with pages that nobody
+//! can read: then no object is read. Memory is taken for a buffer and the compressor, 0.5 MB, whatever the number of samples.
 
 use super::alarm::Alarm;
 use super::numbering::{Numbering, STRINGS_OF_LABELS, fixed, text};
@@ -10,6 +11,7 @@ use crate::collector::state::State;
 use crate::collector::{Collector, stats, totals};
 use crate::vm::{bare_names, memsize, ractor};
 use memprofiler_core::pprof::{Footer, Stream};
+use memprofiler_core::profile::Rounding;
 use memprofiler_core::reservoir::{ClassId, LiveSample};
 use memprofiler_core::window_group::{WindowGroup, pack};
 use rb_sys::VALUE;
@@ -17,7 +19,8 @@ use std::fs::{DirBuilder, File, OpenOptions, hard_link, remove_file};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long to wait for the state, which Ruby's threads have for parts of a flush.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -26,6 +29,10 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const CAVEAT: &str = "emergency=written without the GVL, since Ruby came to no safe point in time: only String and Array \
                       have their contents counted, what was not named yet lacks its class, C functions their names, and \
                       allocations are left out";
+
+/// What is said besides if no object could be read.
+const MOVING: &str = "emergency_gc=a garbage collection was freeing or moving objects: no contents are counted, and what \
+                      was not named yet has no name";
 
 /// Writes the collector's live samples to a file with the name `path`, or that with a number if it is taken. Returns its
 /// name. An error of the kind `WouldBlock` says that another thread has had the state all the time.
@@ -36,10 +43,17 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm) -> io::Re
     let directory = path.parent().unwrap_or(Path::new("/"));
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let (temporary, file) = create(directory)?;
+    let start = Instant::now();
+    while collector.missed_collections.may_move() && start.elapsed() < PATIENCE {
+        thread::yield_now();
+    }
     let written = collector
         .state
         // SAFETY: the collector has not failed, so its state is kept alive.
-        .look_without_gvl(PATIENCE, |state| unsafe { Emergency::new(state, alarm).write(file) })
+        .look_without_gvl(PATIENCE, |state| unsafe {
+            let readable = !collector.missed_collections.may_move();
+            Emergency::new(state, alarm, readable).write(file)
+        })
         .unwrap_or(Err(ErrorKind::WouldBlock.into()))
         .and_then(|()| publish(&temporary, path));
     let _ = remove_file(&temporary);
@@ -86,7 +100,7 @@ struct Emergency<'a> {
 }
 
 impl<'a> Emergency<'a> {
-    fn new(state: &'a State, alarm: &Alarm) -> Self {
+    fn new(state: &'a State, alarm: &Alarm, readable: bool) -> Self {
         let mut comments = vec![
             format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
             format!("sample_rate={}", state.reservoir.rate()),
@@ -96,7 +110,8 @@ impl<'a> Emergency<'a> {
             CAVEAT.to_owned(),
         ];
         comments.extend(stats::tags(&state.options).chain(totals::origin(state.baseline)));
-        let numbers = Numbering::new(state, text::END as usize + comments.len());
+        comments.extend((!readable).then(|| MOVING.to_owned()));
+        let numbers = Numbering::new(state, readable, text::END as usize + comments.len());
         Self { state, numbers, comments }
     }
 
@@ -129,6 +144,7 @@ impl<'a> Emergency<'a> {
     /// As for [`write`](Self::write).
     unsafe fn samples(&self, out: &mut Stream<File>) -> io::Result<()> {
         let reservoir = &self.state.reservoir;
+        let mut rounding = Rounding::default();
         let key = |sample: &LiveSample| (sample.stack, sample.class, reservoir.window(sample).is_some());
         for run in reservoir.live().samples().chunk_by(|a, b| key(a) == key(b)) {
             let (mut objects, mut bytes, mut windows) = (0.0, 0.0, [0.0; WindowGroup::COUNT]);
@@ -139,19 +155,15 @@ impl<'a> Emergency<'a> {
                     windows[group.number()] += weight;
                 }
                 // SAFETY: as required above.
-                bytes += weight * unsafe { size(sample) } as f64;
+                bytes += weight * unsafe { self.size(sample) } as f64;
             }
             let Some(LiveSample { stack, class, .. }) = run.first() else { continue };
             let locations = self.numbers.frames(*stack).filter_map(|(stack, node)| self.numbers.location(stack, node));
             let class = self.state.sites.classes.name(*class).map(|_| [text::CLASS, self.class(*class)]);
             let labels = self.numbers.frames(*stack).flat_map(|(_, node)| self.labels(self.label_set(node)));
+            let [objects, bytes] = rounding.next([objects, bytes]);
             let windows = Some((text::WINDOWS, pack(&windows))).filter(|&(_, packed)| packed != 0);
-            out.sample(
-                locations,
-                [0, 0, objects.round() as i64, bytes.round() as i64],
-                class.into_iter().chain(labels),
-                windows,
-            )?;
+            out.sample(locations, [0, 0, objects, bytes], class.into_iter().chain(labels), windows)?;
         }
         Ok(())
     }
@@ -200,7 +212,7 @@ impl<'a> Emergency<'a> {
         }
         for id in 0..self.numbers.coded_count {
             number += 1;
-            // SAFETY: the state keeps the instruction sequence alive.
+            // SAFETY: the state keeps the instruction sequence alive, and where it is.
             let start_line = self.iseq(id).map_or(0, |iseq| unsafe { bare_names::start_line(iseq) });
             out.function(number, self.numbers.code(id as u32), start_line)?;
         }
@@ -219,9 +231,10 @@ impl<'a> Emergency<'a> {
             out.string(file)?;
         }
         for id in 0..self.numbers.coded_count {
-            // SAFETY: the state keeps the instruction sequence alive.
-            let place = self.iseq(id).map(|iseq| unsafe { (bare_names::label(iseq), bare_names::file(iseq)) });
-            let (label, file) = place.unwrap_or_default();
+            let iseq = self.iseq(id).filter(|_| self.numbers.readable);
+            // SAFETY: the state keeps the instruction sequence alive, and no collection moves its names.
+            let place = iseq.map(|iseq| unsafe { (bare_names::label(iseq), bare_names::file(iseq)) });
+            let (label, file) = place.unwrap_or(("(not yet named)".into(), "".into()));
             out.string(&label)?;
             out.string(&file)?;
         }
@@ -246,17 +259,17 @@ impl<'a> Emergency<'a> {
             _ => None,
         }
     }
-}
 
-/// The size of a sampled object in bytes, as far as it can be told.
-///
-/// # Safety
-/// As for [`Emergency::write`].
-unsafe fn size(sample: &LiveSample) -> usize {
-    // Beside other Ractors collections can be missed: then the object may be gone, with its page.
-    if ractor::others() {
-        return memsize::SMALLEST_SLOT;
+    /// The size of a sampled object in bytes, as far as it can be told.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write).
+    unsafe fn size(&self, sample: &LiveSample) -> usize {
+        // Beside other Ractors collections can be missed: then the object may be gone, with its page.
+        if !self.numbers.readable || ractor::others() {
+            return memsize::SMALLEST_SLOT;
+        }
+        // SAFETY: what is in the live set is alive, or was not swept yet, and no collection moves it: its slot is there.
+        unsafe { memsize::from_slot(sample.address as VALUE) }
     }
-    // SAFETY: what is in the live set is alive, or was not swept yet: its slot is there.
-    unsafe { memsize::from_slot(sample.address as VALUE) }
 }

@@ -50,7 +50,7 @@ pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) ->
     Ok(true)
 }
 
-/// Stops watching. When this returns the watcher does not call the VM any more.
+/// Stops watching. When this returns the watcher neither calls the VM nor reads what it has any more.
 pub fn end() {
     if let Some(shared) = current() {
         shared.stop();

@@ -9,6 +9,7 @@ use crate::vm::position::Position;
 use memprofiler_core::labels::LabelSet;
 use memprofiler_core::pprof::windows_key;
 use memprofiler_core::stack_tree::{Node, StackId};
+use rb_sys::VALUE;
 
 /// How many strings each label set has.
 pub const STRINGS_OF_LABELS: i64 = 2 * LabelSet::MAX_PAIRS as i64;
@@ -57,6 +58,8 @@ pub struct Place {
 /// The numbers of one state.
 pub struct Numbering<'a> {
     state: &'a State,
+    /// Whether objects can be read: no collection is moving them.
+    pub readable: bool,
     /// The numbers of the first strings of each kind, or of the only one.
     pub named: i64,
     pub coded: i64,
@@ -71,7 +74,7 @@ pub struct Numbering<'a> {
 
 impl<'a> Numbering<'a> {
     /// `first` is the number of the first string.
-    pub fn new(state: &'a State, first: usize) -> Self {
+    pub fn new(state: &'a State, readable: bool, first: usize) -> Self {
         let stacks = &state.sites.stacks;
         let (named_count, label_sets) = stacks.name_bounds();
         let coded_count = stacks.tree().function_bound();
@@ -80,7 +83,7 @@ impl<'a> Numbering<'a> {
         let coded = named + 2 * named_count as i64;
         let classes = coded + 2 * coded_count as i64;
         let labels = classes + class_count as i64;
-        Self { state, named, coded, classes, labels, named_count, coded_count, class_count, label_sets }
+        Self { state, readable, named, coded, classes, labels, named_count, coded_count, class_count, label_sets }
     }
 
     /// The number of the location of a stack's innermost frame, if that is one.
@@ -127,6 +130,15 @@ impl<'a> Numbering<'a> {
         Place { function, own: Some([name, file]), line }
     }
 
+    /// Whether it is known that `iseq` is the VM's own code.
+    ///
+    /// # Safety
+    /// As for [`place`](Self::place).
+    unsafe fn is_internal(&self, iseq: VALUE) -> bool {
+        // SAFETY: the state keeps the instruction sequence alive, and no collection moves the name of its file.
+        self.readable && unsafe { bare_names::is_internal(iseq) }
+    }
+
     /// The numbers of a frame's function and file, and its line; None for what is shown at its caller's.
     ///
     /// # Safety
@@ -134,10 +146,10 @@ impl<'a> Numbering<'a> {
     unsafe fn own_place(&self, node: Node) -> Option<(u64, i64, u32)> {
         match self.state.sites.stacks.frame_kind(node) {
             FrameKind::Named(id) => Some((1 + u64::from(id), self.name(id)[1], node.position)),
-            // SAFETY: the state keeps the instruction sequence alive, and has checked the position.
-            FrameKind::Walked { iseq, .. } if iseq != 0 && !unsafe { bare_names::is_internal(iseq) } => {
+            // SAFETY: as required above.
+            FrameKind::Walked { iseq, .. } if iseq != 0 && !unsafe { self.is_internal(iseq) } => {
                 let number = node.function.0;
-                // SAFETY: as above.
+                // SAFETY: the state keeps the instruction sequence alive, and has checked the position.
                 let line = unsafe { Position::from_raw(node.position).line_at_once(iseq) };
                 Some((1 + self.named_count as u64 + u64::from(number), self.code(number)[1], line))
             }

@@ -80,7 +80,8 @@ impl Watcher {
             let late = asked.elapsed() > patience;
             if !written && progress != Progress::Done && (late || watch.is_dying(&reading, EMERGENCY.0, EMERGENCY.1)) {
                 let path = self.shared.files().0.clone();
-                let emergency = emergency::write(self.shared.collector, &path, &alarm);
+                let emergency = self.shared.use_vm(|| emergency::write(self.shared.collector, &path, &alarm));
+                let Some(emergency) = emergency else { return };
                 // Nobody could do anything about another error; there is no profile then.
                 written = !matches!(&emergency, Err(error) if error.kind() == ErrorKind::WouldBlock);
                 self.shared.files().1 = emergency.ok();
@@ -88,7 +89,9 @@ impl Watcher {
             match progress {
                 Progress::Done => break,
                 Progress::Waiting | Progress::Taking if asked.elapsed() > INSISTENCE => return,
-                Progress::Waiting | Progress::Taking => self.shared.request(|| safepoint::request(make_way)),
+                Progress::Waiting | Progress::Taking => {
+                    self.shared.use_vm(|| safepoint::request(make_way));
+                }
             }
             if !self.shared.sleep(STEP) {
                 return;
