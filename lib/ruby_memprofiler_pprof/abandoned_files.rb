@@ -22,8 +22,8 @@ module MemprofilerPprof
     # How many are removed at a time, since each is read before.
     AT_ONCE = 20
     DAY = 86_400
-    # What each profile of this gem has in its comments.
-    COMMENT = /\Agreatest_weight=/
+    # What each profile of this gem has in its comments: of the heap, or of CPU time.
+    COMMENT = /\A(?:greatest_weight=|ruby_memprofiler_pprof )/
     private_constant :AFTER, :MOST, :AT_ONCE, :DAY, :COMMENT
 
     # @param pattern [FilePattern]

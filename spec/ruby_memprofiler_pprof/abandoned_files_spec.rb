@@ -28,6 +28,11 @@ RSpec.describe MemprofilerPprof::AbandonedFiles do
     expect(remove).to eq([young])
   end
 
+  it "removes profiles of CPU time, too" do
+    make("cpu-1-20260101T000000Z.pprof", 25, MemprofilerPprof::CPU.profile { Object.new }.pprof_data)
+    expect(remove("cpu-%{pid}-%{isotime}.pprof")).to be_empty
+  end
+
   it "removes with a profile what was recorded beside it" do
     recorded = RecordedRetainers.pprof(comments: { kind: "retainers", greatest_weight: 1 })
     make("mem-1-20260101T000000Z.pprof", 25)

@@ -8,6 +8,9 @@ module MemprofilerPprof
       ALLOCATIONS = %w[allocations alloc_objects].freeze
       # Groupings in which frames of libraries are left out by default.
       PLACES = %i[method line file].freeze
+      # Greater weights are no counts of objects.
+      MOST = 2**53
+      private_constant :MOST
       # The comment of a profile that was written without the GVL.
       EMERGENCY = /\Aemergency=/
 
@@ -78,10 +81,11 @@ module MemprofilerPprof
       private
 
       def weight_of(profile)
-        weights = profile.comments.filter_map { |comment| comment[/\Agreatest_weight=([\d.e+]+)/, 1] }
+        texts = profile.comments.filter_map { |comment| comment[/\Agreatest_weight=([\d.e+]+)/, 1] }
+        weights = texts.map(&:to_f).reject { |weight| weight > MOST }
         raise ProfileError, "the profile does not say how it was sampled (greatest_weight)" if weights.empty?
 
-        weights.map(&:to_f).max
+        weights.max
       end
 
       def count(profile, by)

@@ -135,6 +135,11 @@ RSpec.describe MemprofilerPprof::Report::Leaks do
     expect(verdict(leak, age: 2)).to eq(:growing)
   end
 
+  it "refuses profiles whose weight cannot be one" do
+    expect { snapshots({ "/app/a.rb:1" => [1] }, weight: "1e308") }
+      .to raise_error(MemprofilerPprof::ProfileError, /how it was sampled/)
+  end
+
   it "tells methods of the same name in different files apart" do
     level = [500] * 20
     findings = described_class.new(snapshots({ "/app/a.rb:1" => leak, "/lib/a.rb:1" => level }, by: :method)).findings

@@ -16,11 +16,14 @@ pub enum Weighting {
     Ticks,
 }
 
+/// Greater weights are no counts of objects, and their squares may be infinite.
+const MOST: f64 = (1_u64 << 53) as f64;
+
 impl Weighting {
     /// What the header of a profile says.
     pub fn of(header: &Header) -> Self {
         let weights = header.comments.iter().filter_map(|comment| comment.strip_prefix("greatest_weight="));
-        let greatest = weights.filter_map(|weight| weight.parse().ok()).filter(|weight: &f64| weight.is_finite());
+        let greatest = weights.filter_map(|weight| weight.parse().ok()).filter(|weight: &f64| *weight <= MOST);
         if let Some(weight) = greatest.reduce(f64::max) {
             return Self::Each(weight.max(1.0));
         }
@@ -54,5 +57,30 @@ impl Scheme {
     /// The same scheme in windows of that group.
     pub fn within(self, window: Option<WindowGroup>) -> Self {
         Self { window, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weighting(comments: &[&str]) -> Weighting {
+        Weighting::of(&Header {
+            comments: comments.iter().map(|&comment| comment.into()).collect(),
+            ..Header::default()
+        })
+    }
+
+    #[test]
+    fn the_greatest_weight_counts() {
+        assert_eq!(weighting(&["greatest_weight=10", "greatest_weight=40.5", "pid=7"]), Weighting::Each(40.5));
+        assert_eq!(weighting(&["greatest_weight=0.5"]), Weighting::Each(1.0));
+    }
+
+    #[test]
+    fn what_cannot_be_a_weight_is_none() {
+        for text in ["", "ten", "inf", "NaN", "1e308"] {
+            assert_eq!(weighting(&[&format!("greatest_weight={text}")]), Weighting::Unknown, "{text}");
+        }
     }
 }
