@@ -185,9 +185,7 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     code = <<~RUBY
       require #{CompiledExtension.new("slow_hook").library.delete_suffix(".so").dump}
       collector = MemprofilerPprof::Collector.new(window_frame: 0.001).start
-      started = Queue.new
-      Thread.new { started << true && loop { sleep 0.001 } }
-      started.pop
+      Thread.new { loop { sleep 0.001 } }
       SlowHook.enter
       child = fork do
         collector.sampling = :windows

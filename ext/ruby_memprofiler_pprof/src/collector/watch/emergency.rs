@@ -25,6 +25,9 @@ use std::time::{Duration, Instant, SystemTime};
 /// How long to wait for the state, which Ruby's threads have for parts of a flush.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// How long to wait for a step of a sweep. Whole sweeps and compactions take longer.
+const SWEEP: Duration = Duration::from_millis(20);
+
 /// What is said about such a profile.
 const CAVEAT: &str = "emergency=written without the GVL, since Ruby came to no safe point in time: only String and Array \
                       have their contents counted, what was not named yet lacks its class, C functions their names, and \
@@ -35,23 +38,27 @@ const MOVING: &str = "emergency_gc=a garbage collection was freeing or moving ob
                       was not named yet has no name";
 
 /// Writes the collector's live samples to a file with the name `path`, or that with a number if it is taken. Returns its
-/// name. An error of the kind `WouldBlock` says that another thread has had the state all the time.
-pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm) -> io::Result<PathBuf> {
+/// name. An error of the kind `WouldBlock` says that another thread has had the state all the time, or that objects cannot
+/// be read just now, which `at_any_rate` does without.
+pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_rate: bool) -> io::Result<PathBuf> {
     if collector.failure().is_some() {
         return Err(ErrorKind::Unsupported.into());
+    }
+    let start = Instant::now();
+    while collector.missed_collections.may_move() && start.elapsed() < SWEEP {
+        thread::yield_now();
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let (temporary, file) = create(directory)?;
-    let start = Instant::now();
-    while collector.missed_collections.may_move() && start.elapsed() < PATIENCE {
-        thread::yield_now();
-    }
     let written = collector
         .state
         // SAFETY: the collector has not failed, so its state is kept alive.
         .look_without_gvl(PATIENCE, |state| unsafe {
             let readable = !collector.missed_collections.may_move();
+            if !readable && !at_any_rate {
+                return Err(ErrorKind::WouldBlock.into());
+            }
             Emergency::new(state, alarm, readable).write(file)
         })
         .unwrap_or(Err(ErrorKind::WouldBlock.into()))
@@ -212,7 +219,7 @@ impl<'a> Emergency<'a> {
         }
         for id in 0..self.numbers.coded_count {
             number += 1;
-            // SAFETY: the state keeps the instruction sequence alive, and where it is.
+            // SAFETY: the state keeps the instruction sequence alive, and it can be read.
             let start_line = self.iseq(id).map_or(0, |iseq| unsafe { bare_names::start_line(iseq) });
             out.function(number, self.numbers.code(id as u32), start_line)?;
         }
@@ -231,9 +238,8 @@ impl<'a> Emergency<'a> {
             out.string(file)?;
         }
         for id in 0..self.numbers.coded_count {
-            let iseq = self.iseq(id).filter(|_| self.numbers.readable);
-            // SAFETY: the state keeps the instruction sequence alive, and no collection moves its names.
-            let place = iseq.map(|iseq| unsafe { (bare_names::label(iseq), bare_names::file(iseq)) });
+            // SAFETY: as above; no collection moves its names.
+            let place = self.iseq(id).map(|iseq| unsafe { (bare_names::label(iseq), bare_names::file(iseq)) });
             let (label, file) = place.unwrap_or(("(not yet named)".into(), "".into()));
             out.string(&label)?;
             out.string(&file)?;
@@ -252,8 +258,11 @@ impl<'a> Emergency<'a> {
         Ok(())
     }
 
-    /// The instruction sequence of the function with this number, if it has one.
+    /// The instruction sequence of the function with this number, if it has one that can be read.
     fn iseq(&self, number: usize) -> Option<VALUE> {
+        if !self.numbers.readable {
+            return None;
+        }
         match FrameKind::of(self.state.sites.stacks.tree().function_at(number)?) {
             FrameKind::Walked { iseq, .. } if iseq != 0 => Some(iseq),
             _ => None,

@@ -149,8 +149,9 @@ impl<'a> Numbering<'a> {
             // SAFETY: as required above.
             FrameKind::Walked { iseq, .. } if iseq != 0 && !unsafe { self.is_internal(iseq) } => {
                 let number = node.function.0;
-                // SAFETY: the state keeps the instruction sequence alive, and has checked the position.
-                let line = unsafe { Position::from_raw(node.position).line_at_once(iseq) };
+                let position = Some(Position::from_raw(node.position)).filter(|_| self.readable);
+                // SAFETY: the state keeps the instruction sequence alive, and has checked the position; it can be read.
+                let line = position.map_or(0, |position| unsafe { position.line_at_once(iseq) });
                 Some((1 + self.named_count as u64 + u64::from(number), self.code(number)[1], line))
             }
             _ => None,

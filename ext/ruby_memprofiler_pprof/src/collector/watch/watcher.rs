@@ -78,9 +78,10 @@ impl Watcher {
             // A thread that takes a profile may have lost the GVL to one that keeps it.
             let patience = if progress == Progress::Taking { 8 * PATIENCE } else { PATIENCE };
             let late = asked.elapsed() > patience;
-            if !written && progress != Progress::Done && (late || watch.is_dying(&reading, EMERGENCY.0, EMERGENCY.1)) {
+            let dying = watch.is_dying(&reading, EMERGENCY.0, EMERGENCY.1);
+            if !written && progress != Progress::Done && (late || dying) {
                 let path = self.shared.files().0.clone();
-                let emergency = self.shared.use_vm(|| emergency::write(self.shared.collector, &path, &alarm));
+                let emergency = self.shared.use_vm(|| emergency::write(self.shared.collector, &path, &alarm, dying));
                 let Some(emergency) = emergency else { return };
                 // Nobody could do anything about another error; there is no profile then.
                 written = !matches!(&emergency, Err(error) if error.kind() == ErrorKind::WouldBlock);
