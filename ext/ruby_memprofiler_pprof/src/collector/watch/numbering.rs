@@ -149,7 +149,7 @@ impl<'a> Numbering<'a> {
             // SAFETY: as required above.
             FrameKind::Walked { iseq, .. } if iseq != 0 && !unsafe { self.is_internal(iseq) } => {
                 let number = node.function.0;
-                let position = Some(Position::from_raw(node.position)).filter(|_| self.readable);
+                let position = self.readable.then(|| Position::from_raw(node.position));
                 // SAFETY: the state keeps the instruction sequence alive, and has checked the position; it can be read.
                 let line = position.map_or(0, |position| unsafe { position.line_at_once(iseq) });
                 Some((1 + self.named_count as u64 + u64::from(number), self.code(number)[1], line))
