@@ -42,6 +42,23 @@ RSpec.describe "a fork in a flush", :faults do
     RUBY
   end
 
+  it "is survived by sampling in windows, which a child without a thread for the timer gives up" do
+    skip "windows need Ruby 3.3" if RUBY_VERSION < "3.3"
+    expect(printed_by(<<~RUBY)).to eq(["always there is no thread for a timer, or the process ends", "true", "windows"])
+      collector = new_collector(sampling: :windows, window_frame: 0.002, window_duty: 0.25, sample_rate: 0.2).start
+      Object.new until collector.stats[:windows] > 2
+      $stdout.sync = true
+      faults.inject("timer of windows", :deny)
+      child = fork do
+        puts collector.stats.values_at(:sampling, :sampling_reason).join(" ")
+        1000.times { Object.new }
+        puts collector.flush.allocation_samples_count.positive?
+      end
+      Process.wait(child)
+      puts collector.stats[:sampling]
+    RUBY
+  end
+
   # Nobody is left in the child to release what the flush held.
   ["line", "flush: live samples", "flush: extract"].each do |place|
     it "releases in the child what a flush held at '#{place}'" do

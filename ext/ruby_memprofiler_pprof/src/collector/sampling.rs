@@ -94,7 +94,7 @@ impl Collector {
         }
     }
 
-    fn preferred_sampling(&self) -> Choice {
+    pub(super) fn preferred_sampling(&self) -> Choice {
         choose(&self.options(), self.circumstances())
     }
 

@@ -16,7 +16,6 @@ use memprofiler_core::windows::{Moment, Schedule};
 use rb_sys::VALUE;
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use timer::TIMER;
@@ -58,10 +57,6 @@ struct Plan {
 impl Plan {
     fn new(frame: Duration, duty: f64, seed: u64) -> Self {
         Self { schedule: Schedule::new(frame, duty, seed), frame, duty, seed }
-    }
-
-    fn start_timer(self) -> io::Result<()> {
-        TIMER.start(self.frame, self.duty, self.seed, follow_schedules)
     }
 }
 
@@ -144,12 +139,22 @@ impl Collector {
         let windows =
             ReservoirWindows::new(duty, EXPECTED_COST, || TIMER.program_cpu(), || TIMER.timing(), &TIMER.hook_time);
         self.state.with(|state| state.reservoir.use_windows(Some(windows)));
-        if plan.start_timer().is_err() {
-            NO_TIMER.store(true, Ordering::Relaxed);
-            // SAFETY: as required above.
-            unsafe { self.stop_windows() }?;
+        // SAFETY: as required above.
+        unsafe { self.start_timer(plan) }
+    }
+
+    /// Starts the timer. If there can be none, the hook is on all the time instead.
+    ///
+    /// # Safety
+    /// As for [`switch_windows`](Self::switch_windows).
+    unsafe fn start_timer(&self, plan: Plan) -> Result<(), Error> {
+        if TIMER.start(plan.frame, plan.duty, plan.seed, follow_schedules).is_ok() {
+            return Ok(());
         }
-        Ok(())
+        NO_TIMER.store(true, Ordering::Relaxed);
+        self.windows.reason.set(self.preferred_sampling().reason);
+        // SAFETY: as required above.
+        unsafe { self.stop_windows() }
     }
 
     /// Has the hook on all the time again.
@@ -250,8 +255,9 @@ impl Collector {
         unsafe { self.close_window() };
         let plan = Plan::new(frame, duty, seed ^ u64::from(std::process::id()));
         self.windows.used.set(Some(plan));
-        // Without a thread no window opens; the next collection tries again.
-        let _ = plan.start_timer();
+        // Without memory for a hook the next flush adds it; what a fork calls must not raise.
+        // SAFETY: as required above; windows are used by collectors that run.
+        let _ = unsafe { self.start_timer(plan) };
     }
 }
 

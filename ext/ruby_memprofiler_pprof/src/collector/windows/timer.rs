@@ -3,6 +3,7 @@
 //!
 //! A process has at most one, which exists from the first window to the process's end.
 
+use crate::faults;
 use crate::vm::safepoint::{self, Job};
 use crate::vm::{activity, clock, cpu_clock, signals};
 use memprofiler_core::reservoir::Timing;
@@ -82,6 +83,9 @@ impl Timer {
     }
 
     fn create(&'static self, job: Job) -> io::Result<()> {
+        if faults::denied("timer of windows") {
+            return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+        }
         self.requesting.store(false, Ordering::SeqCst);
         self.own.store(0, Ordering::Relaxed);
         let builder = thread::Builder::new().name("memprofiler-win".into()).stack_size(STACK_SIZE);
