@@ -325,6 +325,23 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     expect(outcome.stdout).to eq("true\n1\n"), outcome.to_s
   end
 
+  it "does not take a signal back from a handler that may pass signals on to it" do
+    outcome = run_ruby(<<~RUBY)
+      MemprofilerPprof::CPU.start(signal: 40)
+      MemprofilerPprof::CPU.stop
+      trap(40) { puts "kept" }
+      begin
+        MemprofilerPprof::CPU.start(signal: 40)
+      rescue MemprofilerPprof::Error => e
+        puts e.message
+      end
+      Process.kill(40, Process.pid)
+      MemprofilerPprof::CPU.start
+      puts MemprofilerPprof::CPU.running?
+    RUBY
+    expect(outcome.stdout.lines(chomp: true)).to match([/signal 40 has been replaced/, "kept", "true"]), outcome.to_s
+  end
+
   it "works beside a collector" do
     collector = new_collector(sample_rate: 1).start
     result = profile { spin(0.2) { Array.new(100) { Object.new } } }

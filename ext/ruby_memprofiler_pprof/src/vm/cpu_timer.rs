@@ -89,14 +89,22 @@ pub struct Ticks {
 /// A signal that nobody uses, from the upper end of the real-time signals; None if there is none.
 pub fn free_signal() -> Option<c_int> {
     // The last one is valgrind's.
-    (libc::SIGRTMIN()..libc::SIGRTMAX())
-        .rev()
-        .find(|&signal| is_ours(signal) || action(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_DFL))
+    (libc::SIGRTMIN()..libc::SIGRTMAX()).rev().find(|&signal| {
+        let unused = |now: libc::sigaction| now.sa_sigaction == libc::SIG_DFL && !is_replaced(signal, &now);
+        is_ours(signal) || action(signal).is_some_and(unused)
+    })
 }
 
 /// Whether the handler of `signal` is this module's.
 pub fn is_ours(signal: c_int) -> bool {
     action(signal).is_some_and(|action| action.sa_sigaction == handler())
+}
+
+/// Whether something else has taken `signal` over from this module's handler, and may pass signals on to it: if they were
+/// passed back, that would never end.
+fn is_replaced(signal: c_int, now: &libc::sigaction) -> bool {
+    let before = BEFORE.get(signal as usize).and_then(OnceLock::get);
+    now.sa_sigaction != handler() && before.is_some_and(|Action(before)| before.sa_sigaction != now.sa_sigaction)
 }
 
 fn handler() -> usize {
@@ -112,11 +120,16 @@ fn action(signal: c_int) -> Option<libc::sigaction> {
 }
 
 /// Counts the ticks of timers that send `signal` from now on, and requests `job` at each. What `signal` did before it still
-/// does if no timer sent it.
+/// does if no timer sent it. An error says why the signal cannot be had.
 pub fn listen(signal: c_int, job: Job) -> io::Result<()> {
     safepoint::prepare();
     let before =
         action(signal).filter(|_| (0..SIGNAL_BOUND as c_int).contains(&signal)).ok_or_else(io::Error::last_os_error)?;
+    if is_replaced(signal, &before) {
+        return Err(io::Error::other(format!(
+            "the handler of signal {signal} has been replaced: choose another signal"
+        )));
+    }
     if before.sa_sigaction != handler() {
         BEFORE[signal as usize].get_or_init(|| Action(before));
         // SAFETY: a C struct of numbers, for which zeros are valid.
