@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/atomic_file"
+require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
   # Where the CPU time of this process goes: a profile per call path, as Go's, in samples and nanoseconds.
@@ -94,6 +95,8 @@ module MemprofilerPprof
       # @api private
       def after_fork
         @sampler&.after_fork
+      rescue Error => e
+        StderrLogger.warn(e.message)
       end
 
       private

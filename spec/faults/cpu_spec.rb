@@ -104,6 +104,17 @@ RSpec.describe "sampling CPU time", :faults do
     RUBY
   end
 
+  it "says in a forked child that it ends there for lack of a timer" do
+    expect(lines(<<~RUBY)).to match([/CPU time is not sampled in this child: /, "false", "true", "true"])
+      CPU.start(frequency: 1000)
+      $stderr = $stdout
+      $stdout.sync = true
+      faults.inject("timer_create", :deny)
+      Process.wait(fork { puts CPU.running?, !CPU.flush.pprof_data.empty? })
+      puts CPU.running?
+    RUBY
+  end
+
   it "counts the threads that get no timer, and has their time in one line" do
     expect(lines(<<~'RUBY')).to eq(%w[1 true true])
       CPU.start(frequency: 1000)

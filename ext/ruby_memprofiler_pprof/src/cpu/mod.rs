@@ -62,7 +62,7 @@ impl Default for Sampler {
 pub enum StartFailure {
     /// Another one runs, or this one.
     Running,
-    /// The system has no timers on CPU clocks, or no more of them.
+    /// The system has no timers on CPU clocks, or no more of them, or the signal cannot be had.
     NoTimer(io::Error),
     /// Ruby raised an exception.
     Raised(Error),
@@ -154,17 +154,28 @@ impl Sampler {
         unsafe { rb_sys::rb_gc_unregister_address(self.holder.as_ptr()) };
     }
 
-    /// For a forked child, in which only this thread is left, and no timer: goes on with its own CPU time.
+    /// For a forked child, in which only this thread is left, and no timer: goes on with its own CPU time. An error
+    /// says why it could not, and has stopped instead.
     ///
     /// # Safety
     /// Must run on the main Ractor with the GVL held, and not in a hook.
-    pub unsafe fn after_fork(&self) {
+    pub unsafe fn after_fork(&self) -> io::Result<()> {
         // SAFETY: in a forked child, whose only thread is in no body.
         let is_lost = unsafe { self.state.abandon_if_taken(State::default) };
-        if self.is_running() && (is_lost || self.state.with(State::begin_in_child).is_err()) {
+        if !self.is_running() {
+            return Ok(());
+        }
+        let begun = if is_lost {
+            Err(io::Error::other("the process was forked while it took a sample"))
+        } else {
+            self.state.with(State::begin_in_child)
+        };
+        if begun.is_err() {
+            self.state.with(State::begin_without_threads);
             // SAFETY: as required above.
             unsafe { self.stop() };
         }
+        begun
     }
 
     /// Figures.

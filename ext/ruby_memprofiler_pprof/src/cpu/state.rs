@@ -9,7 +9,7 @@ use crate::collector::sites::Sites;
 use crate::collector::stacks::Settings;
 use crate::collector::walker_check;
 use crate::vm::cpu_clock::{NativeId, native_id, thread_cpu};
-use crate::vm::{cpu_timer, gc, threads};
+use crate::vm::{clock, cpu_timer, gc, threads};
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::{StackId, StackTree};
 use memprofiler_core::sums::Sums;
@@ -116,6 +116,11 @@ impl State {
     /// Whether it has ever begun.
     pub fn was_started(&self) -> bool {
         self.began > 0
+    }
+
+    /// Has an interval without samples begin now, which can be flushed.
+    pub fn begin_without_threads(&mut self) {
+        self.began = clock::monotonic();
     }
 
     /// Begins anew in a forked child, which has the running thread only.

@@ -167,9 +167,10 @@ fn is_running(this: Obj<RubySampler>) -> bool {
     this.sampler.is_running() && this.sampler.failure().is_none()
 }
 
-fn after_fork(this: Obj<RubySampler>) {
+fn after_fork(ruby: &Ruby, this: Obj<RubySampler>) -> Result<(), Error> {
     // SAFETY: in a method, on the main Ractor: others have no access to the object.
-    unsafe { this.sampler.after_fork() };
+    let goes_on = unsafe { this.sampler.after_fork() };
+    goes_on.map_err(|reason| errors::error(ruby, format!("CPU time is not sampled in this child: {reason}")))
 }
 
 fn stats(ruby: &Ruby, this: Obj<RubySampler>) -> Result<RHash, Error> {
