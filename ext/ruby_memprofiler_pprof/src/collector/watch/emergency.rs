@@ -48,6 +48,9 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
     while collector.missed_collections.may_move() && start.elapsed() < SWEEP {
         thread::yield_now();
     }
+    if collector.missed_collections.may_move() && !at_any_rate {
+        return Err(ErrorKind::WouldBlock.into());
+    }
     let directory = path.parent().unwrap_or(Path::new("/"));
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let (temporary, file) = create(directory)?;
