@@ -83,7 +83,7 @@ RSpec.describe MemprofilerPprof::Configuration do
               "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"],
     TAGS: [["a", "a=", "a=b,", "a=b,a=c", "1=a", "__a=b", "a=b=c", "a={b}", "a=b\tc", "a=#{"b" * 257}"],
            "tags such as release=1.2,region=eu: names of letters, digits, _ and ., and values without , = { }"],
-    PYROSCOPE_URL: [["ftp://x", "x", "http://", "http:// x"], "a URL with http or https"],
+    PYROSCOPE_URL: [["ftp://x", "x", "http://", "http:// x"], "a URL with http or https, without user and password"],
     PYROSCOPE_APP_NAME: [["a b", "a{"], "letters, digits, _, ., - and /"],
     START_PAUSED: [%w[maybe], "true or false"],
     DUMP_ON: [%w[KILL EXIT VTALRM FOO 12], "a signal that can be handled, such as USR2"],
@@ -103,6 +103,7 @@ RSpec.describe MemprofilerPprof::Configuration do
 
   it "shows no secrets" do
     expect { from(PYROSCOPE_AUTH_TOKEN: "my secret") }.to raise_error(ArgumentError, / without blanks, got \[hidden\]/)
+    expect { from(PYROSCOPE_URL: "http://me:secret@x/a") }.to raise_error(ArgumentError, %r{got "http://\[hidden\]@x/a"})
     expect(from(PYROSCOPE_BASIC_AUTH: "me:secret").inspect).to include("pyroscope_basic_auth=[hidden]")
   end
 

@@ -309,6 +309,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       { url: "pyroscope:4040" } => /url must begin with http:.* got "pyroscope:4040"/,
       { url: "http://" } => /url must begin/,
       { url: "ftp://x" } => /url must begin/,
+      { url: "http://me:secret@x" } => /url must not have a user or password: pass basic_auth\z/,
       { app_name: "a b" } => /app_name must consist of .* got "a b"/,
       { tags: { "a-b" => "1" } } => /a tag's name must .* got "a-b"/,
       { tags: { a: "x,y" } } => /the tag a must consist of characters other than , = { }, got "x,y"/,

@@ -103,13 +103,14 @@ module MemprofilerPprof
       ["CPU_PATTERN", :cpu_pattern, Types.pattern, "tmp/profiles/cpu/%{pid}-%{isotime}.pprof", "where these go"]
     ].map { |row| Setting.new(*row).freeze }.freeze
 
+    url = Types.text("URL", %r{\Ahttps?://[^/?\s@]+(?:[/?]\S*)?\z},
+                     "a URL with http or https, without user and password")
     app_name = Types.text("NAME", %r{\A[\w.\-/]+\z}, "letters, digits, _, ., - and /")
 
     # Where the profiles of the process go.
     DESTINATION_SETTINGS = [
       ["FILES", :files, boolean, NONE, "write profiles to files"],
-      ["PYROSCOPE_URL", :pyroscope_url, Types.text("URL", %r{\Ahttps?://[^/\s]\S*\z}, "a URL with http or https"), NONE,
-       "send profiles to this Pyroscope"],
+      ["PYROSCOPE_URL", :pyroscope_url, url, NONE, "send profiles to this Pyroscope"],
       ["PYROSCOPE_APP_NAME", :pyroscope_app_name, app_name, NONE, "the service's name in Pyroscope"],
       ["PYROSCOPE_AUTH_TOKEN", :pyroscope_auth_token, Types.secret(/\A[[:graph:]]+\z/, "a bearer token without blanks"),
        NONE, "token for Pyroscope"],

@@ -7,7 +7,10 @@ module MemprofilerPprof
   class Configuration
     # What stands in a usage line for a value that nothing may show.
     SECRET = "SECRET"
+    # User and password in a URL.
+    USER_INFORMATION = %r{(?<=://)[^/?\s]+(?=@)}
     private_constant :SECRET
+    private_constant :USER_INFORMATION
 
     # A kind of value: what stands for one in a usage line, what is allowed in words, how text becomes a value, and how
     # a value is checked and brought into its final form. `parser` and `caster` return nil for what is not allowed.
@@ -29,9 +32,9 @@ module MemprofilerPprof
       end
 
       # @param value [Object]
-      # @return [String] the value for messages, unless it is a secret
+      # @return [String] the value for messages, without secrets
       def show(value)
-        secret? ? "[hidden]" : value.inspect
+        secret? ? "[hidden]" : value.inspect.sub(USER_INFORMATION, "[hidden]")
       end
 
       # @return [Boolean] whether nothing may show a value

@@ -64,6 +64,7 @@ module MemprofilerPprof
       def ingest(url)
         uri = URI.parse(url.to_s)
         raise ArgumentError, wrong_url(url) unless uri.is_a?(URI::HTTP) && !uri.host.to_s.empty?
+        raise ArgumentError, "url must not have a user or password: pass basic_auth" if uri.userinfo
 
         uri.path = "#{uri.path.delete_suffix("/")}/ingest"
         uri
