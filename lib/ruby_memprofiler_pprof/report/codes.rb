@@ -53,6 +53,7 @@ module MemprofilerPprof
       LOST = "LOST"
       WINDOWS = "WINDOWS"
       ATTACHED = "ATTACHED"
+      INCOMPLETE = "INCOMPLETE"
 
       # About what was put together.
       TOO_FEW_PROFILES = "TOO_FEW_PROFILES"

@@ -11,8 +11,6 @@ module MemprofilerPprof
       # Greater weights are no counts of objects.
       MOST = 2**53
       private_constant :MOST
-      # The comment of a profile that was written without the GVL.
-      EMERGENCY = /\Aemergency=/
 
       # @return [Float] seconds since 1970
       attr_reader :time
@@ -36,7 +34,6 @@ module MemprofilerPprof
         @duration = profile.duration
         @totals = Totals.new(profile)
         @weight = weight_of(profile)
-        @emergency = profile.comments.any?(EMERGENCY)
         profile = profile.without_libraries if PLACES.include?(by) && !libraries
         count(profile, by)
       end
@@ -49,7 +46,7 @@ module MemprofilerPprof
       # A profile that was written without the GVL lacks contents and ages, which would look like a change.
       # @return [Boolean] whether it can be compared with others, of the process that it names
       def in_series?
-        !@totals["pid"].nil? && !@emergency
+        !@totals["pid"].nil? && !@totals.incomplete?
       end
 
       # @return [MemprofilerPprof::Memory, nil] where the memory was; nil if the profile does not say

@@ -17,6 +17,9 @@ module MemprofilerPprof
       # What the values of live objects are called, in this gem's profiles and in those with Go's names.
       OBJECTS = %w[retained_objects inuse_objects].freeze
       BYTES = %w[retained_size inuse_space].freeze
+      # The comment of a profile that was written without the GVL.
+      EMERGENCY = /\Aemergency=/
+      private_constant :EMERGENCY
 
       # @param tags [Hash{String => String}] of a profile
       # @return [String, nil] a sentence, if its process was attached to
@@ -30,6 +33,7 @@ module MemprofilerPprof
         @retained_bytes = sum(profile, BYTES)
         @retained_objects = sum(profile, OBJECTS)
         @sampled_in_windows = profile.sampled_in_windows?
+        @incomplete = profile.comments.any?(EMERGENCY)
         pairs = profile.comments.filter_map { |comment| comment.match(/\A(\w+)=([-+.\de]+)/)&.captures }
         # A merged profile has the comments of each, without saying which belong together.
         single = pairs.group_by(&:first).values.select { |found| found.size == 1 }
@@ -72,6 +76,11 @@ module MemprofilerPprof
         [slots - retained_objects.value, 0].max if slots && retained_objects
       end
 
+      # @return [Boolean] whether it was written without the GVL, and so lacks contents, ages and allocations
+      def incomplete?
+        @incomplete
+      end
+
       # @return [Array<String>] sentences
       def lines
         notes.map(&:text)
@@ -81,7 +90,8 @@ module MemprofilerPprof
       # @api private
       def notes
         Note.list(Codes::EXPLAINED => explained, **MemoryText.head(memory), Codes::SEEN => seen,
-                  Codes::ATTACHED => Totals.attached(tags), Codes::LOST => lost, Codes::WINDOWS => windows)
+                  Codes::ATTACHED => Totals.attached(tags), Codes::INCOMPLETE => incomplete, Codes::LOST => lost,
+                  Codes::WINDOWS => windows)
       end
 
       # @return [Hash{Symbol => Object}] for JSON, with nil for what is not known
@@ -129,6 +139,13 @@ module MemprofilerPprof
 
         estimates = " Figures are estimates." if self["thinned_samples"]&.positive?
         "Lost: #{losses.join(", ")}.#{estimates}"
+      end
+
+      def incomplete
+        return unless incomplete?
+
+        "Written while Ruby did not answer: it lacks allocations, contents other than those of Strings and Arrays, " \
+          "and some names."
       end
 
       def windows

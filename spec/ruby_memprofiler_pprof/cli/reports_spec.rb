@@ -104,6 +104,12 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("report", "w.pprof").stdout).to include("Sampled in windows of time: what happens once,")
     end
 
+    it "says what a profile lacks that was written without the GVL" do
+      write("oom.pprof", { "/srv/shop/a.rb:1" => [0, 2000] }, comments: { **totals, emergency: "written" })
+      expect(cli("report", "oom.pprof").stdout).to include("Written while Ruby did not answer: it lacks allocations,")
+      expect(cli("report", file).stdout).not_to include("did not answer")
+    end
+
     it "leaves out the file of the peak in a directory, unless there is nothing else" do
       Dir.mkdir("d")
       write("d/0.peak.pprof", { "/srv/shop/peak.rb:1" => [0, 2000] })
