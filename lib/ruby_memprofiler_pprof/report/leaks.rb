@@ -50,6 +50,7 @@ module MemprofilerPprof
         @by = by
         @limit = limit
         check
+        leave_out_peeks
         @clean = clean
         @memory_growth = MemoryGrowth.new(@snapshots, @clean)
         @cut = 0
@@ -130,6 +131,12 @@ module MemprofilerPprof
 
       def reject(reason)
         raise ArgumentError, "snapshots must be #{reason}"
+      end
+
+      # Those of {Collector#peek}, as from `dump`, end no interval, so they would look like a gap between the others.
+      def leave_out_peeks
+        flushed = @snapshots.reject { |snapshot| snapshot.duration.zero? }
+        @snapshots = flushed if flushed.size >= LEAST
       end
 
       def too_few

@@ -129,6 +129,29 @@ RSpec.describe MemprofilerPprof::Report::Leaks do
     expect(leaks.to_h).to include(profiles: 16, left_out: 4)
   end
 
+  describe "with a peek among the flushes" do
+    # The base is so large that only the allocations of contiguous intervals show that none of it was exchanged.
+    def flushed(index, time: 60 * index, duration: 60)
+      lines = { "/app/a.rb:1" => [100, 100_000 + (100 * index)] }
+      comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: index }
+      maker = Pprof::Maker.lines(lines, time: 1_000_000_000 + time, duration: duration, comments: comments)
+      MemprofilerPprof::Report::Snapshot.new(maker.profile)
+    end
+
+    let(:flushes) { Array.new(20) { |index| flushed(index) } }
+    let(:peek) { flushed(10, time: 630, duration: 0) }
+
+    it "reports growing as without it" do
+      leaks = described_class.new([*flushes, peek])
+      expect(leaks.findings.map(&:verdict)).to eq([:growing])
+      expect(leaks.to_h).to include(profiles: 20)
+    end
+
+    it "uses it if there are too few flushes" do
+      expect(described_class.new([*flushes.first(7), peek]).to_h).to include(profiles: 8)
+    end
+  end
+
   it "subtracts garbage that no collection has seen from levels" do
     young = snapshots({ "/app/a.rb:1" => leak }, age: 0)
     expect(young.map { |snapshot| snapshot.objects(["/app/a.rb:1", "/app/a.rb"]) }).to all(eq(0))
