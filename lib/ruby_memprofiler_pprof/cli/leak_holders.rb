@@ -21,6 +21,7 @@ module MemprofilerPprof
         @addresses = addresses
         @headers = headers
         @load = load
+        @failures = []
       end
 
       # @param leaks [MemprofilerPprof::Report::Leaks] of a process
@@ -59,15 +60,22 @@ module MemprofilerPprof
 
       def live(pid)
         retainers = asked.find { |each| each.pid == pid } || (asked.first if asked.size == 1 && asked.first.pid.nil?)
-        return [retainers, "Holders are those of now, in process #{pid}."] if retainers
-
-        [nil, "No holders: #{@addresses.join(", ")} is of process #{asked.map(&:pid).join(", ")}, not of #{pid}."]
+        retainers ? [retainers, "Holders are those of now, in process #{pid}."] : [nil, "No holders: #{reason(pid)}."]
       end
 
-      # Once for all.
+      def reason(pid)
+        return @failures.join("; ") if @failures.any?
+
+        "#{@addresses.join(", ")} is of process #{asked.map(&:pid).join(", ")}, not of #{pid}"
+      end
+
+      # Once for all. What fails does not keep the report from being shown.
       def asked
         @asked ||= @addresses.flat_map do |address|
           RetainersSources.new(address, @headers, &@load).ask(limit: SITES).answers.values.flatten
+        rescue Failure => e
+          @failures << e.message
+          []
         end
       end
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require "socket"
 require "tmpdir"
 
 RSpec.describe "memprofiler leaks --why", :threads do
@@ -75,6 +76,14 @@ RSpec.describe "memprofiler leaks --why", :threads do
     RecordedRetainers.answer_of(profiler.collector)
     expect(leaks("--why", "a.sock", ".").stdout)
       .to include("\nNo holders: a.sock is of process #{Process.pid}, not of 7.\n")
+  end
+
+  it "shows what grows even if the process does not answer" do
+    UNIXServer.new("a.sock").close
+    outcome = leaks("--why", "--exit-code", "a.sock", ".")
+    expect(rows(outcome)).to match([/\Agrowing /] * 2)
+    expect(outcome.stdout).to include("\nNo holders: a.sock: nobody listens there: the process has ended.\n")
+    expect(outcome.status.exitstatus).to eq(1)
   end
 
   it "asks nobody if nothing grows" do
