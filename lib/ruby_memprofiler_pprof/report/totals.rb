@@ -81,9 +81,9 @@ module MemprofilerPprof
         @incomplete
       end
 
-      # @return [Array<String>] sentences
+      # @return [Array<String>] sentences, without control characters
       def lines
-        notes.map(&:text)
+        notes.map { |note| SiteText.printable(note.text) }
       end
 
       # @return [Array<Note>] the same, with their codes

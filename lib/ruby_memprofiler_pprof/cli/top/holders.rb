@@ -104,8 +104,9 @@ module MemprofilerPprof
         end
 
         def text(style)
-          return "Asking who holds #{@subject} ..." if state == :asking
-          return @answer.message if @answer.is_a?(Exception)
+          site_text = MemprofilerPprof::Report::SiteText
+          return site_text.printable("Asking who holds #{@subject} ...") if state == :asking
+          return site_text.printable(@answer.message) if @answer.is_a?(Exception)
 
           @answer.map { |retainers| retainers.to_s(style) }.join("\n\n")
         end

@@ -65,7 +65,7 @@ module MemprofilerPprof
 
         # @param text [String] why there is nothing newer
         def problem=(text)
-          @problem = text
+          @problem = MemprofilerPprof::Report::SiteText.printable(text)
           @view&.problem = text
         end
 

@@ -17,9 +17,6 @@ module MemprofilerPprof
                  home: :home }.freeze
         HELP = "q quit  p pause  Left/Right sort  Tab class, line, ...  a app  / filter  w holders  m memory  " \
                "Up/Down scroll"
-        # @param text [String] why there is no newer profile
-        attr_writer :problem
-
         # @param heading [String]
         # @param by [Symbol]
         # @param sort [Symbol]
@@ -59,6 +56,11 @@ module MemprofilerPprof
         # @return [void] see {Holders#answer}
         def answer(...)
           @holders.answer(...)
+        end
+
+        # @param text [String] why there is no newer profile
+        def problem=(text)
+          @problem = MemprofilerPprof::Report::SiteText.printable(text)
         end
 
         # @param profile [Profile]

@@ -96,8 +96,8 @@ RSpec.describe MemprofilerPprof::CLI::Top::Overview do
 
   it "says why a process has not answered, and why there is none" do
     gone = MemprofilerPprof::CLI::Source::Unavailable.new("Connection refused")
-    overview.problem = "nobody there"
-    expect(overview.lines(style, 24)[2]).to eq("nobody there")
+    overview.problem = "nobody\nthere"
+    expect(overview.lines(style, 24)[2]).to eq("nobody?there")
     show(a: process(1, 30), b: gone)
     expect(overview.lines(style, 24)).to include(end_with("b: Connection refused"))
     press(:down, :enter)

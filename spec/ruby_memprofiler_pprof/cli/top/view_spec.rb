@@ -38,6 +38,17 @@ RSpec.describe MemprofilerPprof::CLI::Top::View do
     expect([lines[2], lines.last, lines.size]).to eq(["Asking who holds K1 ...", "Esc back", 24])
   end
 
+  it "shows no control characters, which a profile or an answer may contain", :aggregate_failures do
+    maker = Pprof::Maker.new(time: 1, duration: 1, comments: { "tag.attached_at": "\e[2J" })
+    view.profile = maker.sample(["make /a.rb:1"], [1, 40, 100, 4000], "\e[2J").profile
+    view.problem = "\e[2J"
+    expect(lines).to include(/  \?\[2J$/, "Attached at ?[2J: what was allocated before is unknown.")
+    press("w", :enter)
+    expect(lines[2]).to eq("Asking who holds ?[2J ...")
+    view.answer(view.question, MemprofilerPprof::CLI::Source::Unavailable.new("\e[2J"))
+    expect(lines[2]).to eq("?[2J")
+  end
+
   it "follows the chosen row to where it is visible" do
     lines
     press("w", :page_down, :page_down)
