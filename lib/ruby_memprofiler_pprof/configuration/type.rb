@@ -55,10 +55,12 @@ module MemprofilerPprof
                    "false" => false, "0" => false, "no" => false, "off" => false }.freeze
       # Signals that a process cannot handle, or that Ruby reserves.
       UNTRAPPABLE = %w[EXIT KILL STOP VTALRM SEGV BUS ILL FPE CHLD CLD].freeze
+      # Signals by which a terminal or a supervisor ends a process: with a handler they would no longer do so.
+      ENDING = %w[INT TERM HUP QUIT].freeze
       PERCENT = /\A(\d+(?:\.\d+)?) ?%\z/
       BYTES = /\A(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?\z/i
       UNITS = ["", "k", "m", "g", "t"].freeze
-      private_constant :BOOLEANS, :UNTRAPPABLE, :PERCENT, :BYTES, :UNITS
+      private_constant :BOOLEANS, :UNTRAPPABLE, :ENDING, :PERCENT, :BYTES, :UNITS
 
       class << self
         def number(placeholder, allowed, &check)
@@ -107,8 +109,9 @@ module MemprofilerPprof
         end
 
         def signal
-          names = Signal.list.keys - UNTRAPPABLE
-          Type.new("SIGNAL", "a signal that can be handled, such as USR2", :upcase.to_proc,
+          names = Signal.list.keys - UNTRAPPABLE - ENDING
+          allowed = "a signal that can be handled, such as USR2, but not #{ENDING.join(", ")}"
+          Type.new("SIGNAL", allowed, :upcase.to_proc,
                    ->(value) { value.to_s.delete_prefix("SIG").then { |name| name if names.include?(name) } })
         end
 
