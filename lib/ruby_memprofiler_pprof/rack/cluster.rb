@@ -60,7 +60,7 @@ module MemprofilerPprof
         return one_by_one(pids, request, own) if request.name == "retainers"
 
         threads = (pids - [Process.pid]).to_h { |pid| [pid, start(@sockets.fetch(pid), request)] }
-        outcomes = pids.include?(Process.pid) ? { Process.pid => own.call } : {}
+        outcomes = pids.include?(Process.pid) ? { Process.pid => own_answer(own) } : {}
         outcomes.merge(threads.transform_values(&:value)).sort.to_h
       ensure
         threads&.each_value(&:kill)
@@ -68,11 +68,13 @@ module MemprofilerPprof
 
       # At most one process at a time has a copy that needs memory.
       def one_by_one(pids, request, own)
-        pids.to_h do |pid|
-          [pid, pid == Process.pid ? own.call : fetch(@sockets.fetch(pid), request)]
-        rescue Error => e
-          [pid, Refusal.new(503, "#{e.message} (#{e.class})")]
-        end
+        pids.to_h { |pid| [pid, pid == Process.pid ? own_answer(own) : fetch(@sockets.fetch(pid), request)] }
+      end
+
+      def own_answer(own)
+        own.call
+      rescue Error => e
+        Refusal.new(503, "#{e.message} (#{e.class})")
       end
 
       def start(socket, request)

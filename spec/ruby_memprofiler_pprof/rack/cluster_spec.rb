@@ -77,6 +77,14 @@ RSpec.describe MemprofilerPprof::Rack::Cluster do
       .and include("; without 2: Memory is short", "; without #{Process.pid}: there are other Ractors (Memprofiler")
   end
 
+  it "goes without its own process if that refuses" do
+    [1, 2].each { |pid| process(pid) { "theirs" } }
+    answers = ask(:all) { raise MemprofilerPprof::Error, "it has no reader left" }
+    expect(answers.texts).to eq(%w[theirs theirs])
+    expect(answers.subject)
+      .to end_with("; without #{Process.pid}: it has no reader left (MemprofilerPprof::Error)")
+  end
+
   it "goes without those that do not answer, and says which and why" do
     stub_const("#{described_class}::TIMEOUT", 0.05)
     process(1, status: 503) { "It sleeps.\n" }
