@@ -121,7 +121,8 @@ module MemprofilerPprof
       rescue SystemCallError => e
         # Only the system's own words: without the C function and the address, which is known.
         raise Unavailable, SystemCallError.new(nil, e.errno).message
-      rescue Timeout::Error, SocketError, IOError, OpenSSL::SSL::SSLError, Net::ProtocolError => e
+      rescue Timeout::Error, SocketError, IOError, OpenSSL::SSL::SSLError, Net::ProtocolError, Net::HTTPBadResponse,
+             Net::HTTPHeaderSyntaxError, Zlib::Error => e
         raise Unavailable, "#{e.message} (#{e.class})"
       end
 

@@ -200,6 +200,22 @@ RSpec.describe "memprofiler top" do
     end
 
     {
+      "SSH-2.0-x\r\n" => /\Awrong status line: .* \(Net::HTTPBadResponse\)\Z/,
+      "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n" => /\Awrong Content-Length format .*SyntaxError\)\Z/,
+      "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc" => /\A.* \(Zlib::\w+Error\)\Z/
+    }.each do |answer, message|
+      it "reports that #{answer.inspect} comes from a URL" do
+        server = TCPServer.new("127.0.0.1", 0)
+        thread = Thread.new { server.accept.tap { |io| io.readpartial(99) && io.write(answer) }.close }
+        url = "http://127.0.0.1:#{server.addr[1]}"
+        outcome = top(url)
+        expect(outcome.stderr.delete_prefix("memprofiler: #{url}: ")).to match(message)
+        expect(outcome.status.exitstatus).to eq(2)
+        thread.join
+      end
+    end
+
+    {
       [] => "exactly one PID, socket or URL is needed, got 0, see memprofiler top --help\n",
       %w[a b] => "exactly one PID, socket or URL is needed, got 2; put a pattern into quotes, see memprofiler top --h",
       %w[--interval 61 a] => "invalid argument: --interval 61, must be in 1..60",
