@@ -15,6 +15,8 @@ module MemprofilerPprof
     # The exit status when a command could not do its work, be it a wrong command line or a file that cannot be read.
     # 1 is left for what a command found: growth (`leaks --exit-code`), or a degraded installation (`doctor`).
     TROUBLE = 2
+    # The exit status after Ctrl-C, as in a shell.
+    INTERRUPTED = 130
 
     # Ends a command, with a message for stderr and an exit status.
     class Failure < StandardError
@@ -79,6 +81,8 @@ module MemprofilerPprof
     rescue Errno::EPIPE
       # The reader, such as `head`, has closed the pipe.
       0
+    rescue Interrupt
+      INTERRUPTED
     end
 
     private

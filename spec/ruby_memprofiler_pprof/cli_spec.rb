@@ -45,6 +45,17 @@ RSpec.describe "memprofiler" do
     end
   end
 
+  it "ends quietly after Ctrl-C" do
+    outcome = run_ruby(<<~RUBY)
+      require "ruby_memprofiler_pprof/cli"
+      # It may be ignored here, as in a job of a shell.
+      trap("INT", "DEFAULT")
+      MemprofilerPprof::CLI.command("version").define_method(:call) { |_| Process.kill(:INT, Process.pid) && sleep }
+      exit MemprofilerPprof::CLI.new.run(["version"])
+    RUBY
+    expect_failure(outcome, 130, "")
+  end
+
   describe "an unknown command" do
     { "rnu" => "run", "docter" => "doctor", "versoin" => "version" }.each do |wrong, right|
       it "suggests #{right} for #{wrong}" do
