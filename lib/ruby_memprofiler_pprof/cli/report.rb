@@ -99,7 +99,8 @@ module MemprofilerPprof
       end
 
       def same_process(totals)
-        return if totals.map { |each| [each["pid"], each.started_at] }.uniq.size == totals.size
+        processes = totals.select { |each| each["pid"] }.map { |each| [each["pid"], each.started_at] }
+        return if processes.uniq.size == processes.size
 
         "Several are of the same process: what is alive in each of them is counted each time. See also leaks."
       end

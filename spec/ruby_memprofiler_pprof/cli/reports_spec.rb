@@ -124,6 +124,14 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(json.dig("sections", 0, "findings", 0, "flat", "value")).to eq(4000)
     end
 
+    it "says so if several are of the same process, and not of those that do not say theirs" do
+      notes = lambda do |comments|
+        2.times { |index| write("#{index}.pprof", { "/a.rb:1" => [0, 9] }, comments: comments) }
+        section("report", "0.pprof", "1.pprof")["notes"].map { |note| note["code"] }
+      end
+      expect([{ pid: 7, started_at: 1.5 }, {}].map(&notes)).to eq([["SAME_PROCESS"], []])
+    end
+
     describe "with tags" do
       before do
         { "1.1" => 2000, "1.2" => 3000 }.each do |release, bytes|
