@@ -4,7 +4,7 @@ module MemprofilerPprof
   module Report
     # Shows what was found as Markdown of a bounded size: for tickets, chats and coding assistants. Findings are items
     # of lists, which all of these show well. What does not fit is left out as a whole: first the last findings of each
-    # section, then the last sections.
+    # section, then the last sections, then the last notes about all of them.
     #
     # @api private
     class Markdown
@@ -42,11 +42,16 @@ module MemprofilerPprof
       # @return [String] at most so many bytes
       def to_s
         @blocks = @document.sections.map { |section| Block.new(head(section), items(section.table)) }
+        @notes = @document.notes.map { |note| "\n#{escape(note.text)} (#{note.code})\n" }
         whole = render(@blocks.map { |block| block.items.size })
-        whole.bytesize <= @max_bytes ? whole : render(fitting)
+        fits?(whole) ? whole : render(fitting)
       end
 
       private
+
+      def fits?(text)
+        text.bytesize <= @max_bytes
+      end
 
       # @param counts [Array<Integer, nil>] how many findings of each section are shown; nil if not even its head is
       def render(counts)
@@ -54,13 +59,14 @@ module MemprofilerPprof
         [frame, *parts, *left_out(counts)].join("\n")
       end
 
-      # The findings of all sections in turn, as long as there is room.
+      # The notes, and the findings of all sections in turn, as long as there is room.
       def fitting
         counts = [nil] * @blocks.size
+        @notes.pop until @notes.empty? || fits?(render(counts))
         turns = @blocks.each_with_index.flat_map { |block, index| block.steps.map { |step| [step, index] } }
         turns.sort.each do |step, index|
           more = counts.dup.tap { |all| all[index] = step }
-          break if render(more).bytesize > @max_bytes
+          break unless fits?(render(more))
 
           counts = more
         end
@@ -68,17 +74,19 @@ module MemprofilerPprof
       end
 
       def frame
-        notes = @document.notes.map { |note| "\n#{escape(note.text)} (#{note.code})\n" }.join
-        "# memprofiler #{@document.command}\n\nFigures are estimates, with 95 % intervals in parentheses.\n#{notes}"
+        ["# memprofiler #{@document.command}\n\nFigures are estimates, with 95 % intervals in parentheses.\n",
+         *@notes].join
       end
 
       def left_out(counts)
         findings = @blocks.zip(counts).sum { |block, count| block.items.size - block.first(count.to_i).size }
         sections = counts.count(&:nil?)
-        return if findings.zero? && sections.zero?
+        notes = @document.notes.size - @notes.size
+        return if [findings, sections, notes].all?(&:zero?)
 
+        notes = ("#{notes} notes, " if notes.positive?)
         also = ", and with them #{sections} of #{counts.size} sections" if sections.positive?
-        "Left out to stay within #{@max_bytes} bytes: #{findings} findings#{also}.\n"
+        "Left out to stay within #{@max_bytes} bytes: #{notes}#{findings} findings#{also}.\n"
       end
 
       def head(section)

@@ -91,6 +91,18 @@ RSpec.describe "MemprofilerPprof::Report::Markdown" do
                "sections.\n")
     end
 
+    it "keeps within any size with notes, too, and says how many are missing" do
+      notes = Array.new(20) { |index| report.const_get(:Note).new("NO_ANSWER", "#{index}.sock: Connection refused") }
+      whole = markdown(one, notes: notes, max_bytes: 100_000)
+      (500..2500).step(7) do |max_bytes|
+        text = markdown(one, notes: notes, max_bytes: max_bytes)
+        shown = text.scan(/^.* \(NO_ANSWER\)$/)
+        expect(text.bytesize).to be <= max_bytes
+        expect(whole.scan(/^.* \(NO_ANSWER\)$/).first(shown.size)).to eq(shown)
+        expect(text[/bytes: (\d+) notes/, 1].to_i).to eq(20 - shown.size)
+      end
+    end
+
     it "is only the frame if nothing fits" do
       expect(markdown(section("x" * 600, ["a.rb:1"]), max_bytes: 500).lines.grep(/^##|^-/)).to eq([])
     end
