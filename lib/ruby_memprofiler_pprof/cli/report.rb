@@ -41,7 +41,7 @@ module MemprofilerPprof
         parser.on("--tree", "show the calls from the outermost inwards,",
                   "by method unless --by says otherwise") { @tree = true }
         parser.on("--min PERCENT", Float, "leave out calls in the tree below this (default: 1)") do |min|
-          @min = min / 100
+          @min = check(min, 100, 0) / 100
         end
       end
 

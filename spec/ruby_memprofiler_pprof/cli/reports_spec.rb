@@ -269,6 +269,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect_failure(cli("report", "--by", "foo", file), 2, /--by foo/)
       expect_failure(cli("report", "--value", "foo", file), 2, /--value must be one of allocations, .*, got "foo"/)
       expect_failure(cli("report", "--tag", "foo", file), 2, /foo, must be KEY=VALUE/)
+      expect_failure(cli("report", "--tree", "--min", "500", file), 2, /--min 500, must be in 0\.\.100, see/)
       expect_failure(cli("report", "--format", "xml", file), 2, /--format xml/)
       expect_failure(cli("report", "--max-bytes", "9000", file), 2, /--max-bytes needs --format markdown/)
       expect_failure(cli("report", "--format", "markdown", "--max-bytes", "9", file), 2, /--max-bytes 9, must be at/)
