@@ -96,15 +96,10 @@ module MemprofilerPprof
         collector = Collector.new(**@collector_options)
         outcome = run(collector, env)
         profile = collector.flush(gc: true)
-        MemprofilerPprof.without_profiling do
-          next Response.profile("request", profile.pprof_data) if format == "pprof"
-
-          summary = RequestSummary.new(profile, env, outcome, @top)
-          format == "html" ? Response.html(SummaryPage.new(summary).to_s) : Response.text(SummaryText.new(summary).to_s)
-        end
+        MemprofilerPprof.without_profiling { show(profile, env, outcome, format) }
       rescue MemprofilerPprof::Error => e
-        # Once the collector has started, this is an exception of the program's own.
-        raise if collector&.only
+        # Between the collector's start and the program's response, this is an exception of the program's own.
+        raise if collector&.only && !outcome
 
         Response.error(503, "#{e.message} (#{e.class})")
       ensure
@@ -112,16 +107,24 @@ module MemprofilerPprof
         discard(collector) unless profile
       end
 
+      def show(profile, env, outcome, format)
+        return Response.profile("request", profile.pprof_data) if format == "pprof"
+
+        summary = RequestSummary.new(profile, env, outcome, @top)
+        format == "html" ? Response.html(SummaryPage.new(summary).to_s) : Response.text(SummaryText.new(summary).to_s)
+      end
+
       def answer_cpu(env)
-        began = false
+        inside = false
         data = CPU.profile(frequency: CPU_FREQUENCY, only: :thread) do
-          began = true
+          inside = true
           call_and_drain(without_hijacking(env))
+          inside = false
         end
         MemprofilerPprof.without_profiling { show_cpu(data, env) }
       rescue MemprofilerPprof::Error => e
-        # Once it has begun, this is an exception of the program's own.
-        raise if began
+        # In there, this is an exception of the program's own.
+        raise if inside
 
         Response.error(503, "#{e.message} (#{e.class})")
       end

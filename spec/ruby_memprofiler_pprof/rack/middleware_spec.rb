@@ -224,6 +224,18 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       .to match([503, include("x-go-pprof" => "1"), ["not here (MemprofilerPprof::RactorError)\n"]])
   end
 
+  it "responds with 503 if the profile fails, rather than as if the program had" do
+    allow(MemprofilerPprof::Collector).to receive(:new).and_wrap_original do |original, **options|
+      original.call(**options).tap do |collector|
+        # The other one is what removes the hook.
+        allow(collector).to receive(:flush).and_call_original
+        allow(collector).to receive(:flush).with(gc: true).and_raise(MemprofilerPprof::InternalError, "a bug")
+      end
+    end
+    expect(get(middleware)).to match([503, include("x-go-pprof" => "1"), ["a bug (MemprofilerPprof::InternalError)\n"]])
+    expect(MemprofilerPprof.collectors).to eq([])
+  end
+
   it "profiles no more requests at a time than allowed" do
     inside = Queue.new
     gate = Queue.new
@@ -384,6 +396,15 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     it "passes exceptions on" do
       expect { get(middleware(->(_) { raise "expected" }), "/?memprofiler=cpu") }.to raise_error("expected")
       expect(MemprofilerPprof::CPU).not_to be_running
+    end
+
+    it "says so if the profile fails afterwards" do
+      allow(MemprofilerPprof::CPU).to receive(:profile).and_wrap_original do |original, **options, &block|
+        original.call(**options, &block)
+        raise MemprofilerPprof::Error, "it was lost"
+      end
+      status, _, body = get(middleware, "/?memprofiler=cpu")
+      expect([status, body.join]).to eq([503, "it was lost (MemprofilerPprof::Error)\n"])
     end
 
     it "says so while another profile is taken" do
