@@ -29,9 +29,10 @@ RSpec.describe "The rake tasks" do
           expect(rows.map(&:last)).to include("railties", "activesupport", "actionpack")
         end
 
-        it "names the profile, which is the only one" do
+        it "names the profile, which is the only one, in a directory of its owner's" do
           expect(@outcome.stdout).to end_with("All of it: #{profiles.first}\n"), @outcome.to_s
           expect(profiles.size).to eq(1)
+          expect(File.stat(File.dirname(profiles.first)).mode & 0o777).to eq(0o700)
         end
       end
 

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "fileutils"
 require "ruby_memprofiler_pprof/cli/profiled_environment"
 require "ruby_memprofiler_pprof/file_pattern"
 
@@ -30,7 +29,6 @@ module MemprofilerPprof
       # @raise [RuntimeError] if the app does not boot
       def self.take(root)
         path = FilePattern.new(PATTERN, directory: root.to_s).expand
-        FileUtils.mkdir_p(File.dirname(path))
         variables = CLI::ProfiledEnvironment.variables.slice("RUBYLIB").merge(NOTHING_ELSE)
         return path if system(variables, RbConfig.ruby, "-e", PROGRAM, path, chdir: root.to_s)
 
