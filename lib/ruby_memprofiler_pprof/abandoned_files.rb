@@ -11,8 +11,8 @@ module MemprofilerPprof
   # none. Nobody asks whether a process id exists: it may be one of another container, or used again.
   #
   # Removed is only what has a name that the pattern makes, is a regular file of this user, and can be read as a profile
-  # of this gem; and with it what such files beside it record ({RetainersFile}, {PeakFile}). Several processes may do
-  # so at once.
+  # of this gem; and with it what such files beside it record ({RetainersFile}, {PeakFile}), and the process's own
+  # directory if that is empty then. Several processes may do so at once.
   # @api private
   class AbandonedFiles
     # Seconds after which a file that was not renewed belongs to no living process.
@@ -24,13 +24,16 @@ module MemprofilerPprof
     DAY = 86_400
     # What each profile of this gem has in its comments: of the heap, or of CPU time.
     COMMENT = /\A(?:greatest_weight=|ruby_memprofiler_pprof )/
-    private_constant :AFTER, :MOST, :AT_ONCE, :DAY, :COMMENT
+    # What a directory of a single process is called in a pattern.
+    PID = /%[{<]pid[}>]/
+    private_constant :AFTER, :MOST, :AT_ONCE, :DAY, :COMMENT, :PID
 
     # @param pattern [FilePattern]
     # @param days [Numeric] how old they may become; 0 removes none
     def initialize(pattern, days)
       @pattern = pattern
       @seconds = days * DAY
+      @own_directories = File.basename(File.dirname(pattern.to_s)).match?(PID)
     end
 
     # @param now [Time]
@@ -71,12 +74,20 @@ module MemprofilerPprof
       besides = [RetainersFile, PeakFile].map { |kind| kind.beside(path) }
       aged(besides, now).each { |beside, _| unlink(beside) if profile?(beside) }
       unlink(path)
+      remove_directory(File.dirname(path)) if @own_directories
     end
 
     def profile?(path)
       Profile.load(path).comments.any?(COMMENT)
     rescue ProfileError, SystemCallError
       false
+    end
+
+    def remove_directory(path)
+      Dir.rmdir(path)
+    rescue SystemCallError
+      # There are other files in it, or it is as in {#unlink}.
+      nil
     end
 
     def unlink(path)

@@ -41,6 +41,21 @@ RSpec.describe MemprofilerPprof::AbandonedFiles do
     expect(remove).to match_array(kept)
   end
 
+  it "removes the directory of a process with the last file" do
+    %w[1 2 3].each { |pid| Dir.mkdir(pid) }
+    [1, 2].each { |pid| make("#{pid}/20260101T000000Z.pprof", 25) }
+    make("2/notes.txt", 25)
+    make("3/20260102T000000Z.pprof", 23)
+    expect(remove("%{pid}/%{isotime}.pprof")).to eq(%w[2 3])
+  end
+
+  it "leaves a directory that all processes share" do
+    Dir.mkdir("all")
+    make("all/1-20260101T000000Z.pprof", 25)
+    expect(remove("all/%{pid}-%{isotime}.pprof")).to eq(["all"])
+    expect(Dir.children("all")).to eq([])
+  end
+
   it "leaves what is only called like that" do
     make("mem-1-20260101T000000Z.pprof", 25)
     other = make("mem-1-20260101T000000Z.retainers.pprof", 25, "text")
