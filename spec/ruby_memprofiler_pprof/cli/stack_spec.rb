@@ -141,6 +141,17 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
     end
   end
 
+  it "gives up, and lets everything go, if the kernel does not stop a thread" do
+    # The parent of a child that clone has made with CLONE_VFORK is in state D until that ends, with it (prctl).
+    code = "puts; syscall(56, 0x4000 | 17, 0, 0, 0, 0).zero? and syscall(157, 1, 9, 0, 0, 0).zero? and syscall(34)"
+    with_ruby(code) do |pid|
+      wait_until { File.read("/proc/#{pid}/stat").include?(") D ") }
+      expect(stack("--pause", pid.to_s).stderr)
+        .to match(/\Amemprofiler: thread #{pid} of process #{pid} did not stop within 3 s: .* in state D/)
+      expect(File.read("/proc/#{pid}/status")).to match(/^TracerPid:\t0$/)
+    end
+  end
+
   it "takes no signal from a process that is stopped" do
     with_ruby("trap(:USR1) { $stdout.syswrite('.') }; puts; loop { }") do |pid, io|
       sent = 0

@@ -1,6 +1,7 @@
 //! A thread of another process, held by ptrace.
 
 use super::arch::{Registers, Table};
+use crate::process;
 use ruby_layout::memory::Memory;
 use std::io;
 use std::mem::MaybeUninit;
@@ -11,8 +12,6 @@ const PTRACE_EVENT_STOP: libc::c_int = 128;
 const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_int = 0x420f;
 /// More than any processor's registers need.
 const MOST_VECTORS: usize = 1 << 14;
-/// How often to ask for a stop without a pause, as most take microseconds.
-const SPINS: u32 = 200;
 
 /// Why a thread could not be held.
 #[derive(Debug)]
@@ -60,23 +59,11 @@ impl HeldThread {
 
     /// The signal and the event of its next stop.
     fn stopped(&self, deadline: Instant) -> Result<(libc::c_int, libc::c_int), Missed> {
-        for turn in 0.. {
-            let mut status = 0;
-            // SAFETY: `status` is this function's own.
-            let found = unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL | libc::WNOHANG) };
-            if found < 0 {
-                return Err(Missed::Error(io::Error::last_os_error()));
-            }
-            if found == self.tid {
-                let ended = libc::WIFEXITED(status) || libc::WIFSIGNALED(status);
-                return if ended { Err(Missed::Ended) } else { Ok((libc::WSTOPSIG(status), status >> 16)) };
-            }
-            if Instant::now() > deadline {
-                break;
-            }
-            if turn < SPINS { std::thread::yield_now() } else { std::thread::sleep(Duration::from_micros(50)) }
+        match process::next_stop(self.tid, deadline).map_err(Missed::Error)? {
+            None => Err(Missed::Late),
+            Some(status) if libc::WIFSTOPPED(status) => Ok((libc::WSTOPSIG(status), status >> 16)),
+            Some(_) => Err(Missed::Ended),
         }
-        Err(Missed::Late)
     }
 
     /// The general registers.

@@ -3,10 +3,12 @@
 mod maps;
 mod permission;
 mod status;
+mod tracee;
 
 pub use maps::{Mapping, mappings};
 pub use permission::{explain, is_refusal};
 pub use status::{State, Status};
+pub use tracee::next_stop;
 
 use crate::failure::Failure;
 

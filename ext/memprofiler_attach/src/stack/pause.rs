@@ -4,7 +4,11 @@ use super::activity::{Linux, state_letter};
 use crate::failure::Failure;
 use crate::process::{self, Status};
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 use std::{fs, io, ptr};
+
+/// How long all threads together may take to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(3);
 
 /// All threads of a process are stopped until this is dropped. Should this program die, the kernel lets them go on.
 #[derive(Debug)]
@@ -14,7 +18,7 @@ pub struct Paused {
 }
 
 impl Paused {
-    /// Stops process `pid`.
+    /// Stops process `pid`. If that fails, a thread that has not stopped yet goes on only once this program has ended.
     pub fn new(pid: i32) -> Result<Self, Failure> {
         if let Some(tracer) = Status::of(pid)?.tracer() {
             return Err(Failure::new(format!(
@@ -22,6 +26,7 @@ impl Paused {
             )));
         }
         let mut this = Self { threads: HashMap::new() };
+        let deadline = Instant::now() + STOP_LIMIT;
         // Threads may begin others while they are stopped one by one.
         loop {
             let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|error| process::explain(pid, &error))?;
@@ -33,8 +38,9 @@ impl Paused {
             for tid in new {
                 let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
                 let state = if state_letter(&stat) == Some('R') { Linux::Runs } else { Linux::Waits };
-                match stop(tid) {
-                    Ok(signal) => _ = this.threads.insert(tid, (state, signal)),
+                match stop(tid, deadline) {
+                    Ok(Some(signal)) => _ = this.threads.insert(tid, (state, signal)),
+                    Ok(None) => return Err(late(pid, tid)),
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => (),
                     Err(error) => return Err(process::explain(pid, &error)),
                 }
@@ -58,9 +64,18 @@ impl Drop for Paused {
     }
 }
 
+/// The failure of a thread to stop in time.
+fn late(pid: i32, tid: i32) -> Failure {
+    let state = Status::of(tid).map(|status| status.field("State").to_owned()).unwrap_or_default();
+    Failure::new(format!(
+        "thread {tid} of process {pid} did not stop within {} s: it is in the kernel, in state {state}: leave out --pause",
+        STOP_LIMIT.as_secs()
+    ))
+}
+
 /// Stops thread `tid` without a signal, and waits until it has. Returns the signal at whose delivery it stopped, if it
-/// was that, or 0.
-fn stop(tid: i32) -> io::Result<libc::c_int> {
+/// was that, or 0; None if the deadline was first.
+fn stop(tid: i32, deadline: Instant) -> io::Result<Option<libc::c_int>> {
     let null = ptr::null_mut::<libc::c_void>();
     // SAFETY: neither call takes a pointer that the kernel would follow.
     unsafe {
@@ -70,20 +85,10 @@ fn stop(tid: i32) -> io::Result<libc::c_int> {
             return Err(io::Error::last_os_error());
         }
     }
-    let mut status = 0;
-    loop {
-        // SAFETY: writes to a variable that lives as long as the call.
-        if unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL) } == tid {
-            break;
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-    match status {
-        _ if !libc::WIFSTOPPED(status) => Err(io::Error::from_raw_os_error(libc::ESRCH)),
-        _ if status >> 16 == libc::PTRACE_EVENT_STOP => Ok(0),
-        _ => Ok(libc::WSTOPSIG(status)),
+    match process::next_stop(tid, deadline)? {
+        None => Ok(None),
+        Some(status) if !libc::WIFSTOPPED(status) => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        Some(status) if status >> 16 == libc::PTRACE_EVENT_STOP => Ok(Some(0)),
+        Some(status) => Ok(Some(libc::WSTOPSIG(status))),
     }
 }
