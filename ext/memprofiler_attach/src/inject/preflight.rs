@@ -63,8 +63,20 @@ impl Candidate {
         images.sort_by_key(|image| image.path != ruby.image.path);
         let vm = Vm::find(&memory, &ruby.image, &ruby.version)?;
         let booted = memory.word(vm.booted).is_ok_and(|word| word != 0);
+        if booted && !has_glibc(&memory, &images) {
+            return Err(Failure::new(format!(
+                "process {pid} has another C library than glibc: musl lets malloc use the memory in which the code and \
+                 its data would be"
+            )));
+        }
         Ok(booted.then_some(Self { ruby, vm, images, mappings, table }))
     }
+}
+
+/// musl's loader gives the rests of pages behind the data of libraries to malloc (`reclaim_gaps` in its
+/// ldso/dynlink.c): these are in use, though they may be zero.
+fn has_glibc<M: Memory>(memory: &M, images: &[Image]) -> bool {
+    images.iter().any(|image| image.symbol(memory, "gnu_get_libc_version").is_some())
 }
 
 fn check_status(pid: i32, status: &Status) -> Result<(), Failure> {
@@ -107,5 +119,17 @@ mod tests {
         assert!(check("State:\tt\nTgid:\t7\nTracerPid:\t2147483647\n").contains("traced by process 2147483647"));
         assert!(check("State:\tS\nSeccomp:\t1\n").contains("seccomp"));
         assert!(check("State:\tS\nx86_Thread_features:\tshstk wrss\n").contains("shadow stack"));
+    }
+
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn knows_glibc() {
+        let pid = std::process::id() as i32;
+        let memory = ProcessMemory::new(pid);
+        let mappings = process::mappings(pid).unwrap();
+        let mut images: Vec<Image> = mappings.iter().filter_map(|mapping| Image::at(&memory, mapping)).collect();
+        assert!(has_glibc(&memory, &images));
+        images.retain(|image| !image.path.contains("/libc"));
+        assert!(!images.is_empty() && !has_glibc(&memory, &images));
     }
 }
