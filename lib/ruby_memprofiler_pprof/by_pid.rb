@@ -15,13 +15,15 @@ module MemprofilerPprof
 
     class << self
       # @param arguments [Array<#to_s>]
-      # @return [String] what the tool printed, be it UTF-8 or a profile
+      # @yieldparam pid [Integer] the tool's, once it runs
+      # @return [String] what the tool printed, be it UTF-8 or a profile; what it has to say of that goes to stderr
       # @raise [Error]
-      def run(*arguments)
-        output, message, status = Open3.capture3(path, *arguments.map(&:to_s), binmode: true)
-        return output.force_encoding(Encoding::UTF_8) if status.success?
+      def run(*arguments, &started)
+        output, message, status = capture([path, *arguments.map(&:to_s)], started)
+        raise Error, message.empty? ? "#{NAME}: #{status}" : message unless status.success?
 
-        raise Error, message.empty? ? "#{NAME}: #{status}" : message.force_encoding(Encoding::UTF_8).chomp
+        warn "memprofiler: #{message}" unless message.empty?
+        output
       end
 
       # @return [String] where the tool is
@@ -33,6 +35,18 @@ module MemprofilerPprof
         directories = [__dir__, *$LOAD_PATH.map { |directory| File.join(directory.to_s, "ruby_memprofiler_pprof") }]
         directories.map { |directory| File.join(directory, NAME) }.find { |file| File.executable?(file) } ||
           raise(Error, "the gem has no #{NAME}: run `rake compile`, or install the gem again")
+      end
+
+      private
+
+      # @return [Array(String, String, Process::Status)] stdout, a message, and how it ended
+      def capture(command, started)
+        Open3.popen3(*command) do |input, output, error, tool|
+          input.close
+          started&.call(tool.pid)
+          texts = [output, error].map { |io| Thread.new { io.binmode.read.force_encoding(Encoding::UTF_8) } }
+          [texts.first.value, texts.last.value.chomp, tool.value]
+        end
       end
     end
   end

@@ -53,7 +53,7 @@ module MemprofilerPprof
       def define_options(parser)
         parser.on("--pause", "stop the process for the moment that it takes to read it") { @pause = true }
         parser.on("--json", "print JSON") { @json = true }
-        parser.on("--watch", "write a profile of wall time; Ctrl-C ends it early") { @watch = true }
+        parser.on("--watch", "write a profile of wall time; Ctrl-C or TERM ends it early") { @watch = true }
         define_times(parser)
         parser.on("-o", "--output FILE", "with --watch: where to write; - is stdout", "(default: #{PATTERN})") do |file|
           @output = file
@@ -89,9 +89,7 @@ module MemprofilerPprof
       end
 
       def watch(pid)
-        # The tool gets the signal, too, and ends with what it has.
-        previous = trap("INT") { nil }
-        bytes = ByPid.run("watch", pid, @seconds || SECONDS, @rate || RATE, *("pause" if @pause))
+        bytes = read_often(pid)
         return write_output(bytes, @output) if @output
 
         require "ruby_memprofiler_pprof/atomic_file"
@@ -99,8 +97,17 @@ module MemprofilerPprof
         puts AtomicFile.create(FilePattern.new(PATTERN).expand(pid: Integer(pid)), bytes)
       rescue SystemCallError => e
         raise Failure, system_message(e)
+      end
+
+      # @return [String] a profile of the time until the end, or a signal, upon which the tool ends with what it has
+      def read_often(pid)
+        signals = Queue.new
+        previous = %w[INT TERM].to_h { |signal| [signal, trap(signal) { signals << signal }] }
+        ByPid.run("watch", pid, @seconds || SECONDS, @rate || RATE, *("pause" if @pause)) do |tool|
+          Thread.new { Process.kill(signals.pop, tool) }
+        end
       ensure
-        trap("INT", previous) if previous
+        previous&.each { |signal, handler| trap(signal, handler) }
       end
     end
   end

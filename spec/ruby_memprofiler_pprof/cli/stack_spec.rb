@@ -141,6 +141,10 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
     end
   end
 
+  def traced?(pid)
+    !File.read("/proc/#{pid}/status").match?(/^TracerPid:\t0$/)
+  end
+
   it "gives up, and lets everything go, if the kernel does not stop a thread" do
     # The parent of a child that clone has made with CLONE_VFORK is in state D until that ends, with it (prctl).
     code = "puts; syscall(56, 0x4000 | 17, 0, 0, 0, 0).zero? and syscall(157, 1, 9, 0, 0, 0).zero? and syscall(34)"
@@ -148,7 +152,7 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
       wait_until { File.read("/proc/#{pid}/stat").include?(") D ") }
       expect(stack("--pause", pid.to_s).stderr)
         .to match(/\Amemprofiler: thread #{pid} of process #{pid} did not stop within 3 s: .* in state D/)
-      expect(File.read("/proc/#{pid}/status")).to match(/^TracerPid:\t0$/)
+      expect(traced?(pid)).to be(false)
     end
   end
 
@@ -228,6 +232,45 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
         # Or at once, if it ended before the tool began.
         expect(outcome.success? || outcome.stderr.include?("process #{pid}")).to be(true), outcome.to_s
       end
+    end
+
+    it "keeps what it has read if the process ends while it is stopped again and again" do
+      with_ruby("puts; sleep") do |pid|
+        watching = Thread.new { stack("--watch", "--pause", *%w[--seconds 600 --rate 1000 -o -], pid.to_s) }
+        # Once it was stopped a second time, something has been read.
+        [true, false, true].each { |stopped| wait_until { traced?(pid) == stopped } }
+        Process.kill(:KILL, pid)
+        outcome = watching.value
+        expect([outcome.success?, outcome.stderr]).to eq([true, "memprofiler: process #{pid} has ended\n"])
+        expect(Pprof.decode(outcome.stdout.b).samples.map(&:names)).to include(["Kernel#sleep", "<main>"])
+      end
+    end
+
+    %i[INT TERM].each do |signal|
+      it "ends with what it has at #{signal}" do
+        with_ruby("puts; sleep") do |pid|
+          command = [RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "stack", "--watch", "-o", "-"]
+          IO.popen([own_environment, *command, "--seconds", "600", pid.to_s], "rb", pgroup: true) do |output|
+            wait_until { catches_term?(tool_of(output.pid)) }
+            Process.kill(signal, output.pid)
+            expect(output.wait_readable(60)).to be_truthy
+            expect(Pprof.decode(output.read).comments).to include("pid=#{pid}")
+          ensure
+            Process.kill(:KILL, -output.pid)
+          end
+        end
+      end
+    end
+
+    # @return [String, nil] the id of the process that process `pid` has started
+    def tool_of(pid)
+      File.read("/proc/#{pid}/task/#{pid}/children").split.first
+    end
+
+    # Whether it is the tool, and has got that far.
+    def catches_term?(pid)
+      pid && File.readlink("/proc/#{pid}/exe").end_with?("memprofiler-attach") &&
+        File.read("/proc/#{pid}/status")[/^SigCgt:\t(\h+)/, 1].hex[Signal.list["TERM"] - 1] == 1
     end
 
     it "writes a file apart from those of the heap if none is named" do

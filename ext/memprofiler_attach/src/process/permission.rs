@@ -1,6 +1,6 @@
 //! Why the kernel does not let one process look into another, and what helps.
 
-use super::Status;
+use super::{State, Status};
 use crate::failure::Failure;
 use std::{fs, io};
 
@@ -11,7 +11,9 @@ pub fn is_refusal(error: &io::Error) -> bool {
 
 /// The failure of what needs the permission to trace process `pid`.
 pub fn explain(pid: i32, error: &io::Error) -> Failure {
-    let Ok(status) = Status::of(pid) else { return Failure::new(format!("process {pid} has ended")) };
+    let gone = error.raw_os_error() == Some(libc::ESRCH);
+    let status = Status::of(pid).ok().filter(|status| !gone && status.state() != State::Ended);
+    let Some(status) = status else { return Failure::new(format!("process {pid} has ended")) };
     if !is_refusal(error) {
         return Failure::new(format!("the memory of process {pid} cannot be read: {error}"));
     }
@@ -33,6 +35,8 @@ pub fn explain(pid: i32, error: &io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+    use std::thread::yield_now;
 
     #[test]
     fn says_who_may_not_and_what_helps() {
@@ -47,5 +51,14 @@ mod tests {
     fn notices_that_the_process_has_ended() {
         let gone = io::Error::from_raw_os_error(libc::ESRCH);
         assert_eq!(explain(i32::MAX, &gone), Failure::new("process 2147483647 has ended"));
+        // One that its parent has not waited for cannot be traced.
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = child.id() as i32;
+        while Status::of(pid).unwrap().state() != State::Ended {
+            yield_now();
+        }
+        let refused = io::Error::from_raw_os_error(libc::EPERM);
+        assert_eq!(explain(pid, &refused), Failure::new(format!("process {pid} has ended")));
+        child.wait().unwrap();
     }
 }

@@ -30,5 +30,26 @@ pub fn threads<M: Memory<Error = io::Error>>(vm: &Vm<M>) -> io::Result<Vec<Threa
 
 /// Whether something changed while it was read.
 pub fn is_torn(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::InvalidData || error.raw_os_error() == Some(libc::EFAULT)
+    // The end of what is mapped may come first, or in the middle.
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+        || error.raw_os_error() == Some(libc::EFAULT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::{self, Mapping};
+    use ruby_layout::memory::ProcessMemory;
+
+    #[test]
+    fn memory_that_is_gone_in_part_is_torn() {
+        let pid = std::process::id() as i32;
+        let mappings = process::mappings(pid).unwrap();
+        let ends_there = |mapping: &&Mapping| mappings.iter().all(|other| other.start != mapping.end);
+        let last = mappings.iter().filter(|mapping| mapping.path == "[stack]").find(ends_there).unwrap();
+        let memory = ProcessMemory::new(pid);
+        for distance in [0, 8] {
+            assert!(memory.bytes(last.end - distance, 16).is_err_and(|error| is_torn(&error)), "{distance}");
+        }
+    }
 }

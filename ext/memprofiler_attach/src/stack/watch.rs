@@ -42,7 +42,7 @@ struct Watcher {
 }
 
 /// Writes a profile of wall time to stdout: the stacks of all threads of process `pid`, read `rate` times a second for
-/// `seconds`, or until a signal or the process's end.
+/// `seconds`, or until a signal or the process's end, of which stderr is told.
 pub fn run(pid: i32, seconds: &str, rate: &str, options: Options) -> Result<(), Failure> {
     let number = |text: &str| text.parse().ok().filter(|number: &f64| (1e-3..=1e6).contains(number));
     let (Some(seconds), Some(rate)) = (number(seconds), number(rate)) else {
@@ -78,11 +78,14 @@ pub fn run(pid: i32, seconds: &str, rate: &str, options: Options) -> Result<(), 
         // What took too long is not made up for.
         next = next.max(start.elapsed());
         match watcher.read(options.pause) {
-            Ok(()) => readings += 1,
-            Err(error) if is_torn(&error) => watcher.unreadable += 1,
-            // The process has ended.
-            Err(error) if readings > 0 && error.raw_os_error() == Some(libc::ESRCH) => break,
-            Err(error) => return Err(process::explain(pid, &error)),
+            Ok(true) => readings += 1,
+            Ok(false) => watcher.unreadable += 1,
+            // What was read so far is written.
+            Err(failure) if readings > 0 => {
+                eprintln!("{failure}");
+                break;
+            }
+            Err(failure) => return Err(failure),
         }
     }
     let comments = [
@@ -97,12 +100,21 @@ pub fn run(pid: i32, seconds: &str, rate: &str, options: Options) -> Result<(), 
 }
 
 impl Watcher {
-    /// Reads all stacks once. Fails if the process has ended, or the list of threads cannot be read.
-    fn read(&mut self, pause: bool) -> io::Result<()> {
-        let paused = if pause { Some(Paused::new(self.pid).map_err(io::Error::other)?) } else { None };
+    /// Reads all stacks once; whether the list of threads made sense. Fails if the process has ended, or cannot be
+    /// stopped or read.
+    fn read(&mut self, pause: bool) -> Result<bool, Failure> {
+        let paused = if pause { Some(Paused::new(self.pid)?) } else { None };
+        match self.read_threads(paused.as_ref()) {
+            Ok(()) => Ok(true),
+            Err(error) if is_torn(&error) => Ok(false),
+            Err(error) => Err(process::explain(self.pid, &error)),
+        }
+    }
+
+    fn read_threads(&mut self, paused: Option<&Paused>) -> io::Result<()> {
         for thread in threads(&self.vm)? {
             match self.stack(thread.context) {
-                Ok(stack) => self.add(stack, &thread, paused.as_ref()),
+                Ok(stack) => self.add(stack, &thread, paused),
                 Err(error) if is_torn(&error) => self.unreadable += 1,
                 Err(error) => return Err(error),
             }
