@@ -40,7 +40,7 @@ module MemprofilerPprof
         target = @output || FilePattern.new(@cpu ? CPU_PATTERN : PATTERN).expand(pid: pid)
         AtomicFile.make_directory_of(target) unless target == "-"
         write_output(bytes, target)
-        0
+        @stays ? TROUBLE : 0
       rescue ByPid::Error => e
         raise Failure, e.message
       end
@@ -71,8 +71,18 @@ module MemprofilerPprof
         begin
           after_a_while(attachment, attachment.outside(outcome.socket))
         ensure
-          attachment.stop unless attachment.ended?
+          stop(attachment)
         end
+      end
+
+      # Its failure is no reason to lose the profile.
+      def stop(attachment)
+        attachment.stop unless attachment.ended?
+      rescue ByPid::Error => e
+        return if attachment.ended?
+
+        @stays = true
+        warn "#{@invocation}: could not detach: #{e.message}; then: memprofiler detach #{attachment.pid}"
       end
 
       # @raise [Failure] if the block fails as the process has ended

@@ -265,6 +265,24 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       end
     end
 
+    it "writes the profile even if it cannot detach" do
+      with_program("sleep") do |program|
+        Dir.mktmpdir do |directory|
+          other = nil
+          printed = printed_by_record("--seconds", 1, "-o", "#{directory}/a.pprof", program.pid) do
+            # As another tool that attaches to this process meanwhile.
+            other = UNIXServer.new("\0memprofiler-attach-#{program.pid}")
+          end
+          expect(printed).to include("record: could not detach: somebody else attaches to process #{program.pid}",
+                                     "; then: memprofiler detach #{program.pid}\n#{directory}/a.pprof\n")
+          expect(Process.last_status.exitstatus).to eq(2)
+          expect(memprofiler!("report", "#{directory}/a.pprof")).to include("Attached at")
+        ensure
+          other&.close
+        end
+      end
+    end
+
     # @yield once it has attached
     # @return [String] what it has printed since, up to its end, which takes minutes only if it hangs
     def printed_by_record(*arguments)
