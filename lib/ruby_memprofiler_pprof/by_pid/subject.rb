@@ -59,7 +59,9 @@ module MemprofilerPprof
       # @param name [String] the end of a file's name
       # @return [Boolean] whether it has such a library
       def maps?(name)
-        File.foreach("/proc/#{pid}/maps", chomp: true).any? { |line| line.end_with?(name) }
+        lines = File.foreach("/proc/#{pid}/maps", chomp: true)
+        # That it was deleted, or replaced, changes nothing.
+        lines.any? { |line| line.delete_suffix(" (deleted)").end_with?(name) }
       rescue SystemCallError => e
         raise_error(e)
       end

@@ -29,6 +29,17 @@ RSpec.describe "MemprofilerPprof::ByPid::Subject", if: RUBY_PLATFORM.include?("l
     expect(%w[ruby_memprofiler_pprof.so no_such_library.so].map { |name| own.maps?(name) }).to eq([true, false])
   end
 
+  it "knows a library that was deleted" do
+    FileUtils.cp("/bin/sleep", "a.so")
+    pid = spawn("./a.so", "60")
+    wait_until { type.new(pid).maps?("/a.so") }
+    File.unlink("a.so")
+    expect(type.new(pid).maps?("/a.so")).to be(true)
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+
   it "knows whether the process has ended" do
     pid = spawn("true")
     wait_until { type.new(pid).ended? }
