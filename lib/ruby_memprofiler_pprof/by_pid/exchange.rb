@@ -68,12 +68,11 @@ module MemprofilerPprof
       # @return [void]
       def remove
         Dir.each_child(outside) { |name| File.unlink(outside(name)) }
-        Dir.rmdir(named)
       rescue SystemCallError
-        # The process has ended, and its files with it, or somebody else has removed them.
+        # Somebody else has removed them.
         nil
       ensure
-        @opened.close
+        discard
       end
 
       private
@@ -83,34 +82,47 @@ module MemprofilerPprof
         ["/proc/self/fd/#{@opened.fileno}", *name].join("/")
       end
 
+      # Its name, which remains where it is when the process ends, and with it the way there through /proc/PID.
       def named
-        @subject.file("#{@parent}/#{@name}")
+        "/proc/self/fd/#{@above.fileno}/#{@name}"
       end
 
       def make(directory)
         return unless real?(directory) && safe?(File.lstat(@subject.file(directory)))
 
         @parent = directory
+        @above = File.open(@subject.file(directory), OPEN_DIRECTORY)
         Dir.mkdir(named, 0o700)
+        prepare
+      rescue SystemCallError => e
+        @problem = "#{directory}: #{SystemCallError.new(nil, e.errno).message}"
+        nil
+      end
+
+      def prepare
         open_new
         give(@opened)
         true
-      rescue SystemCallError => e
-        @opened&.close
-        @problem = e.message
+      rescue SystemCallError
+        discard
+        raise
+      end
+
+      def discard
+        Dir.rmdir(named)
+      rescue SystemCallError
+        # It is not empty, or has been moved.
         nil
+      ensure
+        [@opened, @above].compact.each(&:close)
       end
 
       # The directory that was just made, and not what somebody has moved or mounted there meanwhile.
       def open_new
         @opened = File.open(named, OPEN_DIRECTORY)
-        return if @opened.stat.owned? && Dir.empty?(outside) && mount(@opened) == mount_of_parent
+        return if @opened.stat.owned? && Dir.empty?(outside) && mount(@opened) == mount(@above)
 
         raise Errno::EEXIST, named
-      end
-
-      def mount_of_parent
-        File.open(@subject.file(@parent), OPEN_DIRECTORY) { |parent| mount(parent) }
       end
 
       def mount(file)

@@ -56,6 +56,28 @@ RSpec.describe "MemprofilerPprof::ByPid::Exchange", if: RUBY_PLATFORM.include?("
     expect([Dir.children("victim"), Dir.children("moved")]).to eq([["kept"], []])
   end
 
+  it "leaves nothing behind if the process ends meanwhile" do
+    Dir.mkdir("run")
+    process = process_below(Dir.pwd)
+    type.open(process) do |exchange|
+      exchange.write("a", "1")
+      allow(process).to receive(:file) { |path| "/proc/2147483647/root#{path}" }
+    end
+    expect(Dir.children("run")).to eq([])
+  end
+
+  it "leaves nothing behind where it fails" do
+    Dir.mkdir("run")
+    allow(File).to receive(:open).and_wrap_original do |original, path, *rest|
+      raise Errno::EACCES if path.include?("memprofiler-attach")
+
+      original.call(path, *rest)
+    end
+    expect { type.open(process_below(Dir.pwd)) { nil } }
+      .to raise_error(MemprofilerPprof::ByPid::Error, %r{/run: Permission denied})
+    expect(Dir.children("run")).to eq([])
+  end
+
   it "says which directories there should be" do
     expect { type.open(process_below(Dir.pwd)) { nil } }
       .to raise_error(MemprofilerPprof::ByPid::Error, %r{/tmp, /var/tmp, /dev/shm, /run})
