@@ -64,6 +64,7 @@ module MemprofilerPprof
       # @return [Outcome]
       # @raise [Error]
       def start(variables)
+        check_name(variables[SOCKET])
         version = ByPid.run("check", pid).chomp
         raise Error, "process #{pid} has the profiler already: memprofiler top #{pid}" if socket
 
@@ -82,6 +83,13 @@ module MemprofilerPprof
       end
 
       private
+
+      def check_name(socket)
+        return if socket.nil? || File.basename(socket).match?(Subject::NAME)
+
+        raise Error, "#{socket} would not be found by the PID: the socket's name must contain memprof or " \
+                     "begin with mem-"
+      end
 
       # @param extension [String, nil] nil if it has been there before
       def deliver(extension)

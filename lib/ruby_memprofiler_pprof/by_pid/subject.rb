@@ -11,7 +11,7 @@ module MemprofilerPprof
       LISTENING = "00010000"
       # How the profiler's sockets are called, in one way or another.
       NAME = /mem.*prof|\Amem[-_.]/i
-      private_constant :LISTENING, :NAME
+      private_constant :LISTENING
 
       # @return [Integer] its id
       attr_reader :pid

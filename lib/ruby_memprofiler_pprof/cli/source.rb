@@ -40,8 +40,8 @@ module MemprofilerPprof
         return "the process does not have the profiler, or no socket of it: memprofiler attach #{pid}" unless
           subject.maps?("ruby_memprofiler_pprof.so")
 
-        "process #{pid} has loaded this gem, but has no socket: start it with --socket, or, if it does not profile " \
-          "itself, memprofiler attach #{pid}"
+        "process #{pid} has loaded this gem, but has no socket, or one whose name does not say so: give its path, " \
+          "start it with --socket, or, if it does not profile itself, memprofiler attach #{pid}"
       end
       private_class_method :socket_of, :without_socket
 

@@ -181,6 +181,11 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     end
   end
 
+  it "refuses the name of a socket that would not be found by the PID" do
+    expect(refused("--socket", "/tmp/mem/app.sock", Process.pid))
+      .to include("/tmp/mem/app.sock would not be found by the PID: the socket's name must contain memprof or")
+  end
+
   it "reaches a process with a /tmp of its own" do
     skip "this checkout is below /tmp" if SubprocessHelpers::LIB.start_with?("/tmp/")
     by = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /tmp && exec "$@"', "sh"]
@@ -235,7 +240,7 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     it "is refused with the profiler, but without a socket" do
       with_program("MemprofilerPprof.start; sleep", *load_path_options, "-rruby_memprofiler_pprof") do |program|
         expect(memprofiler("top", program.pid).stderr)
-          .to include("process #{program.pid} has loaded this gem, but has no socket: start it with --socket, or, ")
+          .to include("process #{program.pid} has loaded this gem, but has no socket, or one whose name does not ")
       end
     end
   end
