@@ -10,8 +10,9 @@ module MemprofilerPprof
       USAGE = "[OPTION]... PID"
       DESCRIPTION = <<~TEXT
         Attaches to a process, writes a profile of what it has allocated since, and of what is alive of that, and detaches
-        again. Ctrl-C ends the time early. If the process has the profiler already, it is only asked for the profile, and
-        keeps it. With --cpu the profile says where CPU time goes. `memprofiler help attach` says more.
+        again. Ctrl-C ends the time early. If the process has the profiler already, it is only asked for a profile of the
+        next seconds, at most 60, and keeps it; Ctrl-C gives that up. With --cpu the profile says where CPU time goes.
+        `memprofiler help attach` says more.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} 4711
@@ -22,24 +23,21 @@ module MemprofilerPprof
       LENGTH = 30
       LONGEST = 86_400
       # The process itself waits for so long at most.
-      LONGEST_CPU = 60
+      LONGEST_ASKED = 60
       PATTERN = "tmp/profiles/record-%{pid}-%{isotime}.pprof"
       # Apart from those of the heap, since commands take a directory for files of one kind.
       CPU_PATTERN = "tmp/profiles/cpu/record-%{pid}-%{isotime}.pprof"
-      private_constant :LENGTH, :LONGEST, :LONGEST_CPU, :PATTERN, :CPU_PATTERN
+      private_constant :LENGTH, :LONGEST, :LONGEST_ASKED, :PATTERN, :CPU_PATTERN
 
       # @param arguments [Array<String>]
       # @return [Integer] the exit status
       # @raise [Failure]
       def call(arguments)
         pid = pid(arguments)
-        check_cpu
+        check_seconds("with --cpu") if @cpu
         attachment = attachment(pid)
         socket = attachment.socket
-        bytes = until_done(attachment) { socket ? after_a_while(attachment, socket) : between(attachment) }
-        target = @output || FilePattern.new(@cpu ? CPU_PATTERN : PATTERN).expand(pid: pid)
-        AtomicFile.make_directory_of(target) unless target == "-"
-        write_output(bytes, target)
+        write(until_done(attachment) { socket ? of_profiled(socket) : between(attachment) }, pid)
         @stays ? TROUBLE : 0
       rescue ByPid::Error => e
         raise Failure, e.message
@@ -49,7 +47,7 @@ module MemprofilerPprof
 
       def define_options(parser)
         parser.separator("Options:")
-        parser.on("--seconds N", Integer, "how long, 1 to #{LONGEST}; with --cpu to #{LONGEST_CPU}",
+        parser.on("--seconds N", Integer, "how long, 1 to #{LONGEST}; with --cpu to #{LONGEST_ASKED}",
                   "(default: #{LENGTH})") { |seconds| @seconds = check(seconds, LONGEST) }
         parser.on("-o", "--output FILE", "where to write; - is stdout", "(default: #{PATTERN};",
                   "with --cpu #{CPU_PATTERN})") do |file|
@@ -65,11 +63,18 @@ module MemprofilerPprof
       end
 
       # @return [String] a profile
+      def of_profiled(socket)
+        check_seconds("for a process that has the profiler already")
+        ask(socket, length)
+      end
+
+      # @return [String] a profile
       def between(attachment)
         outcome = attachment.start(variables)
         warn "#{@invocation}: attached in #{describe(outcome)}"
         begin
-          after_a_while(attachment, attachment.outside(outcome.socket))
+          wait(attachment) unless @cpu
+          ask(attachment.outside(outcome.socket), nil)
         ensure
           stop(attachment)
         end
@@ -94,26 +99,35 @@ module MemprofilerPprof
         raise Failure, "process #{attachment.pid} has ended before the time was up: no profile"
       end
 
-      def check_cpu
-        return unless @cpu && @seconds.to_i > LONGEST_CPU
+      def check_seconds(reason)
+        return if length <= LONGEST_ASKED
 
-        raise Failure, "--seconds must be in 1..#{LONGEST_CPU} with --cpu, got #{@seconds}"
+        raise Failure, "--seconds must be in 1..#{LONGEST_ASKED} #{reason}, got #{length}"
       end
 
-      def after_a_while(attachment, socket)
+      def length
+        @seconds || LENGTH
+      end
+
+      # @param seconds [Integer, nil] over which to count allocations; nil is since the profiler's start
+      # @return [String] a profile
+      def ask(socket, seconds)
         require "ruby_memprofiler_pprof/cli/source"
         source = UnixSocket.new(socket)
-        return source.read_cpu(@seconds || LENGTH) if @cpu
-
-        wait(attachment)
-        source.read(nil)
+        @cpu ? source.read_cpu(length) : source.read(seconds)
       rescue Source::Unavailable => e
         raise Failure, e.message
       end
 
+      def write(bytes, pid)
+        target = @output || FilePattern.new(@cpu ? CPU_PATTERN : PATTERN).expand(pid: pid)
+        AtomicFile.make_directory_of(target) unless target == "-"
+        write_output(bytes, target)
+      end
+
       # Until the time is up, or the process has ended.
       def wait(attachment)
-        (@seconds || LENGTH).times { attachment.ended? ? break : sleep(1) }
+        length.times { attachment.ended? ? break : sleep(1) }
       rescue Interrupt
         warn "#{@invocation}: ends early"
       end

@@ -270,6 +270,19 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       end
     end
 
+    it "counts only what is allocated meanwhile in a process that has the profiler already" do
+      with_program("sleep") do |program|
+        memprofiler!("attach", "--rate", 1, program.pid)
+        program.ask("$kept = Array.new(1000) { Random.new(1) }; 1")
+        profile = Pprof.decode(memprofiler!("record", "--seconds", 1, "-o", "-", program.pid).b)
+        kept = profile.samples.select { |sample| sample.labels["class"] == "Random" }
+        expect(%w[allocations retained_objects].map { |type| kept.sum { |sample| sample[type] } }).to eq([0, 1000])
+        expect(program.ask("MemprofilerPprof.running?")).to be(true)
+        expect(memprofiler("record", "--seconds", 61, program.pid).stderr)
+          .to include("--seconds must be in 1..60 for a process that has the profiler already, got 61")
+      end
+    end
+
     it "writes the profile even if it cannot detach" do
       with_program("sleep") do |program|
         Dir.mktmpdir do |directory|
