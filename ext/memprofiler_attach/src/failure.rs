@@ -1,5 +1,6 @@
 //! What went wrong, and what to do about it.
 
+use crate::text::printable;
 use std::fmt;
 
 /// A message for the user, without a full stop: what failed, and what would help.
@@ -15,8 +16,18 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(&printable(&self.0))
     }
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_the_terminal_nothing() {
+        assert_eq!(Failure::new("/a\u{1b}[2J\u{9b}1m.so").to_string(), "/a?[2J?1m.so");
+    }
+}

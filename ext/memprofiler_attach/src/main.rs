@@ -24,6 +24,8 @@ mod ruby;
 #[cfg(target_os = "linux")]
 mod stack;
 #[cfg(target_os = "linux")]
+mod text;
+#[cfg(target_os = "linux")]
 mod vm;
 
 #[cfg(target_os = "linux")]

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::process;
 use crate::ruby::Ruby;
+use crate::text::printable;
 use std::fs;
 
 /// Prints a table, and how many processes could not be looked into.
@@ -35,6 +36,5 @@ fn processes() -> Result<Vec<i32>, Failure> {
 /// The command line, with blanks between the words; a program can change it.
 fn command(pid: i32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
-    text.trim_end().chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+    printable(String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end())
 }

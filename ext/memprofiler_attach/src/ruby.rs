@@ -38,9 +38,25 @@ impl Ruby {
         let (image, address) = images
             .filter(|image| image.symbol(memory, "ruby_init_stack").is_some())
             .find_map(|image| image.symbol(memory, "ruby_version").map(|symbol| (image, symbol.address)))?;
-        let text = memory.bytes(address, VERSION_SIZE).ok()?;
-        let version = text.split(|&byte| byte == 0).next().and_then(|text| std::str::from_utf8(text).ok())?;
+        let version = version(&memory.bytes(address, VERSION_SIZE).ok()?)?;
         let has_profiler = mappings.iter().any(|mapping| mapping.path.contains(PROFILER));
-        Some(Self { version: version.to_owned(), image, has_profiler })
+        Some(Self { version, image, has_profiler })
+    }
+}
+
+/// The text that ends with a zero; None if that can be no version.
+fn version(bytes: &[u8]) -> Option<String> {
+    let text = bytes.split(|&byte| byte == 0).next().and_then(|text| std::str::from_utf8(text).ok())?;
+    text.chars().all(|letter| letter.is_ascii_graphic()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_only_text_for_a_version() {
+        assert_eq!(version(b"3.4.1\0\x1b[2J").as_deref(), Some("3.4.1"));
+        assert_eq!(version(b"3.4\x1b[2J\0"), None);
     }
 }

@@ -5,6 +5,7 @@ require "ruby_memprofiler_pprof/by_pid"
 require "ruby_memprofiler_pprof/by_pid/exchange"
 require "ruby_memprofiler_pprof/by_pid/payload"
 require "ruby_memprofiler_pprof/by_pid/subject"
+require "ruby_memprofiler_pprof/report/site_text"
 require "ruby_memprofiler_pprof/version"
 
 module MemprofilerPprof
@@ -111,7 +112,8 @@ module MemprofilerPprof
 
       # What the process's side has returned.
       def value(answer)
-        raise Error, "process #{pid}: #{answer || no_answer}" unless answer&.start_with?("ok ")
+        raise Error, "process #{pid}: #{answer ? Report::SiteText.printable(answer) : no_answer}" unless
+          answer&.start_with?("ok ")
 
         answer.delete_prefix("ok ").then { |text| text unless text.empty? }
       end

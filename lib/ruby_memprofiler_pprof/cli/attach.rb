@@ -73,7 +73,8 @@ module MemprofilerPprof
       # @raise [Failure]
       def call(arguments)
         outcome = attachment(pid(arguments)).start(variables)
-        puts "attached in #{describe(outcome)}", "socket: #{outcome.socket}"
+        puts "attached in #{describe(outcome)}"
+        puts "socket: #{MemprofilerPprof::Report::SiteText.printable(outcome.socket.to_s)}"
         0
       rescue ByPid::Error => e
         raise Failure, e.message

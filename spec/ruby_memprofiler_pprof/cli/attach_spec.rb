@@ -145,6 +145,15 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     end
   end
 
+  it "prints no commands to the terminal that the process answers with", :aggregate_failures do
+    with_program('module MemprofilerPprof; VERSION = "\e[2J"; end; sleep') do |program|
+      expect(refused(program.pid)).to include("it has loaded version ?[2J of this gem")
+    end
+    with_program('module MemprofilerPprof; module Attached; def self.start(*) = "/\e[2J"; end; end; sleep') do |program|
+      expect(memprofiler!("attach", program.pid)).to end_with("\nsocket: /?[2J\n")
+    end
+  end
+
   it "refuses a stopped process" do
     with_program("sleep") do |program|
       Process.kill(:STOP, program.pid)

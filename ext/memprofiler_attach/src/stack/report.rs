@@ -2,6 +2,7 @@
 
 use super::named::NamedFrame;
 use crate::failure::Failure;
+use crate::text::printable;
 use ruby_layout::thread::Thread;
 use serde::Serialize;
 use std::fmt;
@@ -112,8 +113,30 @@ impl fmt::Display for ThreadReport {
             }
             None => (),
         }
-        self.frames
-            .iter()
-            .try_for_each(|FrameReport { name, file, line }| writeln!(formatter, "  {name} {file}:{line}"))
+        self.frames.iter().try_for_each(|FrameReport { name, file, line }| {
+            writeln!(formatter, "  {} {}:{line}", printable(name), printable(file))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_the_terminal_nothing() {
+        let frames = vec![FrameReport { name: "a\u{1b}[2J".to_owned(), file: "b\nc".to_owned(), line: 7 }];
+        let thread = ThreadReport {
+            tid: 1,
+            name: Some("\u{1b}d".to_owned()),
+            main: false,
+            main_ractor: true,
+            gvl: false,
+            activity: "waits",
+            complete: true,
+            error: None,
+            frames,
+        };
+        assert_eq!(thread.to_string(), "thread 1 \"\\u{1b}d\": waits\n  a?[2J b?c:7\n");
     }
 }
