@@ -8,10 +8,16 @@
 //! A sample without such a label was not taken in windows. Where a stack has objects of both kinds, the file has two
 //! samples. Labels of other programs are left alone: the labels have this meaning only in profiles that say what a sample
 //! stands for, and a text, a number with a unit, or 0 is a label like any other.
+//!
+//! A label of a few bytes makes 16 rows, each with a value per column. So profiles with more columns than
+//! [`MOST_COLUMNS`], which the gem does not write, cannot have such labels.
 
 use crate::profile::{Builder, Header, Label, LabelValue, Profile, Weighting, apportion};
 use crate::window_group::{WindowGroup, pack, unpack};
 use std::ops::Range;
+
+/// This gem's profiles have four.
+const MOST_COLUMNS: usize = 8;
 
 /// Columns that are split in the same proportions.
 #[derive(Debug)]
@@ -39,7 +45,8 @@ impl Columns {
             count,
             bytes: Some(count + 1).filter(|&next| header.count_column(next) == Some(count)),
         });
-        if matches!(Weighting::of(header), Weighting::Each(_)) { columns.collect() } else { Vec::new() }
+        let can_be_split = types.len() <= MOST_COLUMNS && matches!(Weighting::of(header), Weighting::Each(_));
+        if can_be_split { columns.collect() } else { Vec::new() }
     }
 
     fn indices(&self) -> impl Iterator<Item = usize> {

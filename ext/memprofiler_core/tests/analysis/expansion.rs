@@ -105,6 +105,22 @@ fn more_sample_types_than_are_ever_used_are_refused() {
 }
 
 #[test]
+fn windows_are_told_apart_only_where_there_are_few_columns() {
+    // A label of some bytes makes 16 rows of a sample.
+    let rows = |columns| {
+        let types = vec![RETAINED[0]; columns];
+        let profile = Maker::new(&types, &["greatest_weight=10"])
+            .sample(&["a /a.rb:1 1"], None, &vec![16; columns])
+            .number("retained_objects_windows", -1)
+            .profile();
+        let labels = profile.samples().map(|sample| profile.tables().label_sets[sample.labels as usize].len());
+        (profile.rows().len(), labels.collect::<Vec<_>>())
+    };
+    assert_eq!([rows(1), rows(8)], [(16, vec![0]), (17, vec![0])]);
+    assert_eq!([rows(9), rows(64)], [(1, vec![1]), (1, vec![1])]);
+}
+
+#[test]
 fn table_entries_of_unusual_length_are_refused() {
     let mut maker = maker_of_one();
     maker.0.location[0].line = vec![message::Line { function_id: 1, line: 1, column: 0 }; 200_000];
