@@ -68,6 +68,15 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       expect(things("retained_objects")).to eq(kept.size)
     end
 
+    it "tells how many objects a sample stands for, even if others have flushed since it has died" do
+      collector.sample_rate = 0.1
+      reader = collector.open_reader
+      allocate(1000)
+      collector.sample_rate = 1.0
+      2.times { collector.flush(gc: true) }
+      expect(Pprof.decode(reader.flush).comments).to include("greatest_weight=10")
+    end
+
     it "measures a reader's own interval" do
       collector
       sleep 0.05

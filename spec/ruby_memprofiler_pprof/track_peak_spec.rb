@@ -87,6 +87,15 @@ RSpec.describe MemprofilerPprof::Collector, "track_peak", :moving do
     RUBY
   end
 
+  it "says how many objects a sample stood for then" do
+    expect(output_of(<<~RUBY)).to eq(["greatest_weight=2"])
+      collector.sample_rate = 0.5
+      alive { first(64) }
+      collector.sample_rate = 0.1
+      puts collector.peak_profile.profile.comments.grep(/greatest_weight=/)
+    RUBY
+  end
+
   it "is a setting, with which the peak is in a file of its own when the process ends" do
     Dir.mktmpdir do |directory|
       run_ruby(preamble + <<~RUBY, env: { "RUBY_MEMPROFILER_PPROF_TRACK_PEAK" => "on" }, args: [directory])

@@ -113,13 +113,13 @@ pub fn tags(options: &Options) -> impl Iterator<Item = String> + '_ {
     options.tags.iter().map(|(name, value)| format!("tag.{name}={value}"))
 }
 
-/// What a reader of a profile must know about how it was made.
-pub fn remarks(state: &State, sampling: Choice) -> Vec<String> {
+/// What a reader of a profile must know about how it was made, with samples of at most that weight.
+pub fn remarks(state: &State, sampling: Choice, greatest_weight: f64) -> Vec<String> {
     let mut remarks = vec![
         format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
         format!("sample_rate={}", state.reservoir.rate()),
         format!("sampling={}: {}", sampling.name(), sampling.reason),
-        format!("greatest_weight={}", state.reservoir.greatest_weight()),
+        format!("greatest_weight={greatest_weight}"),
         format!("max_heap_samples={}", state.options.max_heap_samples),
         format!("bt_method={}", state.sites.stacks.method().name()),
         format!(

@@ -65,7 +65,8 @@ impl Collector {
         // Those that died before they were visited belong to this interval, too.
         flush.allocations()?;
         flush.name_peak()?;
-        let header = self.header(ruby, start, &options)?;
+        let greatest_weight = self.state.with(|state| state.greatest_weight(options.reader.unwrap_or(0)));
+        let header = self.header(ruby, start, &options, greatest_weight)?;
         let Header { time_nanos, duration_nanos, .. } = header;
         // What panics there must not end a flush.
         let glance = catch_unwind(AssertUnwindSafe(|| ledger::glance(ruby, Some(self)))).ok().transpose()?;
@@ -113,7 +114,7 @@ impl Collector {
         options.sample_type_names.unwrap_or_else(|| self.state.with(|state| state.options.sample_type_names))
     }
 
-    fn header(&self, ruby: &Ruby, now: Instant, options: &FlushOptions) -> Result<Header, Error> {
+    fn header(&self, ruby: &Ruby, now: Instant, options: &FlushOptions, greatest_weight: f64) -> Result<Header, Error> {
         let time = faults::time(SystemTime::now()).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // A snapshot has none: its interval continues.
         let duration = options
@@ -123,7 +124,7 @@ impl Collector {
         let baseline = self.state.with(|state| state.baseline);
         let (sampling, totals) = (self.sampling(), totals::remarks(ruby, baseline));
         Ok(self.state.with(|state| {
-            comments.extend(stats::remarks(state, sampling));
+            comments.extend(stats::remarks(state, sampling, greatest_weight));
             comments.extend(totals);
             comments.extend(watch::remark());
             let names = options.sample_type_names.unwrap_or(state.options.sample_type_names);
@@ -254,8 +255,7 @@ impl Flush<'_> {
         }
         collector.state.with(|state| {
             state.sites.commit_flush();
-            state.reservoir.end_round();
-            state.reservoir.recover_rate(!state.tally.is_empty());
+            state.end_round(self.options.reader);
             state.counters.flushes += 1;
             self.result.thinned = state.thinned_since_flush();
             if self.options.reader == Some(0) {

@@ -24,8 +24,9 @@ impl Collector {
         let options = FlushOptions { reader: None, gc: false, ..options };
         let mut flush = self.begin(ruby, options, mute, start)?;
         flush.leftovers()?;
-        let Some((resident, time)) = flush.add_peak()? else { return Ok(None) };
-        let mut header = Header { time_nanos: nanoseconds(time), ..self.header(ruby, start, &options)? };
+        let Some((resident, time, greatest_weight)) = flush.add_peak()? else { return Ok(None) };
+        let header = self.header(ruby, start, &options, greatest_weight)?;
+        let mut header = Header { time_nanos: nanoseconds(time), ..header };
         header.comments.push(format!("tracked_peak_rss_bytes={resident}: what was alive then").into());
         let time_nanos = header.time_nanos;
         // A ledger of now would say nothing of then.
@@ -51,8 +52,9 @@ impl Flush<'_> {
         Ok(())
     }
 
-    /// Adds up what was alive at the peak, by name. Returns the resident bytes then, and the time.
-    fn add_peak(&mut self) -> Result<Option<(u64, SystemTime)>, FlushFailure> {
+    /// Adds up what was alive at the peak, by name. Returns the resident bytes then, the time, and the
+    /// greatest weight.
+    fn add_peak(&mut self) -> Result<Option<(u64, SystemTime, f64)>, FlushFailure> {
         let collector = self.collector;
         let mut position = 0;
         loop {
@@ -66,7 +68,7 @@ impl Flush<'_> {
         Ok(collector.state.with(|state| {
             let kept = state.peak.kept()?;
             self.result.heap_samples = kept.samples;
-            Some((kept.resident, kept.time))
+            Some((kept.resident, kept.time, kept.greatest_weight))
         }))
     }
 

@@ -155,7 +155,7 @@ impl Collector {
     fn retainers_comments(&self, ruby: &Ruby) -> Result<Vec<Arc<str>>, Error> {
         let own = ["kind=retainers".to_owned(), format!("pid={}", std::process::id()), stats::ruby_description(ruby)?];
         let sampling = self.sampling();
-        let remarks = self.state.with(|state| stats::remarks(state, sampling));
+        let remarks = self.state.with(|state| stats::remarks(state, sampling, state.reservoir.greatest_weight()));
         Ok(own.into_iter().chain(remarks).map(Arc::from).collect())
     }
 

@@ -61,6 +61,9 @@ pub struct State {
     pub readers: Readers,
     /// Readers removed during the current flush, which may hold unreported allocations of theirs.
     removed: Readers,
+    /// For each reader, at least the weight of samples that have died since its last flush, and of which the reservoir
+    /// may have forgotten the probabilities.
+    past_weights: [f64; Readers::MOST],
     /// The Thread of the current flush. It is pinned as long as it lives.
     flushing: Option<VALUE>,
     /// The progress of naming without a flush.
@@ -89,6 +92,7 @@ impl State {
             peak: Peak::default(),
             readers: Readers::only(0),
             removed: Readers::NONE,
+            past_weights: [1.0; Readers::MOST],
             flushing: None,
             naming: Naming::default(),
             merged_limit: 0,
@@ -126,6 +130,22 @@ impl State {
         self.merged_limit = 0;
     }
 
+    /// Must be called when a flush for that reader, or without one, has succeeded.
+    pub fn end_round(&mut self, reader: Option<usize>) {
+        let weight = self.reservoir.greatest_weight();
+        for (number, past) in self.past_weights.iter_mut().enumerate() {
+            *past = if reader == Some(number) { 1.0 } else { past.max(weight) };
+        }
+        self.reservoir.end_round();
+        self.reservoir.recover_rate(!self.tally.is_empty());
+    }
+
+    /// The largest number of objects that a sample stands for, of those that the next flush for that reader can report;
+    /// see [`Reservoir::greatest_weight`].
+    pub fn greatest_weight(&self, reader: usize) -> f64 {
+        self.reservoir.greatest_weight().max(self.past_weights[reader])
+    }
+
     /// For a forked child: returns what was held by a flush whose thread did not survive the fork.
     pub fn forget_flush_of_others(&mut self, current: VALUE) {
         if self.flushing.is_some_and(|thread| thread != current) {
@@ -141,12 +161,14 @@ impl State {
             self.sites.release(stack, class);
         }
         self.thinned_reported = self.reservoir.thinned();
+        self.past_weights = [1.0; Readers::MOST];
     }
 
     /// Adds a reader, which sees the allocations from now on. None if there are too many.
     pub fn add_reader(&mut self) -> Option<usize> {
         let number = self.readers.with(self.removed).free()?;
         self.readers = self.readers.with(Readers::only(number));
+        self.past_weights[number] = 1.0;
         Some(number)
     }
 
@@ -169,6 +191,7 @@ impl State {
     pub fn clear(&mut self) {
         self.reservoir.clear(true);
         self.thinned_reported = self.reservoir.thinned();
+        self.past_weights = [1.0; Readers::MOST];
         self.tally = Tally::new();
         self.peak = Peak::default();
         self.merged_limit = 0;
