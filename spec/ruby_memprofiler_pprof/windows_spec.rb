@@ -130,6 +130,23 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     expect(outcome.stdout).to eq("truetrue"), outcome.to_s
   end
 
+  it "learns anew in forked children how much windows cover" do
+    outcome = run_ruby(<<~RUBY)
+      collector = new_collector(sampling: :windows, window_frame: 0.002, window_duty: 0.25).start
+      # The hook takes longer than the child lives.
+      1_000.times { Object.new } until collector.stats[:windows] >= 1_000
+      child = fork do
+        shares = [20, 40].map do |windows|
+          Object.new until collector.stats[:windows] >= windows
+          collector.stats[:window_coverage]
+        end
+        print shares.uniq.size
+      end
+      Process.wait(child)
+    RUBY
+    expect(outcome.stdout).to eq("2"), outcome.to_s
+  end
+
   it "opens windows in threads while the main thread sleeps" do
     collector = windows_collector.start
     Thread.new { allocate_for(collector, 5) }.join

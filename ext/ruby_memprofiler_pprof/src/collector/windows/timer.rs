@@ -88,6 +88,8 @@ impl Timer {
         }
         self.requesting.store(false, Ordering::SeqCst);
         self.own.store(0, Ordering::Relaxed);
+        // A forked child's CPU time begins anew.
+        self.hook_time.store(0, Ordering::Relaxed);
         let builder = thread::Builder::new().name("memprofiler-win".into()).stack_size(STACK_SIZE);
         // The program's signals are for Ruby's threads.
         let thread = signals::with_all_blocked(|| builder.spawn(move || self.run(job)))?;
