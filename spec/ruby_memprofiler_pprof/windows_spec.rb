@@ -70,6 +70,21 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     expect(collector.stats[:late_windows]).to be_positive
   end
 
+  it "does not count windows as late that end while the program sleeps" do
+    outcome = run_ruby(<<~RUBY)
+      collector = new_collector(sampling: :windows, window_frame: 0.002, window_duty: 0.25).start
+      GC.disable
+      100.times do
+        last = collector.stats[:windows]
+        Object.new until collector.stats[:windows] > last
+        sleep 0.005
+      end
+      print collector.stats[:late_windows]
+    RUBY
+    # Almost all of these windows are open when it falls asleep.
+    expect(outcome.stdout.to_i).to be < 50, outcome.to_s
+  end
+
   it "says in the profile in which group of windows samples were taken" do
     collector = windows_collector(sample_rate: 0.2).start
     allocate_for(collector, 20)

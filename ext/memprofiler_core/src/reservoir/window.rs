@@ -28,7 +28,7 @@ pub struct Timing {
     pub elapsed: u64,
     /// For how long of that it wanted a window to be open.
     pub wanted: u64,
-    /// For how long the open window has now waited for a safe point at which to end.
+    /// The program's CPU time since the open window has begun to wait for a safe point at which to end.
     pub overdue: u64,
 }
 

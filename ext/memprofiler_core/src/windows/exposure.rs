@@ -40,7 +40,7 @@ pub struct Segment {
     pub objects: u64,
     /// CPU time of the process in nanoseconds, with the hook's own.
     pub on_time: u64,
-    /// For how many nanoseconds the hook had waited, at the window's end, for a safe point at which to be removed.
+    /// For how many of those the hook had waited, at the window's end, for a safe point at which to be removed.
     pub overdue: u64,
     /// The hook's cost by which the window was prolonged, in nanoseconds per object.
     pub cost: f64,

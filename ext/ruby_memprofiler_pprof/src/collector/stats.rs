@@ -16,7 +16,7 @@ pub struct WindowFigures {
     pub opened: u64,
     /// The fraction of the time that they cover, as estimated; None if windows are not used.
     pub coverage: Option<f64>,
-    /// Windows that closed more than a millisecond late, since no safe point came in time or nothing ran.
+    /// Windows that closed after more than a millisecond of CPU time too many, since no safe point came in time.
     pub late: u64,
     /// What the hook costs per object in nanoseconds, as estimated; None if windows are not used.
     pub hook_cost: Option<f64>,

@@ -30,7 +30,7 @@ static NO_TIMER: AtomicBool = AtomicBool::new(false);
 /// What a hook is expected to cost per object, in nanoseconds, until the windows tell.
 const EXPECTED_COST: f64 = 80.0;
 
-/// How long a window may be overdue before it counts as late, in nanoseconds.
+/// How long a window may be overdue before it counts as late, in nanoseconds of CPU time.
 const LATE: u64 = 1_000_000;
 
 /// A collector's windows.

@@ -53,7 +53,8 @@ pub struct Timer {
     seed: AtomicU64,
     /// The number of the window that is open, or [`NONE`].
     in_force: AtomicU64,
-    /// Since when that is not what the schedule says, as far as the thread has noticed; 0 if it is.
+    /// Since when, by the program's CPU time, that is not what the schedule says, as far as the thread has noticed; 0 if
+    /// it is.
     requested: AtomicU64,
     /// The thread's own CPU time in nanoseconds, up to when it last went to sleep or woke up.
     own: AtomicU64,
@@ -162,7 +163,7 @@ impl Timer {
         let [elapsed, wanted] = [&self.elapsed, &self.wanted_open].map(|time| time.load(Ordering::Relaxed));
         let overdue = match self.requested.load(Ordering::Relaxed) {
             0 => 0,
-            since => clock::monotonic().saturating_sub(since),
+            since => self.program_cpu().saturating_sub(since),
         };
         Timing { elapsed, wanted, overdue }
     }
@@ -185,7 +186,8 @@ impl Timer {
             }
             let hook_time = self.hook_time.load(Ordering::Relaxed);
             let now = clock::monotonic().saturating_sub(hook_time);
-            let used = self.program_cpu_now().saturating_sub(hook_time);
+            let cpu = self.program_cpu_now();
+            let used = cpu.saturating_sub(hook_time);
             if let Some((since, on)) = slept.take() {
                 // It may seem to go back where the hook's time was not up to date.
                 let passed = used.saturating_sub(since);
@@ -197,7 +199,7 @@ impl Timer {
             let Moment { on, window, .. } = moment;
             let scheduled = if on { window } else { NONE };
             if self.in_force.load(Ordering::SeqCst) != scheduled {
-                let since = clock::monotonic();
+                let since = cpu.max(1);
                 let first = self.requested.compare_exchange(0, since, Ordering::SeqCst, Ordering::SeqCst).is_ok();
                 self.request(job);
                 // A job that was there first may have come in between.
