@@ -51,6 +51,21 @@ RSpec.describe "a panic", :faults do
     end
   end
 
+  it "lets the watch of the memory end" do
+    lines = printed_by(<<~RUBY)
+      collector = new_collector.start
+      faults.inject("memory watch", :panic)
+      threads = -> { Dir.children("/proc/self/task") }
+      before = threads.call
+      # Nobody waits for the alarm, which comes at once.
+      MemprofilerPprof::MemoryWatch.begin(collector, nil, 1, File.join(Dir.pwd, "oom.pprof"))
+      sleep 0.01 until (threads.call - before).empty?
+      MemprofilerPprof::MemoryWatch.end
+      puts "ended"
+    RUBY
+    expect(lines).to eq(["ended"])
+  end
+
   # Ruby code and other threads run in the middle of a flush: what a panicked hook leaves behind must not be read.
   { "GC_END_MARK" => :auto, "FREEOBJ" => :freeobj }.each do |hook, liveness|
     it "ends a flush during which the hook #{hook} panics" do

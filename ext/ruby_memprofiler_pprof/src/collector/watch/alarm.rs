@@ -213,9 +213,8 @@ impl Shared {
     /// Calls the VM or reads what it has, unless the watcher was stopped.
     pub fn use_vm<R>(&self, body: impl FnOnce() -> R) -> Option<R> {
         self.using_vm.store(true, Ordering::SeqCst);
-        let result = (!self.stopped.load(Ordering::SeqCst)).then(body);
-        self.using_vm.store(false, Ordering::SeqCst);
-        result
+        let _using = Using(&self.using_vm);
+        (!self.stopped.load(Ordering::SeqCst)).then(body)
     }
 
     /// Ends the watcher. When this returns it neither calls the VM nor reads what it has any more.
@@ -230,5 +229,14 @@ impl Shared {
         while self.using_vm.load(Ordering::SeqCst) {
             thread::yield_now();
         }
+    }
+}
+
+/// The watcher's use of the VM, which ends even if the watcher panics: [`Shared::stop`] waits for that.
+struct Using<'a>(&'a AtomicBool);
+
+impl Drop for Using<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
     }
 }

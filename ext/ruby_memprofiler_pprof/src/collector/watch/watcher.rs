@@ -2,6 +2,7 @@
 
 use super::alarm::{Alarm, Progress, Shared};
 use super::{current, emergency};
+use crate::faults;
 use crate::vm::{ractor, safepoint, signals, threads};
 use memprofiler_core::watch::{Level, Reading, Reason, Source, Watch};
 use std::ffi::c_void;
@@ -91,7 +92,10 @@ impl Watcher {
                 Progress::Done => break,
                 Progress::Waiting | Progress::Taking if asked.elapsed() > INSISTENCE => return,
                 Progress::Waiting | Progress::Taking => {
-                    self.shared.use_vm(|| safepoint::request(make_way));
+                    self.shared.use_vm(|| {
+                        faults::point("memory watch");
+                        safepoint::request(make_way);
+                    });
                 }
             }
             if !self.shared.sleep(STEP) {
