@@ -51,6 +51,26 @@ RSpec.describe "a panic", :faults do
     end
   end
 
+  it "leaves the tables alone, whatever is called, and lets the collector stop" do
+    lines = printed_by(<<~RUBY)
+      collector = new_collector(sample_rate: 1.0).start
+      reader = collector.open_reader
+      1000.times { Object.new }
+      # What is left is the reader's alone.
+      collector.flush(gc: true)
+      faults.inject("GC_END_MARK", :panic)
+      GC.start
+      puts collector.stats[:failure], entries = collector.stats[:unreported_entries]
+      collector.sample_rate = 0.5
+      Process.wait(fork { puts collector.stats[:unreported_entries] == entries })
+      reader.close
+      puts collector.stats[:unreported_entries] == entries
+      collector.stop
+      puts collector.running?, MemprofilerPprof.collectors.size
+    RUBY
+    expect(lines).to match(["GC_END_MARK", /\A[1-9]/, "true", "true", "false", "0"])
+  end
+
   it "lets the watch of the memory end" do
     lines = printed_by(<<~RUBY)
       collector = new_collector.start

@@ -90,6 +90,10 @@ impl Collector {
     }
 
     fn end_in(&self, end: Phase) -> Result<(), Error> {
+        if self.failure().is_some() {
+            self.abandon();
+            return Ok(());
+        }
         // In this order for the same reason as in `start`.
         // SAFETY: on the main Ractor, where this collector was started: others have no access to it. Not in a hook. A
         // collector that is not idle is anchored.
@@ -139,6 +143,9 @@ impl Collector {
         child::after_fork();
         self.begin_intervals();
         self.contended.store(0, Ordering::Relaxed);
+        if self.failure().is_some() {
+            return;
+        }
         self.state.with(|state| {
             let seed = state.options.seed.map_or_else(random_seed, |seed| seed ^ u64::from(std::process::id()));
             state.reservoir.reseed(seed);

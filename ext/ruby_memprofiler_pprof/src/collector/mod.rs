@@ -145,6 +145,9 @@ impl Collector {
 
     /// Replaces the options. A new rate applies from the next allocation on.
     pub fn configure(&self, options: Options) {
+        if self.failure().is_some() {
+            return self.state.with(|state| state.options = options);
+        }
         self.state.with(|state| {
             let rate = options.sample_rate;
             let changed = rate != state.options.sample_rate;
@@ -178,7 +181,9 @@ impl Collector {
 
     /// Removes a reader other than the first.
     pub fn remove_reader(&self, number: usize) {
-        self.state.with(|state| state.remove_reader(Readers::only(number)));
+        if self.failure().is_none() {
+            self.state.with(|state| state.remove_reader(Readers::only(number)));
+        }
     }
 
     /// Whether there is such a reader.
