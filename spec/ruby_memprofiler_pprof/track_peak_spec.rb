@@ -148,6 +148,26 @@ RSpec.describe MemprofilerPprof::Collector, "track_peak", :moving do
     RUBY
   end
 
+  it "keeps no Thread alive once it is known by name, even if its stack was lost" do
+    expect(output_of(<<~RUBY)).to eq(%w[true true])
+      # Otherwise stacks get names with the classes.
+      collector.object_class = false
+      collector.thread_names = true
+      collector.max_stack_bytes = 1 << 20
+      threads = ObjectSpace::WeakMap.new
+      def in_threads(threads)
+        Array.new(50) { |n| Thread.new { Thread.current.name = "t\#{n}"; first(1) }.tap { |it| threads[it] = n }.value }
+      end
+      alive { in_threads(threads) }
+      def deeper(depth) = depth.zero? ? Object.new : deeper(depth - 1)
+      60.times { |number| eval("def deeper_\#{number}(depth) = depth.zero? ? Object.new : deeper_\#{number}(depth - 1)") }
+      60.times { |number| 300.times { |depth| __send__(:"deeper_\#{number}", depth) } }
+      2.times { collector.flush(gc: true) }
+      GC.start
+      puts collector.stats[:stack_overflows].positive?, threads.size < 25
+    RUBY
+  end
+
   it "survives that stacks are lost for lack of room" do
     expect(output_of(<<~RUBY)).to eq(%w[64 true])
       collector.max_stack_bytes = 1 << 20

@@ -8,6 +8,7 @@ use crate::collector::stacks::FrameKind;
 use crate::vm::names::{FunctionName, Place};
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::{Node, StackId};
+use std::iter::successors;
 use std::mem::take;
 use std::sync::Arc;
 
@@ -36,11 +37,12 @@ impl Sites {
         begins
     }
 
-    /// Whether the stack or class keeps code or a class alive, and could be known by name or merged with others. If the
-    /// innermost frame is named, so are the others.
+    /// Whether the stack or class keeps code, a Thread or a class alive, and could be known by name or merged with others.
+    /// If the innermost frame is named, so are the others, except for the Thread.
     pub fn are_unnamed(&self, stack: StackId, class: ClassId) -> bool {
-        let node = self.stacks.innermost_frame(stack);
-        node.is_some_and(|node| !self.resolver.leaves(self.stacks.frame_kind(node)))
+        let nodes = successors(self.stacks.innermost_frame(stack), |node| self.stacks.node(node.parent));
+        let looked_at = if self.resolver.between_flushes { 1 } else { usize::MAX };
+        nodes.take(looked_at).any(|node| !self.resolver.leaves(self.stacks.frame_kind(node)))
             || matches!(self.classes.class(class), Class::Object(_))
     }
 
