@@ -368,6 +368,6 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
 
   it "follows fibers" do
     result = profile { Fiber.new { digest }.resume }
-    expect(seconds_in(result, "#digest")).to be > 0.05
+    expect(seconds_in(result, "#digest")).to be > 0.05, text(result)
   end
 end
