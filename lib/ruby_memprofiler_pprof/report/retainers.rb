@@ -38,7 +38,8 @@ module MemprofilerPprof
       def to_json_finding(site)
         { code: Codes::SITE, **SiteText.site(site), samples: site.samples, objects: SiteText.estimate(site.objects),
           bytes: SiteText.estimate(site.bytes), classes: site.classes, unreachable_bytes: site.unreachable_bytes,
-          holders: site.holders.map { |holder| SiteText.holder(holder) } }
+          holders: site.holders.map { |holder| SiteText.holder(holder) }, other_holders: site.other_holders,
+          other_holders_bytes: site.other_holders_bytes }
       end
     end
   end

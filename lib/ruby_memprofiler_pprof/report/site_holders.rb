@@ -91,12 +91,17 @@ module MemprofilerPprof
       end
 
       def rest(shown)
-        unreachable = @site.unreachable_bytes.to_f
         others = @site.holders.drop(shown.size)
-        garbage = "  #{Units.percent(unreachable.fdiv(@site.bytes.value))} unreachable" if unreachable.positive?
-        held = "held by #{others.one? ? "1 other" : "#{others.size} others"}"
-        more = "  #{Units.percent(others.sum(&:share))} #{held}" if others.any?
+        number = others.size + @site.other_holders.to_i
+        held = "held by #{number == 1 ? "1 other" : "#{number} others"}"
+        more = "  #{Units.percent(others.sum(&:share) + share(@site.other_holders_bytes))} #{held}" if number.positive?
+        unreachable = share(@site.unreachable_bytes)
+        garbage = "  #{Units.percent(unreachable)} unreachable" if unreachable.positive?
         [*more, *garbage]
+      end
+
+      def share(bytes)
+        bytes.to_f.positive? ? bytes.fdiv(@site.bytes.value) : 0.0
       end
 
       def cut(text)

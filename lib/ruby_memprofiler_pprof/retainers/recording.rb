@@ -55,7 +55,8 @@ module MemprofilerPprof
         of_site = profile.tag(site: name)
         objects, bytes = VALUES.map { |type| of_site.total(type) }
         { name: name, file: file, line: line&.to_i, samples: objects.samples&.round, objects: objects.to_h,
-          bytes: bytes.to_h, classes: classes(paths), unreachable_bytes: 0.0, holders: holders(paths, bytes.value) }
+          bytes: bytes.to_h, classes: classes(paths), unreachable_bytes: 0.0, holders: holders(paths, bytes.value),
+          other_holders: 0, other_holders_bytes: 0.0 }
       end
 
       def classes(paths)

@@ -41,8 +41,12 @@ module MemprofilerPprof
     #   @return [Float] the bytes of those that nothing reaches
     # @!attribute holders
     #   @return [Array<Holder>] those with the largest share first
+    # @!attribute other_holders
+    #   @return [Integer, nil] how many others there are, with smaller shares, which are not among these
+    # @!attribute other_holders_bytes
+    #   @return [Float, nil] the bytes of what those hold
     Site = Struct.new(:name, :file, :line, :function, :samples, :objects, :bytes, :classes, :unreachable_bytes,
-                      :holders) do
+                      :holders, :other_holders, :other_holders_bytes) do
       # @api private
       def self.of(hash)
         estimates = hash.slice(:objects, :bytes).transform_values do |each|

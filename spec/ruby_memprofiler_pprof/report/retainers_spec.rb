@@ -95,6 +95,8 @@ RSpec.describe MemprofilerPprof::Report::Retainers do
     expect(text.scan(/^  (\S+ held by.*)/).flatten)
       .to eq(["50% held by", "20% held by", "10% held by", "20% held by 2 others"])
     expect(with(site: { holders: [holder] * 4 })).to end_with("  100% held by 1 other")
+    expect(with(site: { other_holders: 40, other_holders_bytes: 3_657_000.0 }))
+      .to end_with("\n  10% held by 40 others")
   end
 
   it "says that there are other holders, even if it does not know them" do
@@ -152,6 +154,7 @@ RSpec.describe MemprofilerPprof::Report::Retainers do
     finding = section["findings"].first
     expect(finding).to include("code" => "SITE", "name" => RecordedRetainers::SITE,
                                "bytes" => include("value" => 36_570_000, "low_confidence" => false))
+    expect(finding).to include("other_holders" => 0, "other_holders_bytes" => 0.0)
     expect(finding["holders"].first)
       .to include("code" => "HOLDER", "phrase" => "ProductCardCache.@cards → Hash (6,724)", "alike" => 1)
     expect(finding["holders"].first["chain"].last).to include("reference" => "@cards", "retained" => 40_760_000)

@@ -60,6 +60,10 @@ pub struct Site {
     pub unreachable_bytes: f64,
     /// Who holds them, those with the largest share first.
     pub holders: Vec<Holder>,
+    /// How many others there are, with smaller shares, which are not told.
+    pub other_holders: u64,
+    /// The estimated bytes of what those hold.
+    pub other_holders_bytes: f64,
 }
 
 /// An estimate from samples, with the fields of `MemprofilerPprof::Profile::Estimate`.

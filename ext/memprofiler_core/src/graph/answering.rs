@@ -13,8 +13,9 @@ use super::{Describe, Dominators, Graph, NodeId, Question, Sample, Search, SiteN
 use crate::hash::Map;
 use std::collections::BTreeMap;
 
-/// How many classes of a site are told.
+/// How many classes and holders of a site are told.
 const CLASSES: usize = 3;
+const HOLDERS: usize = 10;
 
 /// A sample with the node of its object, if the graph has that.
 type Looked<'a> = (&'a Sample, Option<NodeId>);
@@ -71,6 +72,7 @@ struct Draft {
     unreachable_bytes: f64,
     classes: Vec<Class>,
     groups: Vec<Group>,
+    other_groups: Vec<Group>,
 }
 
 /// The sites with the most bytes, those first.
@@ -99,8 +101,9 @@ fn drafts<D: Describe>(
                 None => unreachable_bytes += bytes,
             }
         }
-        let groups = groups(found, trails, &objects);
-        Draft { site, sums, unreachable_bytes, classes: classes(trails, &objects), groups }
+        let mut groups = groups(found, trails, &objects);
+        let other_groups = groups.split_off(groups.len().min(HOLDERS));
+        Draft { site, sums, unreachable_bytes, classes: classes(trails, &objects), groups, other_groups }
     });
     drafts.collect()
 }
@@ -133,6 +136,8 @@ impl Draft {
         });
         Site {
             holders: holders.collect(),
+            other_holders: self.other_groups.len() as u64,
+            other_holders_bytes: self.other_groups.iter().map(|group| group.bytes).sum(),
             name,
             file,
             line,

@@ -9,8 +9,7 @@ use super::{Describe, Kind, NodeId};
 use crate::hash::Map;
 use std::collections::BTreeMap;
 
-/// How many groups of a site are told, and how many objects are considered as an example of each.
-const MOST: usize = 10;
+/// How many objects are considered as an example of a group.
 const EXAMPLES: usize = 64;
 
 /// A sampled object that was found in the graph.
@@ -68,7 +67,6 @@ pub fn groups<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, objects
     let mut groups: Vec<Group> = by_signature.into_values().filter_map(|ends| group(found, trails, &ends)).collect();
     // The sort is stable, and equal ones are in the order of their signatures.
     groups.sort_by(|one, other| other.bytes.total_cmp(&one.bytes));
-    groups.truncate(MOST);
     groups
 }
 

@@ -128,6 +128,18 @@ fn what_nothing_reaches_is_counted_apart() {
 }
 
 #[test]
+fn holders_that_are_not_told_are_counted() {
+    let mut program = Program::new();
+    for number in 0..13 {
+        program.strings(if number < 10 { 2 } else { 1 }, GLOBALS, &Edge::Global(format!("$a{number}")));
+    }
+    let site = &program.answer().sites[0];
+    assert_eq!((site.holders.len(), site.other_holders, site.other_holders_bytes), (10, 3, 1200.0));
+    let shares: f64 = site.holders.iter().map(|holder| holder.share).sum();
+    assert!(close(shares + site.other_holders_bytes / site.bytes.value as f64, 1.0));
+}
+
+#[test]
 fn an_answer_is_the_same_each_time() {
     for seed in 0..200 {
         let (heap, samples) = random(seed);
@@ -187,7 +199,8 @@ fn json_has_the_names_that_ruby_reads() {
     assert_eq!(json["sites"][0]["objects"], estimate);
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     assert_eq!(keys(&json), "bytes edges greatest_weight objects paths samples sites unreachable");
-    let of_site = "bytes classes file function holders line name objects samples unreachable_bytes";
+    let of_site = "bytes classes file function holders line name objects other_holders other_holders_bytes samples \
+                   unreachable_bytes";
     assert_eq!(keys(&json["sites"][0]), of_site);
     let of_holder = "alike also bytes chain example exclusive folded objects phrase samples share";
     assert_eq!(keys(&json["sites"][0]["holders"][0]), of_holder);
