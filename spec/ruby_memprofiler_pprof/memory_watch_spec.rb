@@ -81,6 +81,20 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     expect([outcome, dumps.size]).to match([be_success, 2]), outcome.to_s
   end
 
+  it "keeps no files of its parent open in a forked child" do
+    outcome = run_program(<<~'RUBY')
+      watched = lambda do
+        links = Dir.children("/proc/self/fd").map { |number| File.readlink("/proc/self/fd/#{number}") rescue "" }
+        links.grep(%r{\A/proc/\d+/status\z}).map { |link| link[/\d+/].to_i }
+      end
+      found("*-oom.pprof")
+      p watched.call == [Process.pid]
+      $stdout.flush
+      Process.wait(fork { p watched.call == [Process.pid] })
+    RUBY
+    expect(outcome.stdout.split).to eq(%w[true true]), outcome.to_s
+  end
+
   it "has ended when the profiler stops" do
     outcome = run_program(<<~RUBY)
       found("*-oom.pprof")

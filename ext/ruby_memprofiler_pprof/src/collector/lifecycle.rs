@@ -1,7 +1,7 @@
 //! How a collector starts and stops, and how it ends when something went wrong.
 
 use super::options::Liveness;
-use super::{Collector, Only, Phase, State, random_seed, state, totals};
+use super::{Collector, Only, Phase, State, random_seed, state, totals, watch};
 use crate::faults;
 use crate::vm::mark_bits::MarkBits;
 use crate::vm::{child, memory, threads};
@@ -141,6 +141,7 @@ impl Collector {
     pub fn after_fork(&self) {
         memory::after_fork();
         child::after_fork();
+        watch::after_fork();
         self.begin_intervals();
         self.contended.store(0, Ordering::Relaxed);
         if self.failure().is_some() {

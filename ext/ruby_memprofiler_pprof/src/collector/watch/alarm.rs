@@ -1,7 +1,7 @@
 //! What the watcher shares with the Ruby thread that takes its profiles.
 
 use crate::collector::Collector;
-use memprofiler_core::watch::{Reading, Reason};
+use memprofiler_core::watch::{Reading, Reason, Source};
 use rb_sys::VALUE;
 use std::fmt::{Display, Formatter};
 use std::path::PathBuf;
@@ -97,11 +97,13 @@ pub(super) struct Shared {
     files: Mutex<(PathBuf, Option<PathBuf>)>,
     /// How long the watcher may sleep: see [`sleep`](Self::sleep).
     wakeup: Condvar,
+    /// What the watcher reads, with the lock held as long as it lives; then None.
+    pub source: Mutex<Option<Source>>,
 }
 
 impl Shared {
     /// Of this process; nothing is wanted.
-    pub fn new(collector: &'static Collector, path: PathBuf) -> Self {
+    pub fn new(collector: &'static Collector, path: PathBuf, source: Source) -> Self {
         Self {
             collector,
             process: std::process::id(),
@@ -113,6 +115,7 @@ impl Shared {
             server: AtomicUsize::new(0),
             files: Mutex::new((path, None)),
             wakeup: Condvar::new(),
+            source: Mutex::new(Some(source)),
         }
     }
 
@@ -123,6 +126,16 @@ impl Shared {
 
     fn stage(&self) -> MutexGuard<'_, Stage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `body` with the watcher's files, if they are open, and closes them.
+    pub fn use_up_source(&self, body: impl FnOnce(&mut Source)) {
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(source) = &mut *source {
+            body(source);
+        }
+        // Taken before they are closed: in a child that is forked meanwhile their numbers may be those of other files.
+        drop(source.take());
     }
 
     /// Notes which Thread waits, and the file to write without the GVL.

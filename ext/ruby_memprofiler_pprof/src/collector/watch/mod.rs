@@ -19,6 +19,7 @@ use magnus::Error;
 use memprofiler_core::watch::{Level, Source};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// What the process's watcher shares with Ruby; null before the first one, that of its parent in a forked child. Never
@@ -39,13 +40,14 @@ fn current() -> Option<&'static Shared> {
 /// The collector must exist as long as the process.
 pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) -> io::Result<bool> {
     end();
-    if matches!(level, Level::Part(_)) && !Source::open(Path::new("/")).has_limit() {
+    let source = Source::open(Path::new("/"));
+    if matches!(level, Level::Part(_)) && !source.has_limit() {
         return Ok(false);
     }
     // SAFETY: it exists as long as the process, as required above.
     let collector: &'static Collector = unsafe { &*collector };
-    let shared: &'static Shared = Box::leak(Box::new(Shared::new(collector, path)));
-    watcher::start(shared, level)?;
+    let shared: &'static Shared = Box::leak(Box::new(Shared::new(collector, path, source)));
+    watcher::start(shared, level).inspect_err(|_| shared.use_up_source(|_| ()))?;
     CURRENT.store(std::ptr::from_ref(shared).cast_mut(), Ordering::SeqCst);
     Ok(true)
 }
@@ -54,6 +56,19 @@ pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) ->
 pub fn end() {
     if let Some(shared) = current() {
         shared.stop();
+    }
+}
+
+/// For a forked child: closes the files of its parent's watcher. Must be called right after the fork, before the
+/// program's own code can close them and open others.
+pub fn after_fork() {
+    let shared = CURRENT.load(Ordering::SeqCst);
+    if current().is_none() && !shared.is_null() {
+        // SAFETY: what `begin` has stored, which is never freed. Only the watcher uses the source, and it is the
+        // parent's.
+        let source = unsafe { &mut (*shared).source };
+        // Not locked: the parent's watcher had the lock, and no thread of this process releases it.
+        drop(source.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 

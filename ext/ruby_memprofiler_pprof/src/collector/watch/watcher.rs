@@ -7,7 +7,6 @@ use crate::vm::{ractor, safepoint, signals, threads};
 use memprofiler_core::watch::{Level, Reading, Reason, Source, Watch};
 use std::ffi::c_void;
 use std::io::{self, ErrorKind};
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,7 +33,7 @@ pub(super) fn start(shared: &'static Shared, level: Level) -> io::Result<()> {
     let watcher = Watcher { shared, level, begun: Instant::now() };
     let builder = thread::Builder::new().name("memprofiler-oom".into()).stack_size(STACK_SIZE);
     // The program's signals are for Ruby's threads.
-    signals::with_all_blocked(|| builder.spawn(move || watcher.run())).map(drop)
+    signals::with_all_blocked(|| builder.spawn(move || shared.use_up_source(|source| watcher.run(source)))).map(drop)
 }
 
 struct Watcher {
@@ -44,8 +43,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn run(&self) {
-        let mut source = Source::open(Path::new("/"));
+    fn run(&self, source: &mut Source) {
         let mut watch = Watch::new(self.level);
         loop {
             let reading = source.read(self.begun.elapsed());
@@ -56,7 +54,7 @@ impl Watcher {
                     // What others of the cgroup use is no reason.
                     alarm = Alarm { reading: Reading { usage: None, limit: None, ..reading }, own: true, ..alarm };
                 }
-                self.attend(alarm, &mut source, &mut watch);
+                self.attend(alarm, source, &mut watch);
             }
             let Some(next) = look.next else { return };
             if !self.shared.sleep(next) {
