@@ -25,6 +25,11 @@ module MemprofilerPprof
   #   @param path [String] the file to write in case that this thread does not get the GVL
   #   @return [Array(String, Integer, Integer, Float, Boolean), nil] why, bytes used, the limit in bytes if there is
   #     one, bytes per second of growth, and whether this process is what fills the memory; nil when watching has ended
+  # @!method self.queue(waits)
+  #   Says that this thread waits until other processes have taken their profiles, so that none has to be written
+  #   without the GVL unless the limit is near.
+  #   @param waits [Boolean] false when its turn has come
+  #   @return [void]
   # @!method self.done
   #   Says that the profile is written, or cannot be.
   #   @return [String, nil] the file that was written without the GVL meanwhile, if one was
@@ -130,7 +135,9 @@ module MemprofilerPprof
     def in_turn(&block)
       AtomicFile.make_directory_of(path)
       File.open(File.dirname(path)) do |directory|
+        MemoryWatch.queue(true)
         directory.flock(File::LOCK_EX)
+        MemoryWatch.queue(false)
         block.call
       end
     rescue SystemCallError => e

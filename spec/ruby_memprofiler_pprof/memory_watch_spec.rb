@@ -150,6 +150,29 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
       end
       wait_until { File.exist?("mem-oom.pprof") }
     end
+
+    it "does not take its wait for a want of Ruby" do
+      outcome = run_ruby(<<~RUBY)
+        #{found}
+        queued = Queue.new
+        MemprofilerPprof::MemoryWatch.singleton_class.prepend(Module.new do
+          define_method(:wait) { |path| super(path)&.then { |*figures, _| [*figures, false] } }
+          define_method(:queue) { |waits| super(waits).tap { queued << waits } }
+        end)
+        File.open(".") do |directory|
+          directory.flock(File::LOCK_EX)
+          MemprofilerPprof.start(#{settings})
+          queued.pop
+          # For longer than it has patience with a thread that takes a profile.
+          sleep 2.5
+          p Dir.glob("*-oom*.pprof")
+        end
+        found("*-oom.pprof")
+        MemprofilerPprof.stop
+      RUBY
+      expect([outcome.stdout, dumps.size]).to eq(["[]\n", 1]), outcome.to_s
+      expect(dumps.first.comments).not_to include(/\Aemergency=/)
+    end
   end
 
   describe "without a safe point" do

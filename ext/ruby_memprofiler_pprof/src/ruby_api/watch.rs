@@ -19,6 +19,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     let class = module.define_class("MemoryWatch", ruby.class_object())?;
     class.define_singleton_method("begin", function!(begin, 4))?;
     class.define_singleton_method("wait", function!(wait, 1))?;
+    class.define_singleton_method("queue", function!(watch::queue, 1))?;
     class.define_singleton_method("done", function!(done, 0))?;
     class.define_singleton_method("end", function!(watch::end, 0))
 }

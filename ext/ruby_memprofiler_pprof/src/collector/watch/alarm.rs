@@ -53,6 +53,8 @@ enum Stage {
     Asked(Alarm),
     /// It does so.
     Taking(Alarm),
+    /// It waits until other processes have taken theirs.
+    Queued(Alarm),
 }
 
 /// Why a wait has ended.
@@ -73,6 +75,8 @@ pub(super) enum Progress {
     Waiting,
     /// Ruby takes it.
     Taking,
+    /// Ruby would take it, but it is not this process's turn.
+    Queued,
     /// It is there.
     Done,
 }
@@ -176,6 +180,17 @@ impl Shared {
         *self.stage() = Stage::Taking(alarm);
     }
 
+    /// The Ruby thread waits its turn from now on, or no longer.
+    pub fn queue(&self, waits: bool) {
+        let mut stage = self.stage();
+        match *stage {
+            Stage::Taking(alarm) | Stage::Queued(alarm) => {
+                *stage = if waits { Stage::Queued(alarm) } else { Stage::Taking(alarm) };
+            }
+            Stage::Quiet | Stage::Asked(_) => {}
+        }
+    }
+
     /// Ends a wait early.
     pub fn interrupt(&self) {
         let _stage = self.stage();
@@ -202,6 +217,7 @@ impl Shared {
             Stage::Quiet => Progress::Done,
             Stage::Asked(_) => Progress::Waiting,
             Stage::Taking(_) => Progress::Taking,
+            Stage::Queued(_) => Progress::Queued,
         }
     }
 

@@ -92,6 +92,13 @@ pub fn wait(path: PathBuf) -> Result<Option<Alarm>, Error> {
     }
 }
 
+/// This thread waits until other processes have taken their profiles, or no longer does.
+pub fn queue(waits: bool) {
+    if let Some(shared) = current().filter(|shared| shared.is_served_by(threads::current())) {
+        shared.queue(waits);
+    }
+}
+
 /// The profile that this thread was to take was taken, or cannot be. Returns the file that was written without the GVL
 /// meanwhile, if one was. None if another watcher has begun since.
 pub fn done() -> Option<PathBuf> {

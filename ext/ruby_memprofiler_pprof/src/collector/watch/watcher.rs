@@ -16,6 +16,9 @@ const STACK_SIZE: usize = 256 << 10;
 /// The time from one look to the next while a profile is being taken.
 const STEP: Duration = Duration::from_millis(1);
 
+/// The same while others have their turn, which may be long.
+const QUEUE_STEP: Duration = Duration::from_millis(10);
+
 /// For how long other threads are asked to make way: a Ruby thread that has not begun by then is not going to.
 const INSISTENCE: Duration = Duration::from_secs(5);
 
@@ -65,7 +68,7 @@ impl Watcher {
 
     /// Sees to it that a profile is taken.
     fn attend(&self, alarm: Alarm, source: &mut Source, watch: &mut Watch) {
-        let (asked, mut written) = (Instant::now(), false);
+        let (mut asked, mut written) = (Instant::now(), false);
         let [mut before, mut most] = [u64::MAX, 0];
         self.shared.ask(alarm);
         loop {
@@ -74,6 +77,10 @@ impl Watcher {
             let used = reading.usage.unwrap_or(reading.resident);
             (before, most) = (before.min(used), most.max(used));
             let progress = self.shared.progress();
+            if progress == Progress::Queued {
+                // Ruby does answer: what counts is the time from its turn on.
+                asked = Instant::now();
+            }
             // A thread that takes a profile may have lost the GVL to one that keeps it.
             let patience = if progress == Progress::Taking { 8 * PATIENCE } else { PATIENCE };
             let late = asked.elapsed() > patience;
@@ -95,8 +102,9 @@ impl Watcher {
                         safepoint::request(make_way);
                     });
                 }
+                Progress::Queued => {}
             }
-            if !self.shared.sleep(STEP) {
+            if !self.shared.sleep(if progress == Progress::Queued { QUEUE_STEP } else { STEP }) {
                 return;
             }
         }
