@@ -46,6 +46,12 @@ RSpec.describe "memory_data", :faults do
     expect(bytes(ledgers.first).fetch("unexplained")).to be >= 0
   end
 
+  it "walks over the whole heap even if there is no time left after the pages that it knows" do
+    walk, = ledgers_without("heap walk slice")
+    expect(walk.fetch("full")).to be(true)
+    expect(bytes(walk).fetch("object_slots")).to be_positive
+  end
+
   it "has totals without the lists of mappings" do
     ledgers = ledgers_without("/proc/self/maps", "/proc/self/smaps")
     expect_sums(ledgers)
