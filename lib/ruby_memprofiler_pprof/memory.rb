@@ -101,7 +101,8 @@ module MemprofilerPprof
     # @return [Integer, nil] pages that only this process uses
     def private_bytes = @data[:private_bytes]
 
-    # @return [Integer, nil] of these, what was shared when the process was forked: what copy-on-write has cost
+    # @return [Integer, nil] of these, what was shared when the process was forked: what copy-on-write has cost; nil
+    #   once the parent has ended
     def copied_bytes = @data[:copied_bytes]
 
     # @return [String, nil] whose malloc it is, such as "glibc 2.36"

@@ -320,6 +320,44 @@ RSpec.describe "memory_data" do
       expect(first.fetch("shared_bytes") - later.fetch("shared_bytes")).to be_between(19_000_000, 25_000_000)
     end
 
+    it "does not take for copied what it has given back" do
+      ledger, = ledgers(<<~RUBY)
+        collector = new_collector(sample_rate: 0.01).start
+        given_back = "x" * 200_000_000
+        kept = "x" * 10_000_000
+        pid = fork do
+          given_back.clear
+          (0...10_000_000).step(1000) { |index| kept.setbyte(index, 0) }
+          puts full(collector)
+        end
+        Process.wait(pid)
+      RUBY
+      expect(ledger.fetch("copied_bytes")).to be_between(9_000_000, 100_000_000)
+    end
+
+    it "is unknown once the parent has ended" do
+      before, after = ledgers(<<~RUBY)
+        collector = new_collector(sample_rate: 0.01).start
+        ended, last = IO.pipe
+        Process.wait(fork do
+          said, writer = IO.pipe
+          parent = Process.pid
+          fork do
+            puts full(collector)
+            $stdout.flush
+            writer.puts
+            sleep 0.01 while Process.ppid == parent
+            puts full(collector)
+          end
+          said.gets
+          exit!(true)
+        end)
+        last.close
+        ended.read
+      RUBY
+      expect([before, after].map { |ledger| ledger.fetch("copied_bytes") }).to match([be_an(Integer), nil])
+    end
+
     it "is unknown in a process that was not forked" do
       ledger, = ledgers("puts full(new_collector.start)")
       expect(ledger.fetch("copied_bytes")).to be_nil

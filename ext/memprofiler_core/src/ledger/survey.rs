@@ -48,6 +48,8 @@ pub struct Survey {
     pub usage: Option<Usage>,
     /// The part of it that is anonymous and that other processes have as well, since they were forked from one another.
     pub shared_anonymous: u64,
+    /// The part of it that is anonymous and that no other process has.
+    pub private_anonymous: u64,
     /// Pages of files and the kernel.
     pub files_shared: u64,
     /// Pages of files that were written to and so became the process's own.
@@ -137,6 +139,7 @@ impl Survey {
         let Some(usage) = mapping.usage else { return };
         if !matches!(mapping.kind, Kind::File | Kind::System) {
             self.shared_anonymous += usage.shared;
+            self.private_anonymous += usage.private;
         }
         let sum = self.usage.get_or_insert_default();
         sum.resident += usage.resident;

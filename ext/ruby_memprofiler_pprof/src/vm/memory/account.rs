@@ -3,8 +3,9 @@
 use super::allocator::{Allocator, Statistics};
 use super::heap_figures::HeapFigures;
 use super::heap_walk::HeapWalk;
-use super::{COMMON, FORKED, Measurement, Said};
+use super::{COMMON, Measurement, PARENT, Said};
 use memprofiler_core::ledger::{Account, Figure, Process, Survey};
+use std::os::unix::process::parent_id;
 use std::sync::atomic::Ordering;
 
 /// What was measured.
@@ -38,11 +39,14 @@ impl Facts {
         }
     }
 
-    /// What was unshared or given back since the process was forked, if it was.
+    /// What was unshared since the process was forked, if it was. Once its parent has ended, everything is unshared.
     fn copied(&self) -> Option<u64> {
-        let forked = FORKED.load(Ordering::Relaxed) == std::process::id();
+        let parent = PARENT.load(Ordering::Relaxed);
+        let forked = parent != 0 && parent == parent_id();
         let survey = self.survey.filter(|survey| survey.usage.is_some() && forked)?;
-        Some(COMMON.load(Ordering::Relaxed).saturating_sub(survey.shared_anonymous))
+        // Some of it may have been given back instead.
+        let unshared = COMMON.load(Ordering::Relaxed).saturating_sub(survey.shared_anonymous);
+        Some(unshared.min(survey.private_anonymous))
     }
 
     /// The lines' figures.

@@ -65,20 +65,27 @@ enum Said {
     NotAsked,
 }
 
-/// The child that was forked, and the bytes that it had in common with its parent.
-static FORKED: AtomicU32 = AtomicU32::new(0);
+/// The process that a collector was started in or forked into last: in a child that was just forked, its parent.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// The process that this one was forked from, 0 if none is known, and the bytes that it had in common with it.
+static PARENT: AtomicU32 = AtomicU32::new(0);
 static COMMON: AtomicU64 = AtomicU64::new(0);
 /// When the allocator was asked last, and the CPU time that it took.
 static ASKED: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
 
+/// Remembers which process this is, for a child that it forks.
+pub fn before_fork() {
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
+}
+
 /// For a forked child, before it changes anything: remembers what it has in common with its parent.
 pub fn after_fork() {
+    let parent = PROCESS.swap(std::process::id(), Ordering::Relaxed);
     // Another collector may have been first.
-    if FORKED.load(Ordering::Relaxed) != std::process::id() {
-        if let Some(bytes) = process().anonymous {
-            COMMON.store(bytes, Ordering::Relaxed);
-            FORKED.store(std::process::id(), Ordering::Relaxed);
-        }
+    if parent != std::process::id() {
+        let common = process().anonymous;
+        COMMON.store(common.unwrap_or(0), Ordering::Relaxed);
+        PARENT.store(common.map_or(0, |_| parent), Ordering::Relaxed);
     }
 }
 
