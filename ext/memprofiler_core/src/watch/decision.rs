@@ -91,6 +91,8 @@ pub struct Watch {
     /// That of this process's own memory.
     own_rate: Rate,
     pressure: Pressure,
+    /// Whether there was a copy of this process at the last look.
+    copied: bool,
     /// When the last profile was asked for.
     fired: Option<Duration>,
     count: u32,
@@ -107,6 +109,7 @@ impl Watch {
             rate: Rate::default(),
             own_rate: Rate::default(),
             pressure: Pressure::default(),
+            copied: false,
             fired: None,
             count: 0,
             expected_time: EXPECTED_TIME,
@@ -118,6 +121,7 @@ impl Watch {
     pub fn look(&mut self, now: Duration, reading: &Reading) -> Look {
         self.follow(now, reading);
         let signs = self.pressure.look(now, reading);
+        let was_copied = std::mem::replace(&mut self.copied, reading.copied);
         let Some(level) = self.level.bytes(reading.limit) else {
             // A limit may be set later.
             return Look { fire: None, next: Some(INTERVALS[1]) };
@@ -130,6 +134,7 @@ impl Watch {
             reading.limit.zip(reading.usage).is_some_and(|(limit, usage)| usage as f64 > limit as f64 * SERIOUS);
         let fully = self.armed == Armed::Fully;
         let reason = match self.armed {
+            _ if reading.copied || was_copied => None,
             Armed::Not => None,
             Armed::Doubtful(until) if now < until => None,
             _ if used >= level => Some(Reason::Level),
@@ -361,6 +366,18 @@ mod tests {
         let stalled = |millis| Reading { stalled: Some(Duration::from_millis(millis)), ..Reading::default() };
         assert_eq!(fire(250 * MB, stalled(0), stalled(50)), Some(Reason::Pressure));
         assert_eq!(fire(100 * MB, stalled(0), stalled(50)), None);
+    }
+
+    #[test]
+    fn a_copy_of_the_process_is_no_reason() {
+        let mut watch = Watch::new(Level::Part(0.9));
+        let mut fire = |millis, usage, kills, copied| {
+            watch.look(Duration::from_millis(millis), &Reading { kills, copied, ..reading(usage) }).fire
+        };
+        assert_eq!(fire(0, 200 * MB, 0, false), None);
+        assert_eq!(fire(100, 295 * MB, 0, true), None);
+        assert_eq!(fire(200, 240 * MB, 1, false), None, "the kernel has killed the copy");
+        assert_eq!(fire(300, 270 * MB, 1, false), Some(Reason::Level));
     }
 
     #[test]

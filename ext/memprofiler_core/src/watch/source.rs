@@ -24,6 +24,8 @@ pub struct Reading {
     pub reached: u64,
     /// For how long some task has waited for memory; None without PSI.
     pub stalled: Option<Duration>,
+    /// Whether there is a copy of this process, which counts as well, and is killed first.
+    pub copied: bool,
 }
 
 /// The files. They belong to the process that opened them: a forked child needs its own.
@@ -204,6 +206,7 @@ mod tests {
             reached: 3,
             stalled: Some(Duration::from_micros(2500)),
             resident: 0,
+            copied: false,
         };
         assert_eq!(System::new(&VERSION_2).read(), expected);
     }

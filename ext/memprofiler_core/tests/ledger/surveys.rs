@@ -42,7 +42,8 @@ fn usage_is_believed_where_it_is_known() {
     assert_eq!(survey.usage, Some(Usage { resident: 8, ..usage }));
     assert_eq!(survey.shared_anonymous, 0);
     process.map(Kind::Heap, 2..3).usage = Some(usage);
-    assert_eq!(process.survey(Places::default()).shared_anonymous, 1);
+    let survey = process.survey(Places::default());
+    assert_eq!((survey.shared_anonymous, survey.private_anonymous), (1, 4));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::alarm::{Alarm, Progress, Shared};
 use super::{current, emergency};
 use crate::faults;
-use crate::vm::{ractor, safepoint, signals, threads};
+use crate::vm::{child, ractor, safepoint, signals, threads};
 use memprofiler_core::watch::{Level, Reading, Reason, Source, Watch};
 use std::ffi::c_void;
 use std::io::{self, ErrorKind};
@@ -49,7 +49,7 @@ impl Watcher {
     fn run(&self, source: &mut Source) {
         let mut watch = Watch::new(self.level);
         loop {
-            let reading = source.read(self.begun.elapsed());
+            let reading = Reading { copied: child::is_under_way(), ..source.read(self.begun.elapsed()) };
             let look = watch.look(self.begun.elapsed(), &reading);
             if let Some(reason) = look.fire {
                 let mut alarm = Alarm { reason, reading, growth: watch.growth(), own: watch.is_at_fault(&reading) };

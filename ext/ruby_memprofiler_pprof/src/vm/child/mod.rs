@@ -89,6 +89,14 @@ pub fn run(
     Err(Failure::Refused("only Linux can copy a process unnoticed: use in_process: true".to_owned()))
 }
 
+/// Whether there may be a copy of this process. Needs no GVL.
+pub fn is_under_way() -> bool {
+    #[cfg(target_os = "linux")]
+    return under_way::is_under_way();
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
 /// For a forked child of the program: the copy, if there is one, is its parent's.
 pub fn after_fork() {
     #[cfg(target_os = "linux")]

@@ -18,6 +18,11 @@ impl UnderWay {
     }
 }
 
+/// Whether there may be a copy of this process. Needs no GVL.
+pub fn is_under_way() -> bool {
+    OWNER.load(Ordering::Relaxed) == process::id()
+}
+
 impl Drop for UnderWay {
     fn drop(&mut self) {
         // After a fork in the middle it may be in use again.
