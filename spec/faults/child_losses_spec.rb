@@ -30,6 +30,24 @@ RSpec.describe "a copy of the process", :faults do
       expect(printed).to eq(['["0", 2]'])
     end
 
+    it "is preceded by the end of a compaction, each time" do
+      skip "cannot compact" unless GC.respond_to?(:auto_compact=)
+      printed = lines(<<~RUBY)
+        collector = new_collector.start
+        GC.auto_compact = true
+        states = []
+        begin_compaction = lambda do
+          faults.inject("child: copy") { states << GC.latest_gc_info(:state) }
+          GC.start(immediate_sweep: false)
+        end
+        faults.inject("child: start", :kill)
+        faults.inject("child: retry") { faults.clear || begin_compaction.call }
+        begin_compaction.call
+        p collector.retainers.attempts, states
+      RUBY
+      expect(printed).to eq(["2", "[:none, :none]"])
+    end
+
     {
       "because it was killed" => ['faults.inject("child: start", :kill); faults.child(:bytes, "3")',
                                   "was killed (signal 9), perhaps for lack of memory"],

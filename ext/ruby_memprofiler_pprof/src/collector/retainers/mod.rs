@@ -132,12 +132,15 @@ impl Collector {
             self.search(&prepared, question, Sizes::Own, &mut found)?;
             (found, Circumstances { held_nanoseconds: Some(nanoseconds(start.elapsed())), ..Circumstances::default() })
         } else {
-            if gc::compacts_by_itself(ruby)? {
-                // In the middle of a compaction pages may be protected, which only a handler of the VM's lifts.
-                heap::settle(ruby);
-            }
+            let compacts = gc::compacts_by_itself(ruby)?;
+            let settle = || {
+                if compacts {
+                    // In the middle of a compaction pages may be protected, which only a handler of the VM's lifts.
+                    heap::settle(ruby);
+                }
+            };
             let limits = Limits { wall: question.timeout, memory: self.memory_needed(ruby)? };
-            let outcome = child::run(ruby, limits, |out| self.search(&prepared, question, Sizes::All, out))?;
+            let outcome = child::run(ruby, limits, settle, |out| self.search(&prepared, question, Sizes::All, out))?;
             let circumstances = Circumstances {
                 pause_nanoseconds: Some(nanoseconds(outcome.pause)),
                 attempts: Some(outcome.attempts),

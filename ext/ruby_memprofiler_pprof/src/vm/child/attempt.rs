@@ -22,6 +22,7 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 pub fn up_to_two(
     ruby: &Ruby,
     mut limits: Limits,
+    prepare: impl Fn(),
     mut work: impl FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Outcome, Failure> {
     let _under_way = UnderWay::begin().ok_or_else(|| {
@@ -33,7 +34,7 @@ pub fn up_to_two(
     loop {
         refusal::check(ruby, limits)?;
         attempts += 1;
-        match attempt(limits, deadline, &mut pause, &mut work)? {
+        match attempt(limits, deadline, &mut pause, &prepare, &mut work)? {
             Ok(Sealed { bytes, peak, .. }) => return Ok(Outcome { bytes, pause, attempts, memory: peak }),
             Err(loss) if attempts == 2 || !loss.try_again || Instant::now() >= deadline => {
                 let again = if attempts == 2 { " (at the second attempt)" } else { "" };
@@ -50,6 +51,7 @@ fn attempt(
     limits: Limits,
     deadline: Instant,
     pause: &mut Duration,
+    prepare: &dyn Fn(),
     work: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Result<Sealed, Loss>, Error> {
     let (pipe, answer) = match pipe::new() {
@@ -58,6 +60,8 @@ fn attempt(
     };
     let wall = deadline.saturating_duration_since(Instant::now());
     let orders = |parent| Orders { parent, pipe: answer.as_raw_fd(), wall, memory: limits.memory };
+    prepare();
+    faults::point("child: copy");
     // SAFETY: it runs in the copy, first of all.
     let copied = Process::copy(|parent| unsafe { inside::obey(&orders(parent), work) });
     drop::<OwnedFd>(answer);

@@ -67,6 +67,8 @@ impl From<Error> for Failure {
 /// Runs `work` in a copy of this process, and returns what it wrote. This process stands still only while it is copied;
 /// then the thread waits without the GVL, and can be interrupted. If the copy dies or hangs there is a second one.
 ///
+/// `prepare` is called before each copy, and the GVL is kept from then on. It must not raise.
+///
 /// What `work` changes is lost with the copy. It runs with the GVL held and without the other threads. It must not call
 /// malloc or free, or wait for any lock that another thread may hold; Rust's allocations are all right. So it must not
 /// start threads, look up symbols, or let Ruby allocate or run code.
@@ -74,9 +76,10 @@ impl From<Error> for Failure {
 pub fn run(
     ruby: &Ruby,
     limits: Limits,
+    prepare: impl Fn(),
     work: impl FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Outcome, Failure> {
-    attempt::up_to_two(ruby, limits, work)
+    attempt::up_to_two(ruby, limits, prepare, work)
 }
 
 /// There is no such thing on this system.
@@ -84,6 +87,7 @@ pub fn run(
 pub fn run(
     _ruby: &Ruby,
     _limits: Limits,
+    _prepare: impl Fn(),
     _work: impl FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Outcome, Failure> {
     Err(Failure::Refused("only Linux can copy a process unnoticed: use in_process: true".to_owned()))
