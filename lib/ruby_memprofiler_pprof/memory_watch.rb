@@ -22,7 +22,8 @@ module MemprofilerPprof
   #   @raise [Error] if there can be no thread
   # @!method self.wait(path)
   #   Waits until a profile is to be taken by this thread, which then has to call `done`.
-  #   @param path [String] the file to write in case that this thread does not get the GVL
+  #   @param path [String] the file to write in case that this thread does not get the GVL; in it the end of the year
+  #     9999 stands for the time of writing
   #   @return [Array(String, Integer, Integer, Float, Boolean), nil] why, bytes used, the limit in bytes if there is
   #     one, bytes per second of growth, and whether this process is what fills the memory; nil when watching has ended
   # @!method self.queue(waits)
@@ -40,13 +41,15 @@ module MemprofilerPprof
   class MemoryWatch
     # What comes before the extension in the files' names.
     SUFFIX = "-oom"
+    # What the native thread replaces by the time at which it writes.
+    LATER = Time.utc(9999, 12, 31, 23, 59, 59)
     # All at once: other threads would only use more memory meanwhile.
     AT_ONCE = { yield_gvl: false, proactively_yield_gvl: false }.freeze
     # What a failing profile may raise without ending the thread.
     SURVIVABLE = [StandardError, ScriptError, NoMemoryError, SystemStackError].freeze
     # Seconds to wait for a profile in progress when watching ends.
     TIMEOUT = 15
-    private_constant :AT_ONCE, :SURVIVABLE, :TIMEOUT
+    private_constant :LATER, :AT_ONCE, :SURVIVABLE, :TIMEOUT
 
     # @param pattern [FilePattern] of ordinary profiles
     # @return [FilePattern] of those that are written when memory runs short
@@ -101,7 +104,7 @@ module MemprofilerPprof
 
     def begin_watching
       part = @level.to_f / 100 if @level.is_a?(String)
-      return unless MemoryWatch.begin(@collector, part, part ? nil : @level, path)
+      return unless MemoryWatch.begin(@collector, part, part ? nil : @level, path(LATER))
 
       mine = @turn
       @thread = BackgroundThread.start("ruby_memprofiler_pprof memory watch") { work(mine) }
@@ -120,7 +123,7 @@ module MemprofilerPprof
 
     # A thread that still wrote when watching ended does not wait for what another one watches.
     def work(mine)
-      while mine == @turn && (alarm = MemoryWatch.wait(path))
+      while mine == @turn && (alarm = MemoryWatch.wait(path(LATER)))
         *figures, at_fault = alarm
         begin
           at_fault ? write(explain(*figures)) : in_turn { write(explain(*figures)) }
@@ -144,8 +147,8 @@ module MemprofilerPprof
       log(:error, "memory runs short: no profile: #{e.message}")
     end
 
-    def path
-      @pattern.expand(index: @written)
+    def path(time = Time.now)
+      @pattern.expand(index: @written, time: time)
     end
 
     def write(reason)

@@ -233,6 +233,20 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
       expect(totals.started_at).to be_between(before, Time.now.to_f)
     end
 
+    it "has the time of writing in its name" do
+      outcome = run_call(<<~RUBY)
+        MemprofilerPprof.start(pattern: "mem-%{pid}-%{isotime}-%{unixtime}.pprof")
+        sleep 1.1
+        $stdout.write(Time.now.to_i)
+        $stdout.flush
+      RUBY
+      expect(outcome).to be_success, outcome.to_s
+      name = Dir.glob("*-oom*.pprof").find { |file| MemprofilerPprof::Profile.load(file).comments.any?(/\Aemergency=/) }
+      isotime, unixtime = name[/-(\w+Z-\d+)-oom/, 1].split("-")
+      expect(Integer(unixtime)).to be_between(Integer(outcome.stdout), Time.now.to_i)
+      expect(isotime).to eq(Time.at(Integer(unixtime)).utc.strftime("%Y%m%dT%H%M%SZ"))
+    end
+
     it "has the process's tags" do
       run_call('MemprofilerPprof.start(tags: { release: "1.2" })')
       expect(MemprofilerPprof::Tags.of(dump.comments)).to eq("release" => "1.2")

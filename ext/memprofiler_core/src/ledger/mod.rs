@@ -13,7 +13,7 @@ mod mapping;
 mod process;
 mod residency;
 mod survey;
-mod utc;
+pub mod utc;
 
 pub use account::Account;
 pub use estimate::estimate;

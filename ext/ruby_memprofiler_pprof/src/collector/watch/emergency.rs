@@ -10,6 +10,7 @@ use crate::collector::stacks::FrameKind;
 use crate::collector::state::State;
 use crate::collector::{Collector, stats, totals};
 use crate::vm::{bare_names, memsize, ractor};
+use memprofiler_core::ledger::utc;
 use memprofiler_core::pprof::{Footer, Stream};
 use memprofiler_core::profile::Rounding;
 use memprofiler_core::reservoir::{ClassId, LiveSample};
@@ -27,6 +28,9 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long to wait for a step of a sweep. Whole sweeps and compactions take longer.
 const SWEEP: Duration = Duration::from_millis(20);
+
+/// What stands for the time of writing in a file's name: the end of 9999, as `%{isotime}` and as `%{unixtime}`.
+const LATER: [&str; 2] = ["99991231T235959Z", "253402300799"];
 
 /// What is said about such a profile.
 const CAVEAT: &str = "emergency=written without the GVL, since Ruby came to no safe point in time: only String and Array \
@@ -51,6 +55,7 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
     if collector.missed_collections.may_move() && !at_any_rate {
         return Err(ErrorKind::WouldBlock.into());
     }
+    let path = &dated(path);
     let directory = path.parent().unwrap_or(Path::new("/"));
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let (temporary, file) = create(directory)?;
@@ -68,6 +73,14 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
         .and_then(|()| publish(&temporary, path));
     let _ = remove_file(&temporary);
     written
+}
+
+/// The name with the time that it is now.
+fn dated(path: &Path) -> PathBuf {
+    let Some(name) = path.to_str() else { return path.to_owned() };
+    let seconds = now().as_secs();
+    let isotime = utc::format(seconds).replace(['-', ':'], "");
+    name.replace(LATER[0], &isotime).replace(LATER[1], &seconds.to_string()).into()
 }
 
 /// A file with a name like those of AtomicFile, which are removed when they are left behind.
