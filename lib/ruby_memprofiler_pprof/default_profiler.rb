@@ -240,11 +240,11 @@ module MemprofilerPprof
       level = @config.dump_above
       return unless level && (@flusher.is_a?(FileFlusher) || @config.source(:dump_above) != :default)
 
-      @memory_watch = MemoryWatch.new(@collector, level, pattern: file_pattern, logger: @logger).start
+      @memory_watch = MemoryWatch.new(@collector, level, @config.keep_days, pattern: pattern, logger: @logger).start
     end
 
     # @return [FilePattern] of the flusher's files, or of those that one would write
-    def file_pattern
+    def pattern
       @flusher.is_a?(FileFlusher) ? @flusher.file_pattern : @destinations.files(@config.pattern)
     end
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/abandoned_files"
 require "ruby_memprofiler_pprof/atomic_file"
 require "ruby_memprofiler_pprof/background_thread"
 require "ruby_memprofiler_pprof/file_pattern"
@@ -59,12 +60,14 @@ module MemprofilerPprof
 
     # @param collector [Collector]
     # @param level [String, Integer] a part such as "90%" of the cgroup's limit, or bytes of resident memory
+    # @param keep_days [Numeric] how many days such files of ended processes stay; 0 keeps them for ever
     # @param pattern [FilePattern] of ordinary profiles
     # @param logger [#warn, #error]
-    def initialize(collector, level, pattern:, logger: StderrLogger)
+    def initialize(collector, level, keep_days = 0, pattern:, logger: StderrLogger)
       @collector = collector
       @level = level
       @pattern = self.class.pattern(pattern)
+      @keep_days = keep_days
       @logger = logger
       @written = 0
       # The number of the thread that works, or of the next one.
@@ -123,6 +126,7 @@ module MemprofilerPprof
 
     # A thread that still wrote when watching ended does not wait for what another one watches.
     def work(mine)
+      tidy
       while mine == @turn && (alarm = MemoryWatch.wait(path(LATER)))
         *figures, at_fault = alarm
         begin
@@ -132,6 +136,13 @@ module MemprofilerPprof
         end
         log(:warn, "wrote #{emergency} without Ruby, which came to no safe point in time") if emergency
       end
+    end
+
+    # Now rather than before a file is written, when memory is short: a process writes few.
+    def tidy
+      AbandonedFiles.new(@pattern, @keep_days).remove(Time.now)
+    rescue *SURVIVABLE => e
+      log(:error, "old files were not removed: #{e.class}: #{e.message}")
     end
 
     # One process after another: together they would take what is left of the memory.

@@ -118,6 +118,15 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     expect(outcome.stderr).to match(/NoMemoryError: wrote .*-oom\.pprof/)
   end
 
+  it "removes those of ended processes after some days" do
+    profile = Pprof::Maker.lines({ "/a.rb:1" => [0, 1] }, comments: { greatest_weight: 1 }).to_s
+    %w[mem-1-oom.pprof mem-2.pprof].each { |name| File.binwrite(name, profile) && File.utime(0, 0, name) }
+    allow(described_class).to receive_messages(begin: true, wait: nil)
+    pattern = MemprofilerPprof::FilePattern.new("mem-%{pid}.pprof")
+    described_class.new(new_collector.start, 1, 7, pattern: pattern, logger: FakeLogger.new).start.stop
+    expect(Dir.children(".")).to eq(["mem-2.pprof"])
+  end
+
   describe "beside other processes that run out of the same memory" do
     # Returns once there was an alarm.
     def alarm(at_fault)
@@ -320,6 +329,12 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     it "applies elsewhere only if it is set" do
       expect(begun).not_to have_received(:begin)
       expect(begun(dump_above: 1 << 30)).to have_received(:begin).with(anything, nil, 1 << 30, /-oom/)
+    end
+
+    it "comes with keep_days, also where no other files are written" do
+      allow(described_class).to receive(:new).and_call_original
+      begun(dump_above: 1 << 30, keep_days: 3)
+      expect(described_class).to have_received(:new).with(anything, 1 << 30, 3, anything)
     end
 
     it "can be switched off" do
