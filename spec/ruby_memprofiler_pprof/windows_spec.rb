@@ -203,7 +203,7 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
 
   it "ends with the process, whatever that does last" do
     code = <<~RUBY
-      collector = MemprofilerPprof::Collector.new(sampling: :windows, window_frame: 0.001).start
+      collector = new_collector(sampling: :windows, window_frame: 0.002, window_duty: 0.25).start
       at_exit { 10_000.times { Object.new } }
       Object.new until collector.stats[:windows] > 20
       at_exit { 10_000.times { Object.new } && print(collector.stats[:sampling]) }
@@ -211,12 +211,13 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     RUBY
     expect(run_ruby(code)).to have_attributes(stdout: "windows", success?: true)
   end
+
   # In Ruby before 3.3.11, 3.4.11 and 4.0.5 nobody can add a hook on thread events any more.
   it "can begin in a child that was forked while another thread was in a hook on thread events" do
     skip CompiledExtension.missing if CompiledExtension.missing
     code = <<~RUBY
       require #{CompiledExtension.new("slow_hook").library.delete_suffix(".so").dump}
-      collector = MemprofilerPprof::Collector.new(window_frame: 0.001).start
+      collector = MemprofilerPprof::Collector.new(window_frame: 0.002, window_duty: 0.25).start
       Thread.new { loop { sleep 0.001 } }
       SlowHook.enter
       child = fork do
