@@ -44,9 +44,11 @@ module RecordedMemory
       copied_bytes: nil, **changes }
   end
 
+  # Without `...`: with M:N threads Ruby 3.4 crashes in such calls, if the thread has changed to another native one
+  # (`sendforward` of insns.def asks for the execution context by GET_EC, whose address the compiler keeps).
   # @return [String] what the extension returns
-  def json(...)
-    JSON.generate(data(...))
+  def json(mebibytes = {}, **changes)
+    JSON.generate(data(mebibytes, **changes))
   end
 
   # @return [MemprofilerPprof::Memory]
