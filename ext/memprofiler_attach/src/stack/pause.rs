@@ -21,9 +21,14 @@ impl Paused {
     /// Stops process `pid`. If that fails, a thread that has not stopped yet goes on only once this program has ended.
     pub fn new(pid: i32) -> Result<Self, Failure> {
         if let Some(tracer) = Status::of(pid)?.tracer() {
-            return Err(Failure::new(format!(
-                "process {pid} is already traced, by process {tracer}: leave out --pause"
-            )));
+            // SAFETY: has no arguments, and cannot fail.
+            let ours = tracer == unsafe { libc::gettid() };
+            // It was killed while it was stopped before, and so could not be let go.
+            return Err(if ours {
+                process::explain(pid, &io::Error::from_raw_os_error(libc::ESRCH))
+            } else {
+                Failure::new(format!("process {pid} is already traced, by process {tracer}: leave out --pause"))
+            });
         }
         let mut this = Self { threads: HashMap::new() };
         let deadline = Instant::now() + STOP_LIMIT;
@@ -90,5 +95,28 @@ fn stop(tid: i32, deadline: Instant) -> io::Result<Option<libc::c_int>> {
         Some(status) if !libc::WIFSTOPPED(status) => Err(io::Error::from_raw_os_error(libc::ESRCH)),
         Some(status) if status >> 16 == libc::PTRACE_EVENT_STOP => Ok(Some(0)),
         Some(status) => Ok(Some(libc::WSTOPSIG(status))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::State;
+    use std::process::Command;
+    use std::thread::yield_now;
+
+    #[test]
+    fn knows_what_was_killed_while_it_was_stopped() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        let pid = child.id() as i32;
+        let paused = Paused::new(pid).unwrap();
+        child.kill().unwrap();
+        while Status::of(pid).unwrap().state() != State::Ended {
+            yield_now();
+        }
+        // It cannot be let go any more.
+        drop(paused);
+        assert_eq!(Paused::new(pid).unwrap_err(), Failure::new(format!("process {pid} has ended")));
+        child.wait().unwrap();
     }
 }
