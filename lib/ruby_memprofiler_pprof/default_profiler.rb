@@ -240,12 +240,10 @@ module MemprofilerPprof
       level = @config.dump_above
       return unless level && (@flusher.is_a?(FileFlusher) || @config.source(:dump_above) != :default)
 
-      @memory_watch = MemoryWatch.new(@collector, level, @config.keep_days, pattern: pattern, logger: @logger).start
-    end
-
-    # @return [FilePattern] of the flusher's files, or of those that one would write
-    def pattern
-      @flusher.is_a?(FileFlusher) ? @flusher.file_pattern : @destinations.files(@config.pattern)
+      # That of the flusher's files, or of those that one would write.
+      pattern = @flusher.is_a?(FileFlusher) ? @flusher.file_pattern : @destinations.files(@config.pattern)
+      @memory_watch =
+        MemoryWatch.new(@collector, level, pattern: pattern, keep_days: @config.keep_days, logger: @logger).start
     end
 
     # Installs the signal handlers and opens the socket that are configured, or removes them.

@@ -60,10 +60,10 @@ module MemprofilerPprof
 
     # @param collector [Collector]
     # @param level [String, Integer] a part such as "90%" of the cgroup's limit, or bytes of resident memory
-    # @param keep_days [Numeric] how many days such files of ended processes stay; 0 keeps them for ever
     # @param pattern [FilePattern] of ordinary profiles
+    # @param keep_days [Numeric] how many days such files of ended processes stay; 0 keeps them for ever
     # @param logger [#warn, #error]
-    def initialize(collector, level, keep_days = 0, pattern:, logger: StderrLogger)
+    def initialize(collector, level, pattern:, keep_days: 0, logger: StderrLogger)
       @collector = collector
       @level = level
       @pattern = self.class.pattern(pattern)

@@ -123,7 +123,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     %w[mem-1-oom.pprof mem-2.pprof].each { |name| File.binwrite(name, profile) && File.utime(0, 0, name) }
     allow(described_class).to receive_messages(begin: true, wait: nil)
     pattern = MemprofilerPprof::FilePattern.new("mem-%{pid}.pprof")
-    described_class.new(new_collector.start, 1, 7, pattern: pattern, logger: FakeLogger.new).start.stop
+    described_class.new(new_collector.start, 1, pattern: pattern, keep_days: 7, logger: FakeLogger.new).start.stop
     expect(Dir.children(".")).to eq(["mem-2.pprof"])
   end
 
@@ -334,7 +334,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     it "comes with keep_days, also where no other files are written" do
       allow(described_class).to receive(:new).and_return(instance_double(described_class, start: nil))
       profiler(dump_above: 1 << 30, keep_days: 3).stop
-      expect(described_class).to have_received(:new).with(anything, 1 << 30, 3, anything)
+      expect(described_class).to have_received(:new).with(anything, 1 << 30, hash_including(keep_days: 3))
     end
 
     it "can be switched off" do

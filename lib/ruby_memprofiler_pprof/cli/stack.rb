@@ -104,10 +104,17 @@ module MemprofilerPprof
         signals = Queue.new
         previous = %w[INT TERM].to_h { |signal| [signal, trap(signal) { signals << signal }] }
         ByPid.run("watch", pid, @seconds || SECONDS, @rate || RATE, *("pause" if @pause)) do |tool|
-          Thread.new { Process.kill(signals.pop, tool) }
+          Thread.new { pass_on(signals.pop, tool) }
         end
       ensure
         previous&.each { |signal, handler| trap(signal, handler) }
+      end
+
+      def pass_on(signal, tool)
+        Process.kill(signal, tool)
+      rescue Errno::ESRCH
+        # It has just ended by itself.
+        nil
       end
     end
   end

@@ -55,7 +55,7 @@ impl Collector {
             // SAFETY: on the main Ractor, as required above, and not in a hook.
             phase => unsafe { self.unhook(phase) },
         }
-        memory::before_fork();
+        memory::note_process();
         self.disarmed.set(None);
         self.started.set(Some(Instant::now()));
         // Without memory for another hook the next flush adds it.

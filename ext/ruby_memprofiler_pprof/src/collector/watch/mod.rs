@@ -46,9 +46,11 @@ pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) ->
     }
     // SAFETY: it exists as long as the process, as required above.
     let collector: &'static Collector = unsafe { &*collector };
-    let shared: &'static Shared = Box::leak(Box::new(Shared::new(collector, path, source)));
+    let pointer = Box::into_raw(Box::new(Shared::new(collector, path, source)));
+    // SAFETY: it was just made, and is never freed.
+    let shared: &'static Shared = unsafe { &*pointer };
     watcher::start(shared, level).inspect_err(|_| shared.use_up_source(|_| ()))?;
-    CURRENT.store(std::ptr::from_ref(shared).cast_mut(), Ordering::SeqCst);
+    CURRENT.store(pointer, Ordering::SeqCst);
     Ok(true)
 }
 
@@ -64,8 +66,8 @@ pub fn end() {
 pub fn after_fork() {
     let shared = CURRENT.load(Ordering::SeqCst);
     if current().is_none() && !shared.is_null() {
-        // SAFETY: what `begin` has stored, which is never freed. Only the watcher uses the source, and it is the
-        // parent's.
+        // SAFETY: what `begin` has stored, which is never freed. The threads that used it are the parent's: only this one
+        // is left, it is in no function of this module, and `current` gives it no other reference.
         let source = unsafe { &mut (*shared).source };
         // Not locked: the parent's watcher had the lock, and no thread of this process releases it.
         drop(source.get_mut().unwrap_or_else(PoisonError::into_inner).take());

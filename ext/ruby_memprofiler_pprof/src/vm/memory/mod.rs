@@ -73,8 +73,8 @@ static COMMON: AtomicU64 = AtomicU64::new(0);
 /// When the allocator was asked last, and the CPU time that it took.
 static ASKED: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
 
-/// Remembers which process this is, for a child that it forks.
-pub fn before_fork() {
+/// Remembers which process this is, for the children that it may fork.
+pub fn note_process() {
     PROCESS.store(std::process::id(), Ordering::Relaxed);
 }
 
