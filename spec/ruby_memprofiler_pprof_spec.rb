@@ -32,9 +32,18 @@ RSpec.describe MemprofilerPprof, :liveness, :moving do
     # Where a precompiled gem has the library for this Ruby.
     let(:precompiled) { "ruby_memprofiler_pprof/#{RUBY_VERSION[/\d+\.\d+/]}/ruby_memprofiler_pprof" }
 
-    # Requires the gem with one more directory at the front of the load path.
-    def require_gem
-      run_command(RbConfig.ruby, *load_path_options, "-I.", "-e", "require 'ruby_memprofiler_pprof'; print 'loaded'")
+    # A copy of the Ruby files, without a library beside them.
+    before do
+      FileUtils.cp_r(Dir["#{SubprocessHelpers::LIB}/*.rb"], ".")
+      Dir["#{SubprocessHelpers::LIB}/ruby_memprofiler_pprof/*.rb"].each do |file|
+        write("ruby_memprofiler_pprof/#{File.basename(file)}", File.read(file))
+      end
+    end
+
+    # Requires the copy.
+    # @param compiled [Array<String>] options with which Ruby finds the compiled library
+    def require_gem(*compiled)
+      run_command(RbConfig.ruby, "-I.", *compiled, "-e", "require 'ruby_memprofiler_pprof'; print 'loaded'")
     end
 
     def write(file, content)
@@ -44,35 +53,33 @@ RSpec.describe MemprofilerPprof, :liveness, :moving do
 
     it "is the one for this Ruby if it exists" do
       write("#{precompiled}.rb", "print 'precompiled '; require 'ruby_memprofiler_pprof/ruby_memprofiler_pprof'")
-      expect(require_gem.stdout).to eq("precompiled loaded")
+      expect(require_gem(*load_path_options).stdout).to eq("precompiled loaded")
     end
 
     it "is the only one otherwise" do
-      expect(require_gem).to have_attributes(stdout: "loaded", stderr: "")
+      expect(require_gem(*load_path_options)).to have_attributes(stdout: "loaded", stderr: "")
+    end
+
+    # It would search all gems.
+    it "is not looked for where it is not" do
+      tried = "module Kernel; alias_method :try, :require; def require(name) = $stderr.puts(name) || try(name); end"
+      expect(require_gem(*load_path_options, "-e", tried).stderr.lines.grep(/#{RUBY_VERSION[/\d+\.\d+/]}/)).to be_empty
     end
 
     it "is not replaced by another if it cannot be loaded" do
       write("#{precompiled}.#{RbConfig::CONFIG["DLEXT"]}", "no library")
-      expect(require_gem).to have_attributes(stdout: "", stderr: /#{precompiled}.* \(LoadError\).*--platform ruby/m)
-    end
-
-    # Requires a copy of the Ruby files, without a library beside them.
-    def require_copy
-      FileUtils.cp_r(Dir["#{SubprocessHelpers::LIB}/*.rb"], ".")
-      Dir["#{SubprocessHelpers::LIB}/ruby_memprofiler_pprof/*.rb"].each do |file|
-        write("ruby_memprofiler_pprof/#{File.basename(file)}", File.read(file))
-      end
-      run_command(RbConfig.ruby, "-I.", "-e", "require 'ruby_memprofiler_pprof'")
+      expect(require_gem(*load_path_options))
+        .to have_attributes(stdout: "", stderr: /#{precompiled}.* \(LoadError\).*--platform ruby/m)
     end
 
     it "if missing, raises an error that names the precompiled gem's Rubies, and the way out" do
       %w[2.10 2.9].each { |minor| FileUtils.mkdir_p("ruby_memprofiler_pprof/#{minor}") }
-      expect(require_copy.stderr)
+      expect(require_gem.stderr)
         .to include("is for Ruby 2.9, 2.10, and this is Ruby #{RUBY_VERSION}; `gem install ruby_memprofiler_pprof --pl")
     end
 
     it "if missing in a checkout, raises an error that names the command to build it" do
-      expect(require_copy.stderr).to include("`rake compile`").and include("(LoadError)")
+      expect(require_gem.stderr).to include("`rake compile`").and include("(LoadError)")
     end
   end
 end
