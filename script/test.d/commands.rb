@@ -5,15 +5,16 @@ require_relative "job"
 module TestRun
   # What is run beside the specs. The seconds were measured on two cores, and only determine the order.
   COMMANDS = [
-    # The extension itself has no Rust tests, and takes long to compile.
-    Job.new("cargo test", %w[cargo test --locked --workspace --exclude ruby_memprofiler_pprof], expected: 40),
+    # First, since others wait for it.
+    Job.new("cargo test", %w[cargo test --locked --workspace], expected: 1000),
     Job.new("cargo fmt", %w[cargo fmt --check], expected: 5),
-    # Uses the same build folder, so one would wait for the other.
-    Job.new("cargo clippy", %w[cargo clippy --locked --workspace --all-targets -- -D warnings],
-            expected: 30, needs: ["cargo test"]),
+    # These use the same build folder, so one would wait for the other. For another RUBY cargo would build anew.
+    Job.new("compile:faults", %w[rake compile:faults], expected: 900, needs: ["cargo test"]),
+    Job.new("cargo clippy", ["env", "RUBY=#{RbConfig.ruby}",
+                             "cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
+            expected: 30, needs: ["compile:faults"]),
     Job.new("rubocop", %w[rubocop], expected: 20),
     Job.new("layout", ["bash", "-c", "cd script/layout && cargo run --release --locked -- check"], expected: 60),
-    Job.new("compile:faults", %w[rake compile:faults], expected: 1000),
     Job.new("torture", [RbConfig.ruby, "script/torture", "--seconds", "60"], expected: 70),
     Job.new("torture_attach", [RbConfig.ruby, "script/torture_attach", "--cycles", "10", "--kills", "40"],
             expected: 60),

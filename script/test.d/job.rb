@@ -16,7 +16,7 @@ module TestRun
     attr_reader :seconds
     # @return [Float] the CPU seconds of it and of the processes that it has waited for
     attr_reader :cpu
-    # @return [Array<String>] the names of jobs that must have passed before
+    # @return [Array<String>] the names of jobs that must have passed before, of those that run at all
     attr_reader :needs
 
     # @param name [String]

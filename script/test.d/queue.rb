@@ -55,7 +55,11 @@ module TestRun
     # The longest job that can start now.
     def ready
       full = @running.reject(&:light?).size >= @at_once
-      @waiting.find { |job| (job.light? || !full) && job.needs.all? { |name| passed?(name) } }
+      @waiting.find { |job| (job.light? || !full) && job.needs.all? { |name| passed?(name) || !planned?(name) } }
+    end
+
+    def planned?(name)
+      @jobs.any? { |job| job.name == name }
     end
 
     def passed?(name)
