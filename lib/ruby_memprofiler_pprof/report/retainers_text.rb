@@ -99,12 +99,17 @@ module MemprofilerPprof
                            ["", :left, nil]])
         @retainers.sites.each do |site|
           table.add([*figures(site), "", "", SiteText.label(site, paths)], code: Codes::SITE)
-          RetainersText.holders(site).each do |holder|
-            retained = holder.retained ? size(holder.retained) : ""
-            table.add([*[""] * 4, Units.percent(holder.share), retained, "  #{holder.phrase}"], code: Codes::HOLDER)
-          end
+          held(site).each { |code, *cells| table.add([*[""] * 4, *cells], code: code) }
         end
         table
+      end
+
+      # Its holders, and who has the rest: code, share, what is retained, phrase.
+      def held(site)
+        shown = RetainersText.holders(site)
+        holders = shown.map { |one| [Codes::HOLDER, one.share, one.retained ? size(one.retained) : "", one.phrase] }
+        rest = SiteRest.new(site, shown.size).parts.map { |part| [part.code, part.share, "", part.phrase] }
+        (holders + rest).map { |code, share, retained, phrase| [code, Units.percent(share), retained, "  #{phrase}"] }
       end
 
       def paths

@@ -18,7 +18,7 @@ module MemprofilerPprof
       # @return [Array<String>]
       def lines
         shown = RetainersText.holders(@site)
-        [@style.paint(headline, :bold), *classes, *shown.flat_map { |holder| holder(holder) }, *rest(shown)]
+        [@style.paint(headline, :bold), *classes, *shown.flat_map { |holder| holder(holder) }, *rest(shown.size)]
       end
 
       private
@@ -91,17 +91,9 @@ module MemprofilerPprof
       end
 
       def rest(shown)
-        others = @site.holders.drop(shown.size)
-        number = others.size + @site.other_holders.to_i
-        held = "held by #{number == 1 ? "1 other" : "#{number} others"}"
-        more = "  #{Units.percent(others.sum(&:share) + share(@site.other_holders_bytes))} #{held}" if number.positive?
-        unreachable = share(@site.unreachable_bytes)
-        garbage = "  #{Units.percent(unreachable)} unreachable" if unreachable.positive?
-        [*more, *garbage]
-      end
-
-      def share(bytes)
-        bytes.to_f.positive? ? bytes.fdiv(@site.bytes.value) : 0.0
+        SiteRest.new(@site, shown).parts.map do |part|
+          "  #{Units.percent(part.share)} #{"held by " if part.code == Codes::HOLDER}#{part.phrase}"
+        end
       end
 
       def cut(text)

@@ -10,14 +10,18 @@ RSpec.describe MemprofilerPprof::Report::Retainers do
   end
 
   # The answer with other members of its first site, or of the holder of that.
-  def with(site: {}, holder: {})
+  def with(**changes)
+    text(sites: sites(**changes))
+  end
+
+  def sites(site: {}, holder: {})
     sites = RecordedRetainers.answer[:sites].first(1)
     sites.first.merge!(site)
     sites.first[:holders].first.merge!(holder)
-    text(sites: sites)
+    sites
   end
 
-  def section_document(markdown: true)
+  def section_document(markdown: true, report: self.report)
     section = report.section(title: "a.sock")
     document = MemprofilerPprof::Report.const_get(:Document)
                                        .new(command: "why", inputs: [], sections: [section], notes: [])
@@ -143,7 +147,14 @@ RSpec.describe MemprofilerPprof::Report::Retainers do
       - **SITE** `models/audit.rb:7  Audit.add`: 46.9 KiB (20.5 KiB..73.3 KiB), objects 1,200 (524..1,876)
         - **HOLDER** `Audit::LOG (constant, app/models/audit.rb:2) → Array (900)`: share 50%, retains 85.9 KiB
         - **HOLDER** `Thread "puma 003" local cache → Hash (40)`: share 25%, retains 19.5 KiB
+        - **UNREACHABLE** `unreachable`: share 25%
     TEXT
+  end
+
+  it "is Markdown that counts the holders it leaves out" do
+    retainers = RecordedRetainers.retainers(sites: sites(site: { other_holders: 40, other_holders_bytes: 3_657_000.0 }))
+    expect(section_document(report: described_class.new(retainers)))
+      .to end_with("\n  - **HOLDER** `40 others`: share 10%\n")
   end
 
   it "is JSON, with full names and exact numbers" do
