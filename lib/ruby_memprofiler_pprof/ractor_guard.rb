@@ -8,8 +8,9 @@ module MemprofilerPprof
   # says that a Ractor begins, so collectors are told here: `liveness: :freeobj` must know. Elsewhere this does nothing.
   # @api private
   module RactorGuard
-    # Is prepended to Ractor's singleton class, so that it runs before Ractor.new.
-    def new(...)
+    # Is prepended to Ractor's singleton class, so that it runs before Ractor.new. Forwards with names, not `...`: on
+    # an M:N thread of Ruby 3.4 that may crash (insns.def `sendforward` keeps the address of another native thread).
+    def new(*_arguments, **_keywords, &)
       # A Ractor other than the main one has no collectors: none could be started while it ran.
       stopped = Ractor.current == Ractor.main ? MemprofilerPprof.collectors.select(&:before_ractor) : []
       unless stopped.empty?
