@@ -85,7 +85,12 @@ impl State {
 
     /// Changes the rate for new samples; existing ones keep theirs.
     pub fn set_rate(&mut self, rate: f64) {
-        self.reservoir.set_rate(rate, !self.tally.is_empty());
+        self.reservoir.set_rate(rate, self.unreported());
+    }
+
+    /// Whether samples that have departed still have something to report, which a flush under way may hold.
+    pub(super) fn unreported(&self) -> bool {
+        self.flushing.is_some() || !self.tally.is_empty()
     }
 
     /// Samples dropped by halving since they were last reported to the first reader.
