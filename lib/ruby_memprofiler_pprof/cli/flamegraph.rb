@@ -74,7 +74,7 @@ module MemprofilerPprof
         names = files.map { |file| File.basename(name(file)) }
         title = @title || title(names)
         if @merge
-          profiles = [Profile.merge(profiles)]
+          profiles = [merge(files, profiles)]
           names = [title]
         end
         options = { type: @value, by: @by, min: @min }.compact

@@ -112,6 +112,20 @@ module MemprofilerPprof
         raise ProfileError, e.message.sub(/\A.*?(?=: )/, name(DASH))
       end
 
+      # @param files [Array<String>]
+      # @param profiles [Enumerable<Profile>] of each
+      # @return [Profile] their sum
+      # @raise [ProfileError] that names the file that cannot be added
+      def merge(files, profiles)
+        Profile.merge(profiles)
+      rescue ProfileError => e
+        numbered = /\Aprofile (?<number>\d+) (?<refused>cannot be merged with) the first/.match(e.message)
+        raise unless numbered
+
+        file = name(files[Integer(numbered[:number]) - 1])
+        raise ProfileError, "#{file} #{numbered[:refused]} #{name(files.first)}#{numbered.post_match}"
+      end
+
       # The block's value for each file. Several files are read at a time, and only those are in memory.
       def read_ahead(files, &)
         Progress.new(ReadAhead.new(files, &), files.size)

@@ -67,7 +67,7 @@ module MemprofilerPprof
           times << profile.time
           profile
         end
-        profile = filter(Profile.merge(profiles))
+        profile = filter(merge(files, profiles))
         [totals, times, profile]
       end
 
