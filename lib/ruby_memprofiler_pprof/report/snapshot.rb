@@ -33,9 +33,12 @@ module MemprofilerPprof
         @time = (time || profile.time || raise(ProfileError, "the profile has no time")).to_f
         @duration = profile.duration
         @totals = Totals.new(profile)
+        types = [Totals::OBJECTS, Totals::BYTES].map { |names| type(profile, names) }
+        raise ProfileError, "the profile is not one of live objects" unless types.all?
+
         @weight = weight_of(profile)
         profile = profile.without_libraries if PLACES.include?(by) && !libraries
-        count(profile, by)
+        count(profile, by, *types)
       end
 
       # @return [Array] identifies the process, and the start of the profiler in it
@@ -85,11 +88,7 @@ module MemprofilerPprof
         weights.max
       end
 
-      def count(profile, by)
-        objects = type(profile, Totals::OBJECTS)
-        bytes = type(profile, Totals::BYTES)
-        raise ProfileError, "the profile is not one of live objects" unless objects && bytes
-
+      def count(profile, by, objects, bytes)
         @allocations = allocated(profile, by)
         # Objects that have not survived a collection yet may be garbage.
         proven = Counts.ages?(profile) ? profile.tag(gc_age: 1..) : profile

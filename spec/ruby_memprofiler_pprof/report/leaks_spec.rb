@@ -158,6 +158,12 @@ RSpec.describe MemprofilerPprof::Report::Leaks do
     expect(verdict(leak, age: 2)).to eq(:growing)
   end
 
+  it "refuses profiles of anything but objects" do
+    cpu = Pprof::Maker.new(time: 1, weight: nil, types: [%w[samples count], %w[cpu nanoseconds]]).profile
+    expect { MemprofilerPprof::Report::Snapshot.new(cpu) }
+      .to raise_error(MemprofilerPprof::ProfileError, "the profile is not one of live objects")
+  end
+
   it "refuses profiles whose weight cannot be one" do
     expect { snapshots({ "/app/a.rb:1" => [1] }, weight: "1e308") }
       .to raise_error(MemprofilerPprof::ProfileError, /how it was sampled/)
