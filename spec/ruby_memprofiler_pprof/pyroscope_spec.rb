@@ -207,6 +207,8 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
 
   describe "#stop!" do
     it "sends what is left, and starts again for another profile" do
+      # Other examples may have left an uploader.
+      before = Thread.list
       FakeHttpServer.run(200) do |server|
         pyroscope = uploader(server.url)
         3.times { pyroscope.call(profile) }
@@ -215,7 +217,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
         pyroscope.call(profile)
         pyroscope.stop!
         expect(server.requests.size).to eq(4)
-        wait_until { !Thread.list.map(&:name).include?("ruby_memprofiler_pprof uploader") }
+        wait_until { (Thread.list - before).none? { |thread| thread.name == "ruby_memprofiler_pprof uploader" } }
       end
     end
 
