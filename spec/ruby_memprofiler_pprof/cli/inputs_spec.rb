@@ -98,16 +98,16 @@ RSpec.describe "memprofiler, finding profiles" do
                    "memprofiler: d: Permission denied\n")
   end
 
-  # A running process keeps fewer and fewer of its old profiles.
   [%w[report], %w[flamegraph --merge -o -]].each do |command|
     it "names the file that #{command.first} cannot add to the others" do
       %w[a b].each { |name| File.binwrite("#{name}.pprof", bytes(1)) }
       File.binwrite("cpu.pprof", Pprof::Maker.new(types: [%w[samples count]]).sample(["a"], [1], nil).to_s)
       expect_failure(cli(*command, "a.pprof", "b.pprof", "cpu.pprof"),
-                     /: cpu.pprof cannot be merged with a.pprof: its sample types are samples.count, not alloc/)
+                     %r{: cpu\.pprof cannot be merged with a\.pprof: its sample types are samples/count, not alloc})
     end
   end
 
+  # A running process keeps fewer and fewer of its old profiles.
   it "leaves out what is removed while leaks reads" do
     10.times { |index| File.binwrite("a#{index}.pprof", bytes(index, time: index + 1)) }
     File.delete("a0.pprof")

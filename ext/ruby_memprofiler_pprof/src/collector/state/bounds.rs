@@ -85,12 +85,8 @@ impl State {
 
     /// Changes the rate for new samples; existing ones keep theirs.
     pub fn set_rate(&mut self, rate: f64) {
-        self.reservoir.set_rate(rate, self.unreported());
-    }
-
-    /// Whether samples that have departed still have something to report, which a flush under way may hold.
-    pub(super) fn unreported(&self) -> bool {
-        self.flushing.is_some() || !self.tally.is_empty()
+        // A flush under way may hold what samples that have departed have to report.
+        self.reservoir.set_rate(rate, self.flushing.is_some() || !self.tally.is_empty());
     }
 
     /// Samples dropped by halving since they were last reported to the first reader.

@@ -137,7 +137,7 @@ impl State {
             *past = if reader == Some(number) { 1.0 } else { past.max(weight) };
         }
         self.reservoir.end_round();
-        self.reservoir.recover_rate(self.unreported());
+        self.reservoir.recover_rate(!self.tally.is_empty());
     }
 
     /// The largest number of objects that a sample stands for, of those that the next flush for that reader can report;
