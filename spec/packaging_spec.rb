@@ -59,8 +59,8 @@ RSpec.describe "The gem" do
   end
 
   it "has the same files wherever it is built" do
-    elsewhere = run_ruby("print Gem::Specification.load(ARGV[0]).files.join(' ')", args: [gem_spec.loaded_from],
-                                                                                   chdir: Dir.tmpdir)
+    elsewhere = run_ruby("print Gem::Specification.load(ARGV[0]).files.join(' ')",
+                         args: [gem_spec.loaded_from], chdir: Dir.tmpdir, gems: true)
     expect(elsewhere.stdout.split).to eq(files)
   end
 

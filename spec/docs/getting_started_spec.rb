@@ -10,7 +10,7 @@ RSpec.describe "docs/getting-started.md" do
   end
 
   def run(code)
-    outcome = run_ruby("require 'ruby_memprofiler_pprof'\n#{code}")
+    outcome = run_ruby("require 'ruby_memprofiler_pprof'\n#{code}", gems: true)
     expect([outcome.stderr, outcome.status.exitstatus]).to eq(["", 0])
   end
 

@@ -6,7 +6,7 @@ RSpec.describe "docs/http.md" do
     skip "Rack is not installed" unless HttpServer.available?
 
     config, = Manual.ruby("docs/http.md", section)
-    outcome = run_ruby(<<~'RUBY', env: { "PPROF_TOKEN" => token }, args: [config, *paths])
+    outcome = run_ruby(<<~'RUBY', env: { "PPROF_TOKEN" => token }, args: [config, *paths], gems: true)
       require "rack"
       config, *paths = ARGV
       app = Rack::Builder.new { instance_eval(config); run ->(_) { [200, {}, ["shop"]] } }

@@ -65,7 +65,7 @@ RSpec.describe "docs/rails.md" do
     skip "Delayed Job is not installed" unless UsableGems.include?("delayed_job")
 
     outcome = run_ruby("require 'active_support/all'\nrequire 'delayed_job'\n#{examples[3]}\n" \
-                       "print Delayed::Backend::Base.ancestors")
+                       "print Delayed::Backend::Base.ancestors", gems: true)
     expect(outcome.stdout).to include("MemprofilerPprof::DelayedJob::Job"), outcome.to_s
   end
 
@@ -79,7 +79,8 @@ RSpec.describe "docs/rails.md" do
 
     # Where Sidekiq 7 and Sidekiq 6 keep a server's middlewares.
     config = "(Sidekiq.respond_to?(:default_configuration) ? Sidekiq.default_configuration : Sidekiq)"
-    outcome = run_ruby("require 'sidekiq/cli'\n#{examples[2]}\nprint #{config}.server_middleware.entries.map(&:klass)")
+    outcome = run_ruby("require 'sidekiq/cli'\n#{examples[2]}\n" \
+                       "print #{config}.server_middleware.entries.map(&:klass)", gems: true)
     expect(outcome.stdout).to include("MemprofilerPprof::Sidekiq::Middleware"), outcome.to_s
   end
 end

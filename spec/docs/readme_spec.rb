@@ -31,7 +31,7 @@ RSpec.describe "The README" do
   it "profiles a piece of code" do
     code = Manual.ruby("README.md", "Use it")[1]
     Dir.mktmpdir do |directory|
-      outcome = run_ruby("def work = $kept = Object.new\n#{code}", chdir: directory)
+      outcome = run_ruby("def work = $kept = Object.new\n#{code}", chdir: directory, gems: true)
       expect(outcome).to be_success, outcome.to_s
       profile = MemprofilerPprof::Profile.load("#{directory}/work.pprof")
       expect(profile.samples.flat_map { |sample| sample.stack.map(&:name) }).to include("Object#work")

@@ -11,7 +11,7 @@ RSpec.describe "docs/ruby-api.md" do
     around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
     def run(code)
-      outcome = run_ruby(code)
+      outcome = run_ruby(code, gems: true)
       expect([outcome.stderr, outcome.status.exitstatus]).to eq(["", 0])
       outcome.stdout
     end

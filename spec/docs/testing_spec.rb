@@ -25,7 +25,7 @@ RSpec.describe "docs/testing.md" do
   end
 
   it "has an example for Minitest that works" do
-    skip "the gem minitest cannot be loaded" unless run_ruby("require 'minitest'").success?
+    skip "the gem minitest cannot be loaded" unless run_ruby("require 'minitest'", gems: true).success?
 
     expect(run_minitest(session + example("Minitest")).stdout)
       .to include("2 runs, 3 assertions, 0 failures, 0 errors")

@@ -34,6 +34,8 @@ RSpec.describe "a copy of the process", :faults do
       skip "cannot compact" unless GC.respond_to?(:auto_compact=)
       printed = lines(<<~RUBY)
         collector = new_collector.start
+        # Up to Ruby 3.1 a collection that has begun to mark would move what it has not pinned.
+        GC.start
         GC.auto_compact = true
         states = []
         begin_compaction = lambda do

@@ -313,7 +313,7 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
 
   it "works beside a profiler that uses SIGPROF" do
     skip "fiddle cannot be loaded" unless UsableGems.include?("fiddle") || RUBY_VERSION < "4"
-    outcome = run_ruby(<<~RUBY)
+    outcome = run_ruby(<<~RUBY, gems: true)
       require "fiddle"
       count = 0
       trap("PROF") { count += 1 }

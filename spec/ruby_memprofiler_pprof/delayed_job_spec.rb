@@ -6,7 +6,7 @@ RSpec.describe "MemprofilerPprof::DelayedJob", :threads do
 
   # The output of code in a process with labelled jobs.
   def printed_by(code, env: {})
-    outcome = run_ruby(<<~RUBY, env: env)
+    outcome = run_ruby(<<~RUBY, env: env, gems: true)
       require "active_support/all"
       require "delayed_job"
       class Backend

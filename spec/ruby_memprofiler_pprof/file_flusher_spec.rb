@@ -371,7 +371,7 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
     code = "collector = new_collector.start
             MemprofilerPprof::FileFlusher.new(collector).start!.stop!
             print Gem.loaded_specs.keys.join(' ')"
-    loaded = run_ruby(code, options: ["--disable-did_you_mean", "--disable-error_highlight"])
+    loaded = run_ruby(code, options: ["--disable-did_you_mean", "--disable-error_highlight"], gems: true)
     expect(loaded.stdout.split - run_command(RbConfig.ruby, "-e", "print Gem.loaded_specs.keys.join(' ')").stdout.split)
       .to be_empty
   end

@@ -22,7 +22,7 @@ RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
       Sidekiq::Testing.server_middleware { |chain| chain.add(MemprofilerPprof::Sidekiq::Middleware) }
       Count.perform_async
     RUBY
-    expect(run_ruby(code).stdout).to include("job: Count\n")
+    expect(run_ruby(code, gems: true).stdout).to include("job: Count\n")
   end
 
   it "names a job of Active Job, not its wrapper" do
@@ -48,7 +48,7 @@ RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
 
   it "announces a server, and nothing else" do
     announced = %w[sidekiq/cli sidekiq].map do |library|
-      run_ruby(<<~RUBY).stdout
+      run_ruby(<<~RUBY, gems: true).stdout
         require "#{library}"
         require "ruby_memprofiler_pprof/sidekiq"
         MemprofilerPprof::Sidekiq::Middleware.install
@@ -66,7 +66,7 @@ RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
       2.times { MemprofilerPprof::Sidekiq::Middleware.install }
       puts #{chain}.entries.map(&:klass).count(MemprofilerPprof::Sidekiq::Middleware)
     RUBY
-    expect(run_ruby(code).stdout).to eq("1\n")
+    expect(run_ruby(code, gems: true).stdout).to eq("1\n")
   end
 
   it "is not installed if the profiler is switched off" do
@@ -77,7 +77,7 @@ RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
       MemprofilerPprof::Sidekiq::Middleware.install
       puts #{chain}.entries.map(&:klass).count(MemprofilerPprof::Sidekiq::Middleware)
     RUBY
-    expect(run_ruby(code).stdout).to eq("0\n")
+    expect(run_ruby(code, gems: true).stdout).to eq("0\n")
   end
 
   it "is installed nowhere else" do
@@ -87,7 +87,7 @@ RSpec.describe MemprofilerPprof::Sidekiq::Middleware, :threads do
       MemprofilerPprof::Sidekiq::Middleware.install
       puts #{chain}.exists?(MemprofilerPprof::Sidekiq::Middleware)
     RUBY
-    expect(run_ruby(code).stdout).to eq("false\n")
+    expect(run_ruby(code, gems: true).stdout).to eq("false\n")
   end
 
   describe "in Rails", :rails do

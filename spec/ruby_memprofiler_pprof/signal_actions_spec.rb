@@ -130,8 +130,8 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
 
   describe "whose handler is replaced" do
     # Runs code in which `minutes` pass.
-    def stderr_of(code)
-      outcome = run_ruby(<<~RUBY, options: ["-r#{File.expand_path("../support/manual_clock", __dir__)}"])
+    def stderr_of(code, **keywords)
+      outcome = run_ruby(<<~RUBY, options: ["-r#{File.expand_path("../support/manual_clock", __dir__)}"], **keywords)
         clock = ManualClock.install
         actions = MemprofilerPprof::SignalActions.new { |_| nil }
         actions.install(:dump, "USR2")
@@ -158,7 +158,7 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
       # No longer a default gem in Ruby 4.0.
       skip "fiddle is not installed" if Gem::Specification.find_all_by_name("fiddle").empty?
 
-      expect(stderr_of(<<~RUBY)).to include("replaced that of USR2")
+      expect(stderr_of(<<~RUBY, gems: true)).to include("replaced that of USR2")
         require "fiddle"
         number = Signal.list.fetch("USR2")
         libc = Fiddle.dlopen(nil)

@@ -6,8 +6,6 @@ require_relative "subprocess_helpers"
 
 # Starts programs, and attaches to them.
 module Attaching
-  MEMPROFILER = File.join(SubprocessHelpers::EXE, "memprofiler")
-
   # Whether the tool can attach here: Yama may want root, even for processes of the same user.
   def self.possible?
     scope = "/proc/sys/kernel/yama/ptrace_scope"
@@ -80,9 +78,14 @@ module Attaching
     end
   end
 
+  # @return [Array<String>] a command of this lane's library
+  def command(*arguments)
+    [*SubprocessHelpers::RUBY, *load_path_options, *SubprocessHelpers::MEMPROFILER.last(1), *arguments.map(&:to_s)]
+  end
+
   # @return [SubprocessHelpers::Outcome] of a command
   def memprofiler(*arguments, **keywords)
-    run_command(RbConfig.ruby, *load_path_options, MEMPROFILER, *arguments.map(&:to_s), timeout: 300, **keywords)
+    run_command(*command(*arguments), timeout: 300, **keywords)
   end
 
   # A command that has to succeed.

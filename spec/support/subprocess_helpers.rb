@@ -8,6 +8,10 @@ module SubprocessHelpers
   LIB = File.expand_path("../../lib", __dir__)
   EXE = File.expand_path("../../exe", __dir__)
   PRELUDE = File.expand_path("subprocess/prelude", __dir__)
+  # Ruby without RubyGems, which takes longer to load than everything else that most subprocesses do.
+  RUBY = [RbConfig.ruby, "--disable-gems"].freeze
+  # The command, likewise. Programs that it starts have RubyGems.
+  MEMPROFILER = [*RUBY, File.join(EXE, "memprofiler")].freeze
 
   Outcome = Struct.new(:stdout, :stderr, :status) do
     def success?
@@ -26,10 +30,12 @@ module SubprocessHelpers
   # @param env [Hash{String => String, nil}] added to the environment
   # @param args [Array<String>] the program's ARGV
   # @param options [Array<String>] Ruby's own options
+  # @param gems [Boolean] whether the code needs RubyGems
   # @param keywords [Hash] timeout: in seconds, chdir:
   # @return [Outcome]
-  def run_ruby(code, env: {}, args: [], options: [], **keywords)
-    run_command(RbConfig.ruby, *load_path_options, "-r#{PRELUDE}", *options, "-e", code, *args, env: env, **keywords)
+  def run_ruby(code, env: {}, args: [], options: [], gems: false, **keywords)
+    ruby = gems ? [RbConfig.ruby] : RUBY
+    run_command(*ruby, *load_path_options, "-r#{PRELUDE}", *options, "-e", code, *args, env: env, **keywords)
   end
 
   # Runs a command in its own process group, which is killed as a whole if it takes too long.

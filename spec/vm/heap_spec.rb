@@ -210,7 +210,8 @@ RSpec.describe "the walk over the heap", :faults do
   {
     "while each allocation collects garbage" => "GC.stress = true",
     "after compaction" => "GC.compact",
-    "in the middle of a compaction" => "GC.auto_compact = true; GC.start(immediate_sweep: false)",
+    # Up to Ruby 3.1 a collection that has begun to mark would move what it has not pinned.
+    "in the middle of a compaction" => "GC.start; GC.auto_compact = true; GC.start(immediate_sweep: false)",
     "in the middle of a collection" => "Array.new(200_000) { Object.new }; GC.start(immediate_sweep: false)",
     "in the middle of a sweep" => <<~RUBY,
       faults.inject("heap settle", :deny)

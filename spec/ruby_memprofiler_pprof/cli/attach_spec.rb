@@ -313,8 +313,7 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     # @yield once it has attached
     # @return [String] what it has printed since, up to its end, which takes minutes only if it hangs
     def printed_by_record(*arguments)
-      command = [RbConfig.ruby, *load_path_options, Attaching::MEMPROFILER, "record", *arguments.map(&:to_s)]
-      IO.popen([own_environment, "timeout", "300", *command], err: %i[child out]) do |output|
+      IO.popen([own_environment, "timeout", "300", *command("record", *arguments)], err: %i[child out]) do |output|
         expect(output.gets).to include("attached in")
         yield
         output.read
@@ -380,8 +379,7 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     with_program("loop { +'x'; Thread.pass }") do |program|
       random = Random.new(1)
       20.times do
-        tool = spawn(RbConfig.ruby, *load_path_options, Attaching::MEMPROFILER, "attach", program.pid.to_s,
-                     %i[out err] => IO::NULL, pgroup: true)
+        tool = spawn(*command("attach", program.pid), %i[out err] => IO::NULL, pgroup: true)
         sleep(random.rand(0.6))
         Process.kill(:KILL, -tool)
         Process.wait(tool)

@@ -18,7 +18,7 @@ RSpec.describe "memprofiler with profiles of CPU time" do
   end
 
   def memprofiler(*arguments)
-    run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), *arguments, env: { "COLUMNS" => nil })
+    run_command(*SubprocessHelpers::MEMPROFILER, *arguments, env: { "COLUMNS" => nil })
   end
 
   it "reports times with binomial intervals" do

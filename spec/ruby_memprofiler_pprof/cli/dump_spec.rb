@@ -13,7 +13,7 @@ RSpec.describe "memprofiler dump", :threads do
   after { profiler.stop }
 
   def dump(*arguments)
-    run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "dump", *arguments)
+    run_command(*SubprocessHelpers::MEMPROFILER, "dump", *arguments)
   end
 
   def expect_failure(outcome, message)

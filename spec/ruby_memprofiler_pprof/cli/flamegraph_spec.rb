@@ -6,10 +6,8 @@ require "tmpdir"
 RSpec.describe "memprofiler flamegraph" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
-  let(:program) { File.join(SubprocessHelpers::EXE, "memprofiler") }
-
   def flamegraph(*arguments)
-    run_command(RbConfig.ruby, program, "flamegraph", *arguments)
+    run_command(*SubprocessHelpers::MEMPROFILER, "flamegraph", *arguments)
   end
 
   def profile(name, *calls, time: 1, types: Pprof::Maker::TYPES)
@@ -97,7 +95,7 @@ RSpec.describe "memprofiler flamegraph" do
 
     def flamegraph(*arguments, **env)
       env = { "BROWSER" => nil, "PATH" => Dir.pwd }.merge(env.transform_keys(&:to_s))
-      run_command(RbConfig.ruby, program, "flamegraph", *arguments, env: env)
+      run_command(*SubprocessHelpers::MEMPROFILER, "flamegraph", *arguments, env: env)
     end
 
     # What was called, and with what.

@@ -11,15 +11,13 @@ require "zlib"
 RSpec.describe "memprofiler, finding profiles" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
-  let(:program) { File.join(SubprocessHelpers::EXE, "memprofiler") }
-
   def cli(*arguments, **keywords)
-    run_command(RbConfig.ruby, program, *arguments, **keywords)
+    run_command(*SubprocessHelpers::MEMPROFILER, *arguments, **keywords)
   end
 
   # With the file as stdin.
   def cli_with_stdin(file, *arguments)
-    run_command("sh", "-c", "exec \"$0\" \"$@\" <#{file}", RbConfig.ruby, program, *arguments)
+    run_command("sh", "-c", "exec \"$0\" \"$@\" <#{file}", *SubprocessHelpers::MEMPROFILER, *arguments)
   end
 
   def bytes(objects, time: 0, pid: 7)
@@ -169,7 +167,7 @@ RSpec.describe "memprofiler, finding profiles" do
 
     it "does not wait for a terminal" do
       text = +""
-      PTY.spawn({ "RUBYOPT" => nil }, RbConfig.ruby, program, "report", "-") do |output, _, pid|
+      PTY.spawn({ "RUBYOPT" => nil }, *SubprocessHelpers::MEMPROFILER, "report", "-") do |output, _, pid|
         Timeout.timeout(60) { loop { text << output.readpartial(1024) } }
       rescue EOFError, Errno::EIO
         Process.wait(pid)

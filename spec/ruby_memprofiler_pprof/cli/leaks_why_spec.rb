@@ -24,7 +24,7 @@ RSpec.describe "memprofiler leaks --why", :threads do
   end
 
   def leaks(*arguments, **keywords)
-    run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "leaks", *arguments, **keywords)
+    run_command(*SubprocessHelpers::MEMPROFILER, "leaks", *arguments, **keywords)
   end
 
   # The rows of the table.

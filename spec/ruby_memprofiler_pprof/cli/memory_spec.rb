@@ -14,7 +14,7 @@ RSpec.describe "memprofiler memory" do
   after { profiler.stop }
 
   def memory(...)
-    run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "memory", ...)
+    run_command(*SubprocessHelpers::MEMPROFILER, "memory", ...)
   end
 
   def expect_failure(outcome, message)
@@ -127,8 +127,7 @@ RSpec.describe "memprofiler memory" do
 
     it "reads it from stdin" do
       record("a.pprof", **RecordedMemory.comments)
-      outcome = run_command("sh", "-c", 'exec "$@" <a.pprof', "sh", RbConfig.ruby,
-                            File.join(SubprocessHelpers::EXE, "memprofiler"), "memory", "-")
+      outcome = run_command("sh", "-c", 'exec "$@" <a.pprof', "sh", *SubprocessHelpers::MEMPROFILER, "memory", "-")
       expect(outcome.stdout).to start_with("stdin: Process 4711, ")
     end
 

@@ -12,7 +12,7 @@ RSpec.describe "memprofiler ps", if: RUBY_PLATFORM.include?("linux") do
 
   # The words of the line about a process.
   def line_of(pid)
-    outcome = run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "ps")
+    outcome = run_command(*SubprocessHelpers::MEMPROFILER, "ps")
     outcome.stdout.lines.map(&:split).find { |words| words.first == pid.to_s }
   end
 

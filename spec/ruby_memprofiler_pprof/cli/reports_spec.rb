@@ -10,17 +10,16 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   def cli(*arguments, env: {}, **keywords)
-    program = File.join(SubprocessHelpers::EXE, "memprofiler")
-    run_command(RbConfig.ruby, program, *arguments, env: { "COLUMNS" => nil, "NO_COLOR" => nil }.merge(env), **keywords)
+    env = { "COLUMNS" => nil, "NO_COLOR" => nil }.merge(env)
+    run_command(*SubprocessHelpers::MEMPROFILER, *arguments, env: env, **keywords)
   end
 
   # The output in a terminal with this many columns.
   def in_terminal(columns, *arguments, env: {})
-    program = File.join(SubprocessHelpers::EXE, "memprofiler")
     env = { "COLUMNS" => nil, "NO_COLOR" => nil, "TERM" => "xterm", "RUBYOPT" => nil }.merge(env)
     PTY.open do |terminal, slave|
       slave.winsize = [24, columns]
-      pid = Process.spawn(env, RbConfig.ruby, program, *arguments, in: slave, out: slave, err: slave)
+      pid = Process.spawn(env, *SubprocessHelpers::MEMPROFILER, *arguments, in: slave, out: slave, err: slave)
       slave.close
       read_all(terminal).tap { Process.wait(pid) }
     end

@@ -6,10 +6,10 @@ require "tmpdir"
 RSpec.describe "memprofiler run" do
   around { |example| Dir.mktmpdir("with space") { |directory| Dir.chdir(directory) { example.run } } }
 
-  let(:program) { File.join(SubprocessHelpers::EXE, "memprofiler") }
+  let(:memprofiler) { SubprocessHelpers::MEMPROFILER }
 
   def run(*arguments, **keywords)
-    run_command(RbConfig.ruby, program, "run", *arguments, **keywords)
+    run_command(*memprofiler, "run", *arguments, **keywords)
   end
 
   # Runs Ruby code, with options of `run`.
@@ -34,7 +34,7 @@ RSpec.describe "memprofiler run" do
 
     it "replaces the wrapper: there is no further process" do
       reader, writer = IO.pipe
-      pid = spawn(RbConfig.ruby, program, "run", RbConfig.ruby, "-e", "print Process.pid", out: writer)
+      pid = spawn(*memprofiler, "run", RbConfig.ruby, "-e", "print Process.pid", out: writer)
       writer.close
       Process.wait(pid)
       expect(reader.read).to eq(pid.to_s)
@@ -131,8 +131,7 @@ RSpec.describe "memprofiler run" do
     {
       ["--rate", "2"] => '--sample-rate must be a number from 0 to 1, got "2"',
       ["--dump-on", "KILL"] => "--dump-on must be a signal that can be handled, such as USR2",
-      ["--interval"] => "--interval needs a value, see memprofiler run --help",
-      ["--intervall", "1"] => "unknown option --intervall, did you mean --interval?"
+      ["--interval"] => "--interval needs a value, see memprofiler run --help"
     }.each do |options, message|
       it "are refused before anything runs if they are wrong: #{options.join(" ")}" do
         outcome = run(*options)
@@ -140,13 +139,19 @@ RSpec.describe "memprofiler run" do
         expect([outcome.stdout, outcome.status.exitstatus]).to eq(["", 2])
       end
     end
+
+    it "are suggested in place of unknown ones" do
+      # Suggestions come from a gem.
+      outcome = run_command(RbConfig.ruby, memprofiler.last, "run", "--intervall", "1")
+      expect(outcome.stderr).to start_with("memprofiler: unknown option --intervall, did you mean --interval?")
+    end
   end
 
   describe "signals" do
     # Starts a program that reports when it is ready, and yields its pid and its further output.
     def with_program(*options, code: "")
       reader, writer = IO.pipe
-      pid = spawn(RbConfig.ruby, program, "run", "--interval", "1000", "--rate", "1", *options, "--", RbConfig.ruby,
+      pid = spawn(*memprofiler, "run", "--interval", "1000", "--rate", "1", *options, "--", RbConfig.ruby,
                   "-e", "class Kept; end; KEPT = Kept.new; #{code}; $stdout.syswrite('.'); sleep", out: writer)
       writer.close
       reader.read(1)

@@ -29,7 +29,7 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
   end
 
   def stack(*arguments)
-    run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "stack", *arguments)
+    run_command(*SubprocessHelpers::MEMPROFILER, "stack", *arguments)
   end
 
   it "reads a process that has mapped a file whose name is no text" do
@@ -249,7 +249,7 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
     %i[INT TERM].each do |signal|
       it "ends with what it has at #{signal}" do
         with_ruby("puts; sleep") do |pid|
-          command = [RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "stack", "--watch", "-o", "-"]
+          command = [*SubprocessHelpers::MEMPROFILER, "stack", "--watch", "-o", "-"]
           IO.popen([own_environment, *command, "--seconds", "600", pid.to_s], "rb", pgroup: true) do |output|
             wait_until { catches_term?(tool_of(output.pid)) }
             Process.kill(signal, output.pid)
@@ -276,7 +276,7 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
     it "writes a file apart from those of the heap if none is named" do
       Dir.mktmpdir do |directory|
         with_ruby("puts; sleep") do |pid|
-          run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "stack", "--watch", "--seconds",
+          run_command(*SubprocessHelpers::MEMPROFILER, "stack", "--watch", "--seconds",
                       "0.1", pid.to_s, chdir: directory)
           expect(Dir.glob("**/*.pprof", base: directory)).to match([%r{\Atmp/profiles/wall/stack-#{pid}-[^/]*\z}])
         end

@@ -13,7 +13,7 @@ RSpec.describe "memprofiler top" do
     servers.each { |thread| thread.kill.join }
   end
 
-  let(:exe) { File.join(SubprocessHelpers::EXE, "memprofiler") }
+  let(:memprofiler) { SubprocessHelpers::MEMPROFILER }
   let(:programs) { [] }
   let(:servers) { [] }
   # Keeps 100 objects of one class, and goes on allocating another.
@@ -32,7 +32,7 @@ RSpec.describe "memprofiler top" do
   # Starts a profiled program that serves its profiles.
   def start(code = program, socket: "a.sock")
     reader, writer = IO.pipe
-    programs << spawn({ "RUBYOPT" => nil }, RbConfig.ruby, exe, "run", "--socket", socket, "--rate", "1", "--interval",
+    programs << spawn({ "RUBYOPT" => nil }, *memprofiler, "run", "--socket", socket, "--rate", "1", "--interval",
                       "1000", "--", RbConfig.ruby, "-e", code, out: writer)
     writer.close
     reader.read(1)
@@ -67,7 +67,7 @@ RSpec.describe "memprofiler top" do
   end
 
   def top(*arguments, env: {})
-    run_command(RbConfig.ruby, exe, "top", *arguments, env: { "COLUMNS" => nil, "NO_COLOR" => nil }.merge(env))
+    run_command(*memprofiler, "top", *arguments, env: { "COLUMNS" => nil, "NO_COLOR" => nil }.merge(env))
   end
 
   describe "without a terminal" do
@@ -175,7 +175,7 @@ RSpec.describe "memprofiler top" do
       message = "this is no profile; the URL must be that of the endpoint, such as http://127.0.0.1:3000/debug/pprof"
       FakeHttpServer.run(200) do |server|
         %w[top dump memory why].each do |command|
-          expect_failure(run_command(RbConfig.ruby, exe, command, server.url), 2,
+          expect_failure(run_command(*memprofiler, command, server.url), 2,
                          "memprofiler: #{server.url}: #{message}\n")
         end
       end
@@ -243,7 +243,7 @@ RSpec.describe "memprofiler top" do
     def open_top(*options, socket: "a.sock")
       wait_for(/^\$/)
       @before = [terminal.state, terminal.modes]
-      terminal.run(RbConfig.ruby, exe, "top", *options, socket)
+      terminal.run(*memprofiler, "top", *options, socket)
       wait_for(/pid \d+  \d\d:\d\d:\d\d/)
     end
 
@@ -392,7 +392,7 @@ RSpec.describe "memprofiler top" do
     it "shows all processes of a directory as they come and go, and the chosen one" do
       Dir.mkdir("s")
       pids = %w[s/a.sock s/b.sock].map { |socket| start(socket: socket) }
-      terminal.run(RbConfig.ruby, exe, "top", "s")
+      terminal.run(*memprofiler, "top", "s")
       wait_for(/\As  every 1 s  2 processes  \d\d:\d\d:\d\d/)
       expect(pids).to all(satisfy { |pid| terminal.text.match?(/^ *(> )? *#{pid} .* MiB  Lost$/) })
       terminal.press("Enter")
@@ -406,7 +406,7 @@ RSpec.describe "memprofiler top" do
     end
 
     it "reports immediately, on the previous screen, that there is no process" do
-      terminal.run(RbConfig.ruby, exe, "top", "a.sock")
+      terminal.run(*memprofiler, "top", "a.sock")
       wait_for(/^memprofiler: a.sock: there is no socket/)
       expect(terminal.state).to eq("0 1 1")
     end
@@ -454,7 +454,7 @@ RSpec.describe "memprofiler top" do
 
     it "is as it was after an exception" do
       serve(Pprof::Maker.lines({ "/a.rb:1" => [1, 1] }, duration: 0))
-      terminal.run(RbConfig.ruby, exe, "top", "a.sock")
+      terminal.run(*memprofiler, "top", "a.sock")
       wait_for(/the profile does not say how many seconds it covers/)
       expect(terminal.state).to eq("0 1 1")
     end

@@ -12,7 +12,7 @@ RSpec.describe "memprofiler why", :threads do
   after { profiler.stop }
 
   def cli(*arguments, **keywords)
-    run_command(RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), *arguments, **keywords)
+    run_command(*SubprocessHelpers::MEMPROFILER, *arguments, **keywords)
   end
 
   def why(...)
@@ -192,8 +192,7 @@ RSpec.describe "memprofiler why", :threads do
 
     it "reads it from stdin" do
       record("a.pprof")
-      outcome = run_command("sh", "-c", 'exec "$@" <a.pprof', "sh", RbConfig.ruby,
-                            File.join(SubprocessHelpers::EXE, "memprofiler"), "why", "-")
+      outcome = run_command("sh", "-c", 'exec "$@" <a.pprof', "sh", *SubprocessHelpers::MEMPROFILER, "why", "-")
       expect(outcome.stdout).to start_with("stdin: Process 4711, ")
     end
 

@@ -618,7 +618,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   end
 
   it "can be mounted in Rails" do
-    outcome = run_ruby(<<~RUBY)
+    outcome = run_ruby(<<~RUBY, gems: true)
       begin
         require "action_controller"
       rescue LoadError
@@ -638,7 +638,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   end
 
   it "can be mounted beside a Sinatra app" do
-    outcome = run_ruby(<<~RUBY)
+    outcome = run_ruby(<<~RUBY, gems: true)
       begin
         require "sinatra/base"
       rescue LoadError
