@@ -5,8 +5,8 @@
 case ENV["SPEC_GC"].to_s
 when "" then nil
 when "compact"
-  # Not while files are loaded: rbs's parser remembers the addresses of its classes. Up to Ruby 3.1 a collection that has
-  # begun to mark would move what it has not pinned.
+  # Not while files are loaded: rbs's parser remembers the addresses of its classes. Up to Ruby 3.1 a collection that
+  # has begun to mark would move what it has not pinned.
   compact = proc do
     GC.start
     GC.auto_compact = true

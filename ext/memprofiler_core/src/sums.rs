@@ -164,8 +164,9 @@ impl AddAssign for Allocated {
 /// group or in none.
 pub type Kind = (StackId, ClassId, Readers, Option<WindowGroup>);
 
-/// What was allocated and died before a flush could see it, summed by stack, class, readers and group of windows. So its size depends on
-/// the number of allocation sites, not of objects. Each entry holds a reference to its stack and class.
+/// What was allocated and died before a flush could see it, summed by stack, class, readers and group of windows. So
+/// its size depends on the number of allocation sites, not of objects. Each entry holds a reference to its stack and
+/// class.
 pub type Tally = Sums<Kind, Allocated>;
 
 #[cfg(test)]

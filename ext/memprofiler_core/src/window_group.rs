@@ -1,8 +1,8 @@
 //! The groups that sampling windows are divided into.
 //!
-//! Samples of one window come together, so they say less about the error of a sum than as many independent samples. Sums
-//! of whole windows are independent, and few groups of windows, assigned at random, show how much such sums vary: see
-//! [`variance`].
+//! Samples of one window come together, so they say less about the error of a sum than as many independent samples.
+//! Sums of whole windows are independent, and few groups of windows, assigned at random, show how much such sums vary:
+//! see [`variance`].
 
 use std::num::NonZeroU8;
 
@@ -33,9 +33,10 @@ impl WindowGroup {
 
 /// The estimated variance of the sum of the groups' sums, in its squared unit.
 ///
-/// The windows are assigned to G groups at random, so the sums T_g of the groups are independent and equally distributed,
-/// however the samples of a window depend on one another. If T is the sum of all groups, its variance is G times that of
-/// one group, estimated by G / (G - 1) sum((T_g - T / G)²). With G - 1 degrees of freedom, 95 % of the errors are within
+/// The windows are assigned to G groups at random, so the sums T_g of the groups are independent and equally
+/// distributed, however the samples of a window depend on one another. If T is the sum of all groups, its variance is G
+/// times that of one group, estimated by G / (G - 1) sum((T_g - T / G)²). With G - 1 degrees of freedom, 95 % of the
+/// errors are within
 /// 2.131 standard errors (Student's t).
 ///
 /// For a single sample of weight w that is w²; for 16 samples, one of each group, it is 0.

@@ -1,7 +1,7 @@
 //! The control frames of an execution context, wherever that is.
 //!
-//! Much of this mirrors `rb_profile_frames` and `rb_vm_frame_method_entry` of vm_backtrace.c and vm_insnhelper.c. Nothing
-//! here allocates or locks.
+//! Much of this mirrors `rb_profile_frames` and `rb_vm_frame_method_entry` of vm_backtrace.c and vm_insnhelper.c.
+//! Nothing here allocates or locks.
 
 use crate::iseq::{self, imemo_type};
 use crate::layout::{self, Layout};

@@ -1,8 +1,9 @@
 //! `require`: has a running Ruby require a file, in a thread of its own, at a point where the VM itself would run a
 //! handler of signals.
 //!
-//! The main thread is stopped once, or a few times if it is idle, for some microseconds, to call a function that is made
-//! for handlers of signals: the one that asks for a postponed job. The job creates the thread, and that calls `require`.
+//! The main thread is stopped once, or a few times if it is idle, for some microseconds, to call a function that is
+//! made for handlers of signals: the one that asks for a postponed job. The job creates the thread, and that calls
+//! `require`.
 
 mod arch;
 mod area;

@@ -15,8 +15,8 @@ pub enum Jobs {
         /// Its address.
         register: usize,
     },
-    /// From 3.3 on: `rb_postponed_job_preregister(flags, function, data)`, and `rb_postponed_job_trigger(handle)`. There
-    /// are 32 handles, and none is ever given back; the same function has always the same.
+    /// From 3.3 on: `rb_postponed_job_preregister(flags, function, data)`, and `rb_postponed_job_trigger(handle)`.
+    /// There are 32 handles, and none is ever given back; the same function has always the same.
     Table {
         /// The address of the first.
         preregister: usize,

@@ -62,8 +62,8 @@ impl Paused {
 impl Drop for Paused {
     fn drop(&mut self) {
         for (&tid, &(_, signal)) in &self.threads {
-            // SAFETY: the kernel follows neither pointer; the second is the number of a signal. The thread is stopped, or
-            // has ended, upon which the call fails.
+            // SAFETY: the kernel follows neither pointer; the second is the number of a signal. The thread is stopped,
+            // or has ended, upon which the call fails.
             unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, ptr::null_mut::<libc::c_void>(), signal as usize) };
         }
     }

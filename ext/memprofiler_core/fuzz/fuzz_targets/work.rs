@@ -35,7 +35,8 @@ const fn most_text(bytes: u64) -> u64 {
 }
 
 /// How much an operation on `profiles` profiles of `bytes` bytes each may allocate in total: some hundred bytes per
-/// frame (a node in its tables, which grow by doubling, with its sums by group of windows), and two copies of each name.
+/// frame (a node in its tables, which grow by doubling, with its sums by group of windows), and two copies of each
+/// name.
 pub fn most(bytes: u64, profiles: u64) -> u64 {
     profiles * (1024 * most_frames(bytes) + 2 * most_text(bytes) + 4096 * bytes)
 }

@@ -93,7 +93,8 @@ impl<'a> Estimator<'a> {
         (sum.independent_variance - known).max(0.0)
     }
 
-    /// The N in the formula of [`variance`](Self::variance); None if the profile's samples are no ticks, or it has none.
+    /// The N in the formula of [`variance`](Self::variance); None if the profile's samples are no ticks, or it has
+    /// none.
     pub fn all_ticks(&self) -> Option<f64> {
         self.ticks.map(|(_, all)| all).filter(|&all| all > 0.0)
     }

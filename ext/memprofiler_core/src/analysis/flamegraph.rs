@@ -11,9 +11,10 @@
 //! String 0 is empty and stands for unknown. Node 0 is the root; parents come before their children. Values are a
 //! node's own, without its children; nodes that are not listed have none. Variance and samples are empty if unknown.
 //! The variance is that of what was not sampled in windows. Of the rest there is the value, and in which proportions
-//! the groups of windows have it: for each group a hexadecimal digit, that of group 0 the last. There is no "windows" if
-//! nothing was sampled in windows. "ticks", N in [`Estimator::variance`], is only there if samples are ticks: the square
-//! of a sum, divided by them, is to be subtracted from the sum of the variances, which are therefore not rounded.
+//! the groups of windows have it: for each group a hexadecimal digit, that of group 0 the last. There is no "windows"
+//! if nothing was sampled in windows. "ticks", N in [`Estimator::variance`], is only there if samples are ticks: the
+//! square of a sum, divided by them, is to be subtracted from the sum of the variances, which are therefore not
+//! rounded.
 
 use super::estimate::{Estimator, Sum};
 use super::gem;

@@ -1,5 +1,5 @@
-//! Where glibc's malloc keeps its memory, found by how it begins (malloc/malloc.c, arena.c): in what `brk` has grown, in
-//! the heaps of further arenas, and in a mapping for each large block.
+//! Where glibc's malloc keeps its memory, found by how it begins (malloc/malloc.c, arena.c): in what `brk` has grown,
+//! in the heaps of further arenas, and in a mapping for each large block.
 
 use super::residency::Residency;
 use super::survey::Space;

@@ -61,8 +61,8 @@ impl Residency {
         count * self.page_size
     }
 
-    /// Claims what is in memory of the pages around an address without a gap, at most so many bytes in each direction, and
-    /// returns its bytes.
+    /// Claims what is in memory of the pages around an address without a gap, at most so many bytes in each direction,
+    /// and returns its bytes.
     pub fn take_around(&mut self, address: u64, most: u64) -> u64 {
         let Range { start: at, .. } = self.indices(&(address..address.saturating_add(1)));
         let most = (most / self.page_size) as usize;

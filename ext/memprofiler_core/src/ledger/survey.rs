@@ -215,8 +215,8 @@ fn stack_size(mapping: &Mapping) -> u64 {
     if mapping.size() <= LARGEST_STACK { mapping.size() } else { MERGED_STACK }
 }
 
-/// Whether a mapping of a file can have been written to: it still can be, or it is the part of a library before its data
-/// that the linker writes to once.
+/// Whether a mapping of a file can have been written to: it still can be, or it is the part of a library before its
+/// data that the linker writes to once.
 fn was_relocated(mapping: &Mapping, next: Option<&Mapping>) -> bool {
     let is_data = |next: &Mapping| next.kind == Kind::File && next.writable && next.start == mapping.end;
     mapping.writable || !mapping.executable && next.is_some_and(is_data)

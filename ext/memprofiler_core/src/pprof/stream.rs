@@ -11,8 +11,8 @@ const GZIP_LEVEL: u32 = 1;
 const RESERVED: usize = 128 << 10;
 
 /// A profile on its way to `W`, gzipped. Ids are not 0, strings are numbered in the order in which they are written,
-/// and the first one is empty. The order of everything else does not matter. Memory is taken in the beginning, and later
-/// only for a stack of more frames than all others.
+/// and the first one is empty. The order of everything else does not matter. Memory is taken in the beginning, and
+/// later only for a stack of more frames than all others.
 pub struct Stream<W: Write> {
     fields: FieldWriter<W>,
     sample: message::Sample,
@@ -47,8 +47,8 @@ impl<W: Write> Stream<W> {
         self.fields.message(field::SAMPLE_TYPE, &message::ValueType { r#type: name, unit })
     }
 
-    /// A sample: its locations, innermost first, a value per column, labels that are pairs of strings, and one that is a
-    /// number.
+    /// A sample: its locations, innermost first, a value per column, labels that are pairs of strings, and one that is
+    /// a number.
     pub fn sample(
         &mut self,
         locations: impl Iterator<Item = u64>,

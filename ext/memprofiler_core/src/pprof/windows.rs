@@ -1,13 +1,13 @@
 //! Which windows the objects of a sample were sampled in.
 //!
-//! In memory, what was sampled in windows is a row for each group of windows. In a file, which other programs read, too,
-//! these rows are one sample with their sums, and labels tell how much of them is from each group. A label is for a
-//! column of counts and for the bytes after it. Its key is the column's name with `_windows`, such as
+//! In memory, what was sampled in windows is a row for each group of windows. In a file, which other programs read,
+//! too, these rows are one sample with their sums, and labels tell how much of them is from each group. A label is for
+//! a column of counts and for the bytes after it. Its key is the column's name with `_windows`, such as
 //! `retained_objects_windows`, and its value a number without a unit, see [`pack`].
 //!
 //! A sample without such a label was not taken in windows. Where a stack has objects of both kinds, the file has two
-//! samples. Labels of other programs are left alone: the labels have this meaning only in profiles that say what a sample
-//! stands for, and a text, a number with a unit, or 0 is a label like any other.
+//! samples. Labels of other programs are left alone: the labels have this meaning only in profiles that say what a
+//! sample stands for, and a text, a number with a unit, or 0 is a label like any other.
 //!
 //! A label of a few bytes makes 16 rows, each with a value per column. So profiles with more columns than
 //! [`MOST_COLUMNS`], which the gem does not write, cannot have such labels.

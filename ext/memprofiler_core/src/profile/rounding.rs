@@ -1,7 +1,8 @@
 //! Whole numbers for estimates.
 
-/// Rounds the rows of a profile, one after another, so that each sum of successive rows is off by less than 1. If each row
-/// were rounded by itself, sums would be biased, since the weights of many samples are the same: of those that stand for
+/// Rounds the rows of a profile, one after another, so that each sum of successive rows is off by less than 1. If each
+/// row were rounded by itself, sums would be biased, since the weights of many samples are the same: of those that
+/// stand for
 /// 1.4 objects each, all would count as 1.
 #[derive(Debug)]
 pub struct Rounding<const N: usize> {

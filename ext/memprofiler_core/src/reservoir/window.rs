@@ -52,9 +52,9 @@ const MOST_STEPS: f64 = 48.0 * STEPS;
 
 impl Windows {
     /// Windows that cover the part `duty` of the time, with a hook that is expected to cost `cost` nanoseconds per
-    /// event. `clock` returns the program's CPU time in nanoseconds; it and `timer` are called when windows open
-    /// and close. `hook_time` is kept at the nanoseconds that the hook has taken so far: a window's end is to be delayed
-    /// by them.
+    /// event. `clock` returns the program's CPU time in nanoseconds; it and `timer` are called when windows open and
+    /// close. `hook_time` is kept at the nanoseconds that the hook has taken so far: a window's end is to be delayed by
+    /// them.
     pub fn new(duty: f64, cost: f64, clock: fn() -> u64, timer: fn() -> Timing, hook_time: &'static AtomicU64) -> Self {
         Self { exposure: Exposure::new(duty, cost), clock, timer, hook_time, open: None, last: None }
     }

@@ -24,8 +24,8 @@ const FASTEST: f64 = 500e6;
 /// The shortest and the longest time between two looks.
 const INTERVALS: [Duration; 2] = [Duration::from_millis(5), Duration::from_secs(1)];
 
-/// The part of the limit above which the kernel's reports count. Files fill any cgroup once in a while, which is nothing
-/// to report.
+/// The part of the limit above which the kernel's reports count. Files fill any cgroup once in a while, which is
+/// nothing to report.
 const SERIOUS: f64 = 0.75;
 
 /// The part of the level below which an episode has ended.
@@ -227,8 +227,8 @@ mod tests {
         Reading { limit: Some(LIMIT), usage: Some(usage), ..Reading::default() }
     }
 
-    /// A process whose memory is `usage` after so many seconds, watched for `seconds`. Returns when profiles were taken,
-    /// in seconds, why, and the number of looks.
+    /// A process whose memory is `usage` after so many seconds, watched for `seconds`. Returns when profiles were
+    /// taken, in seconds, why, and the number of looks.
     fn live(level: Level, seconds: f64, usage: impl Fn(f64) -> u64) -> (Vec<(f64, Reason)>, u32) {
         let (mut watch, mut now, mut looks, mut fired) = (Watch::new(level), Duration::ZERO, 0, Vec::new());
         while now.as_secs_f64() < seconds {

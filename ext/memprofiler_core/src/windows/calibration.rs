@@ -46,8 +46,8 @@ impl Calibration {
         }
     }
 
-    /// The cost in nanoseconds per object, at most `most`, with which what was seen adds up to what was allocated. It is
-    /// weighed against the one expected by its precision, the variance among the groups: with little data it changes
+    /// The cost in nanoseconds per object, at most `most`, with which what was seen adds up to what was allocated. It
+    /// is weighed against the one expected by its precision, the variance among the groups: with little data it changes
     /// little. `doubt` times the expected cost is how far from it the cost may well be.
     pub fn cost(&self, expected: f64, doubt: f64, most: f64) -> f64 {
         let found = self.costs.solve(self.allocated, most);

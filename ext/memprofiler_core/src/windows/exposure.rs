@@ -6,11 +6,11 @@ use crate::window_group::WindowGroup;
 /// Estimates with which probability a piece of the program's work is in a window, and what the hook costs, from earlier
 /// windows.
 ///
-/// The probability is the part of the program's CPU time for which the timer has wanted windows: the duty, unless a busy
-/// machine wakes it late. The hook's cost is not in that time, since windows are prolonged by it: otherwise less of the program would
-/// fit into windows where many objects are allocated. It is the cost per object with which what windows saw adds up to
-/// the VM's own count of allocations (the unknown is solved for, as in a calibration estimate). So a sum over all sites
-/// agrees with that count, and sites of all densities are unbiased.
+/// The probability is the part of the program's CPU time for which the timer has wanted windows: the duty, unless a
+/// busy machine wakes it late. The hook's cost is not in that time, since windows are prolonged by it: otherwise less
+/// of the program would fit into windows where many objects are allocated. It is the cost per object with which what
+/// windows saw adds up to the VM's own count of allocations (the unknown is solved for, as in a calibration estimate).
+/// So a sum over all sites agrees with that count, and sites of all densities are unbiased.
 ///
 /// Both come from the past, so that a window's samples have their final weights at once. The past fades.
 #[derive(Debug)]
@@ -77,8 +77,8 @@ const RECENT_MEMORY: f64 = 8e9;
 const SHARE_MEMORY: f64 = 2e9;
 /// The duty counts as much as a measurement of this many nanoseconds.
 const DUTY_WEIGHT: f64 = 0.1e9;
-/// How far the cost may well be from the expected one, and that of the last seconds from the lasting one, as multiples of
-/// those: the standard deviations of what is expected.
+/// How far the cost may well be from the expected one, and that of the last seconds from the lasting one, as multiples
+/// of those: the standard deviations of what is expected.
 const COST_DOUBT: f64 = 2.0;
 const SPEED_DOUBT: f64 = 0.25;
 /// The bound of the cost, as a multiple of the expected one.

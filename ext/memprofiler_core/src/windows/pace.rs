@@ -5,9 +5,9 @@ use super::Moment;
 /// How long to sleep until a [`Moment`] is over.
 ///
 /// The schedule's clock stands still for what the hook takes, so a window lasts longer than it seems. Who sleeps for
-/// what seems to be left has to sleep again for what the hook has taken meanwhile, and so on. So the rest of a window is
-/// taken to be like its beginning. A new one is taken to be like the one in which the hook has taken the least lately:
-/// if a window were too long where few objects are allocated, these would seem to be more.
+/// what seems to be left has to sleep again for what the hook has taken meanwhile, and so on. So the rest of a window
+/// is taken to be like its beginning. A new one is taken to be like the one in which the hook has taken the least
+/// lately: if a window were too long where few objects are allocated, these would seem to be more.
 #[derive(Debug)]
 pub struct Pace {
     open: Option<Open>,

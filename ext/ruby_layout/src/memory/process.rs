@@ -22,7 +22,8 @@ impl Memory for ProcessMemory {
     fn read(&self, address: usize, bytes: &mut [u8]) -> io::Result<()> {
         let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
-        // SAFETY: the kernel writes only to `bytes`, which are borrowed exclusively, and checks the other address itself.
+        // SAFETY: the kernel writes only to `bytes`, which are borrowed exclusively, and checks the other address
+        // itself.
         let read = unsafe { libc::process_vm_readv(self.pid, &raw const local, 1, &raw const remote, 1, 0) };
         match usize::try_from(read) {
             Ok(read) if read == bytes.len() => Ok(()),

@@ -1,5 +1,5 @@
-//! The memory of a copy of the process: a window of addresses that belong to nobody else, of which pages are made usable
-//! one after the other.
+//! The memory of a copy of the process: a window of addresses that belong to nobody else, of which pages are made
+//! usable one after the other.
 //!
 //! Up to [`LARGEST_SMALL`] bytes a block has the next power of two as its size, and is used again for blocks of that
 //! size. A larger one has pages of its own: it grows by being moved to other addresses, without being copied, and goes

@@ -12,9 +12,9 @@ const FREE: u32 = 0;
 /// A thread with a GVL has it. Anything else is the process id of a thread without.
 const TAKEN: u32 = u32::MAX;
 
-/// Allows one borrow at a time. A hook never waits for it: up to Ruby 3.4 the GVL already ensures that nobody else has it
-/// but for a moment in which the process is about to be killed; from 4.0 on, another Ractor may be in its own hook or in a
-/// flush.
+/// Allows one borrow at a time. A hook never waits for it: up to Ruby 3.4 the GVL already ensures that nobody else has
+/// it but for a moment in which the process is about to be killed; from 4.0 on, another Ractor may be in its own hook
+/// or in a flush.
 #[derive(Debug)]
 pub struct HookCell<T> {
     busy: AtomicU32,
@@ -82,8 +82,8 @@ impl<T> HookCell<T> {
         Some(body(unsafe { &*self.value.get() }))
     }
 
-    /// Replaces the value if a thread had the cell that a fork has left behind, which can only be one of another Ractor.
-    /// What it was changing is not used any more, and not even dropped. Whether there was such a thread.
+    /// Replaces the value if a thread had the cell that a fork has left behind, which can only be one of another
+    /// Ractor. What it was changing is not used any more, and not even dropped. Whether there was such a thread.
     ///
     /// # Safety
     /// Must be called in a forked child, by its only thread, and not inside a body.

@@ -209,7 +209,8 @@ unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
     match outcome {
         Ok(Some(())) => {}
         Ok(None) => {
-            // Another Ractor has the state, or who writes a profile without the GVL. The next allocation will do as well: the sampler has no memory.
+            // Another Ractor has the state, or who writes a profile without the GVL. The next allocation will do as
+            // well: the sampler has no memory.
             collector.contended.fetch_add(1, Ordering::Relaxed);
         }
         Err(_) => collector.panicked("NEWOBJ"),

@@ -116,8 +116,8 @@ fn own_bytes(collector: Option<&Collector>) -> u64 {
 }
 
 impl Collector {
-    /// What the objects own outside their slots that were allocated since the start. None if that is not known: the dead
-    /// are still among the samples, or there are none.
+    /// What the objects own outside their slots that were allocated since the start. None if that is not known: the
+    /// dead are still among the samples, or there are none.
     fn object_memory(&self, ruby: &Ruby) -> Result<Option<Figure>, Error> {
         if !self.was_started() || self.failure().is_some() {
             return Ok(None);

@@ -31,8 +31,8 @@ impl MissedCollections {
         Ok(())
     }
 
-    /// Whether a collection is at work after its mark phase, and so may be moving objects and freeing pages. Safe on any
-    /// thread, once counting has begun.
+    /// Whether a collection is at work after its mark phase, and so may be moving objects and freeing pages. Safe on
+    /// any thread, once counting has begun.
     pub fn may_move(&self) -> bool {
         gc::is_running() && self.info.get().is_some_and(Info::is_sweeping)
     }

@@ -1,5 +1,5 @@
-//! Finds native threads that run Ruby code when they get the GVL: those of other Ractors, of whose threads no hook is told,
-//! and those that M:N threads share. Ruby 3.3 and later.
+//! Finds native threads that run Ruby code when they get the GVL: those of other Ractors, of whose threads no hook is
+//! told, and those that M:N threads share. Ruby 3.3 and later.
 
 #[cfg(ruby_gte_3_3)]
 mod watched {
@@ -19,8 +19,8 @@ mod watched {
     static PERIOD: AtomicU64 = AtomicU64::new(0);
     static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-    /// Timers of threads that are not known yet. A request for the job may be lost, as another Ractor runs the job instead;
-    /// each tick repeats it.
+    /// Timers of threads that are not known yet. A request for the job may be lost, as another Ractor runs the job
+    /// instead; each tick repeats it.
     static SCOUTS: Mutex<Vec<(NativeId, Timer)>> = Mutex::new(Vec::new());
 
     thread_local! {

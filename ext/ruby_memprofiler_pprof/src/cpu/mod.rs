@@ -115,8 +115,8 @@ impl Sampler {
         stop_at_exit()?;
         cpu_timer::listen(options.signal, job::run).map_err(StartFailure::NoTimer)?;
         self.holder.set(holder);
-        // SAFETY: the cell is in a box of its own until the GC frees the sampler, which it does not do while the cell is
-        // registered.
+        // SAFETY: the cell is in a box of its own until the GC frees the sampler, which it does not do while the cell
+        // is registered.
         protect(|| unsafe { rb_sys::rb_gc_register_address(self.holder.as_ptr()) })?;
         RUNNING.store(std::ptr::from_ref(self).cast_mut(), Ordering::Release);
         let begun = self.state.with(|state| state.begin(options, threads)).map_err(StartFailure::NoTimer);

@@ -20,8 +20,8 @@ impl State {
     /// Reads the stacks of the threads that have ticked.
     ///
     /// # Safety
-    /// Must run on a Ruby thread with its Ractor's GVL held, in a hook or at a safe point; `holder` must be alive, and mark
-    /// the sites and threads.
+    /// Must run on a Ruby thread with its Ractor's GVL held, in a hook or at a safe point; `holder` must be alive, and
+    /// mark the sites and threads.
     pub unsafe fn read_stacks(&mut self, holder: VALUE) {
         let native = native_id();
         // The threads of other Ractors may be running, and which thread a shared native thread runs is not known. If a
@@ -41,8 +41,8 @@ impl State {
                 continue;
             };
             if let Some(weighted) = self.records[index].take() {
-                // SAFETY: the thread runs, or is another one of the main Ractor, as this one is: it stands still without
-                // the GVL.
+                // SAFETY: the thread runs, or is another one of the main Ractor, as this one is: it stands still
+                // without the GVL.
                 unsafe { self.add(thread, weighted, holder) };
             }
         }

@@ -152,7 +152,8 @@ impl State {
         if self.shares_natives && self.has_record_of(native) {
             return;
         }
-        // Of a thread that ended by an exception, of which no hook is told, and whose native thread goes on as this one.
+        // Of a thread that ended by an exception, of which no hook is told, and whose native thread goes on as this
+        // one.
         self.remove(|record| record.native == native);
         let thread = threads::current();
         let record = Record::new(thread, native, &self.options).or_else(|_| {

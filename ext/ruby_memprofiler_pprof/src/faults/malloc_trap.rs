@@ -2,8 +2,8 @@
 
 use std::ffi::c_int;
 
-/// Runs `body`, and counts how often others than this library call malloc or free in this thread meanwhile. None without
-/// the trap.
+/// Runs `body`, and counts how often others than this library call malloc or free in this thread meanwhile. None
+/// without the trap.
 pub fn counted<T>(body: impl FnOnce() -> T) -> (T, Option<u64>) {
     // SAFETY: this only searches.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"memprofiler_malloc_trap".as_ptr()) };

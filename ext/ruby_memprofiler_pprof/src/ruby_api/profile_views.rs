@@ -36,8 +36,8 @@ fn by(ruby: &Ruby, name: &str) -> Result<By, Error> {
     }
 }
 
-/// [value, variance of what was not sampled in windows, samples, sums of what was by group of windows]; all but the value
-/// are nil if unknown, the sums also if nothing was
+/// [value, variance of what was not sampled in windows, samples, sums of what was by group of windows]; all but the
+/// value are nil if unknown, the sums also if nothing was
 type Estimate = (i64, Option<f64>, Option<f64>, Option<Vec<f64>>);
 
 fn estimate(sum: &Sum, estimator: &Estimator) -> Estimate {

@@ -9,8 +9,8 @@ use magnus::typed_data::Obj;
 use magnus::{Error, RString, Ruby};
 use std::time::Duration;
 
-/// JSON, and a profile of the paths as gzipped pprof. The arguments are those of `Collector#retainers`, which has checked
-/// them.
+/// JSON, and a profile of the paths as gzipped pprof. The arguments are those of `Collector#retainers`, which has
+/// checked them.
 pub fn retainers_data(
     ruby: &Ruby,
     this: Obj<RubyCollector>,

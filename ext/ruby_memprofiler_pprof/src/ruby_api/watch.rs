@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An alarm: the reason, bytes used, the limit in bytes, bytes per second of growth, and whether this process is at fault.
+/// An alarm: the reason, bytes used, the limit in bytes, bytes per second of growth, and whether this process is at
+/// fault.
 type Alarm = (&'static str, u64, Option<u64>, f64, bool);
 
 /// Defines the functions.
@@ -39,8 +40,8 @@ fn begin(
         .map_err(|error| errors::error(ruby, format!("no thread to watch the memory: {error}")))
 }
 
-/// Keeps a collector alive for as long as the process, since the thread that watches does not know when it is gone. There
-/// is hardly more than one.
+/// Keeps a collector alive for as long as the process, since the thread that watches does not know when it is gone.
+/// There is hardly more than one.
 fn keep(ruby: &Ruby, this: Obj<RubyCollector>) {
     /// The last one.
     static KEPT: AtomicU64 = AtomicU64::new(0);

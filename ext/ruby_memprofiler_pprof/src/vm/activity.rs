@@ -36,11 +36,11 @@ mod watched {
         }
     }
 
-    /// Has [`watch_for`] find a hook, which does nothing until then. Must be called with the GVL, and first before forks,
-    /// as [`add_hook`] says.
+    /// Has [`watch_for`] find a hook, which does nothing until then. Must be called with the GVL, and first before
+    /// forks, as [`add_hook`] says.
     pub fn prepare() {
-        // SAFETY: called with the GVL. The function only uses atomics and wakes a thread, which is allowed without the GVL
-        // and under the scheduler's locks, and exists as long as the process.
+        // SAFETY: called with the GVL. The function only uses atomics and wakes a thread, which is allowed without the
+        // GVL and under the scheduler's locks, and exists as long as the process.
         HOOK.call_once(|| unsafe { add_hook(on_event, SUSPENDED | RESUMED) });
     }
 

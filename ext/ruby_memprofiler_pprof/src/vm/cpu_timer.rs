@@ -72,8 +72,8 @@ unsafe impl Send for Action {}
 // SAFETY: as above; never changes.
 unsafe impl Sync for Action {}
 
-/// The ticks of a thread since they were last taken. A tick is a signal, however many periods have passed: one look at the
-/// thread.
+/// The ticks of a thread since they were last taken. A tick is a signal, however many periods have passed: one look at
+/// the thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Ticks {
     /// All of them.
@@ -100,8 +100,8 @@ pub fn is_ours(signal: c_int) -> bool {
     action(signal).is_some_and(|action| action.sa_sigaction == handler())
 }
 
-/// Whether something else has taken `signal` over from this module's handler, and may pass signals on to it: if they were
-/// passed back, that would never end.
+/// Whether something else has taken `signal` over from this module's handler, and may pass signals on to it: if they
+/// were passed back, that would never end.
 fn is_replaced(signal: c_int, now: &libc::sigaction) -> bool {
     let before = BEFORE.get(signal as usize).and_then(OnceLock::get);
     now.sa_sigaction != handler() && before.is_some_and(|Action(before)| before.sa_sigaction != now.sa_sigaction)
@@ -119,8 +119,8 @@ fn action(signal: c_int) -> Option<libc::sigaction> {
     }
 }
 
-/// Counts the ticks of timers that send `signal` from now on, and requests `job` at each. What `signal` did before it still
-/// does if no timer sent it. An error says why the signal cannot be had.
+/// Counts the ticks of timers that send `signal` from now on, and requests `job` at each. What `signal` did before it
+/// still does if no timer sent it. An error says why the signal cannot be had.
 pub fn listen(signal: c_int, job: Job) -> io::Result<()> {
     safepoint::prepare();
     let before =

@@ -1,8 +1,8 @@
 //! The control frames of an execution context of this process, read directly from the VM's stack by the walker of the
 //! crate ruby_layout.
 //!
-//! What it reads is compared with what `rb_profile_frames` says at start (selftest.rs). Nothing here allocates, locks or
-//! calls into the VM.
+//! What it reads is compared with what `rb_profile_frames` says at start (selftest.rs). Nothing here allocates, locks
+//! or calls into the VM.
 
 use super::layout::{self, Layout};
 use super::object::read;
@@ -62,8 +62,8 @@ impl ControlFrames {
     /// The frames of `context`; none if it has not begun to run.
     ///
     /// # Safety
-    /// `context` must be the execution context of the running thread, as passed to a hook, or one in which nothing runs;
-    /// [`LAYOUT`] must be known.
+    /// `context` must be the execution context of the running thread, as passed to a hook, or one in which nothing
+    /// runs; [`LAYOUT`] must be known.
     #[inline]
     pub unsafe fn of(context: *const u8) -> Self {
         // SAFETY: according to the layout, all that is read is in the context.

@@ -74,9 +74,9 @@ pub unsafe fn of(thread: VALUE) -> Option<ManuallyDrop<Arc<LabelSet>>> {
 #[inline(never)]
 unsafe fn read(variable: ID, thread: VALUE) -> Option<ManuallyDrop<Arc<LabelSet>>> {
     let data_type = &raw const TYPE.get()?.0;
-    // SAFETY: looks into a table that belongs to the thread's current fiber, which does not run meanwhile; nothing allocates a Ruby object while it changes
-    // such a table. Whatever else a program may put into the variable is not of this type. A value of this type has a
-    // pointer made by Arc::into_raw, and is kept alive by the variable.
+    // SAFETY: looks into a table that belongs to the thread's current fiber, which does not run meanwhile; nothing
+    // allocates a Ruby object while it changes such a table. Whatever else a program may put into the variable is not
+    // of this type. A value of this type has a pointer made by Arc::into_raw, and is kept alive by the variable.
     unsafe {
         let value = rb_sys::rb_thread_local_aref(thread, variable);
         if rb_sys::rb_typeddata_is_kind_of(value, data_type) == 0 {

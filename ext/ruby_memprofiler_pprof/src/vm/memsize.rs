@@ -41,8 +41,8 @@ pub unsafe fn of_plain_at_once(object: VALUE) -> Option<usize> {
     unsafe { if cfg!(not(ruby_gte_4_0)) && flags(object) & EXIVAR != 0 { None } else { of_plain(object) } }
 }
 
-/// The size of an object as far as its slot tells: what else it owns counts for String and Array only. Only reads the slot,
-/// which other threads may be changing.
+/// The size of an object as far as its slot tells: what else it owns counts for String and Array only. Only reads the
+/// slot, which other threads may be changing.
 ///
 /// # Safety
 /// `object` must refer to a slot on Ruby's heap.
@@ -52,8 +52,8 @@ pub unsafe fn from_slot(object: VALUE) -> usize {
     const SHARED: VALUE = 1 << 14;
     const STRING_CAPACITY: usize = 32;
     const ARRAY_CAPACITY: usize = 24;
-    // SAFETY: every slot has five words at least, the first of which are its flags. Nobody else's write is torn: words are
-    // written at once.
+    // SAFETY: every slot has five words at least, the first of which are its flags. Nobody else's write is torn: words
+    // are written at once.
     let word = |offset: usize| unsafe { ((object as usize + offset) as *const usize).read_volatile() };
     let before = word(0) as VALUE;
     let owned = match (Type::of_flags(before), before & FLAG != 0) {

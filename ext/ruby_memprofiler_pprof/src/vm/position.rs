@@ -51,8 +51,8 @@ impl Position {
         Self(self.0 | u32::from(kind.0) << TYPE_SHIFT | if compiled { COMPILED } else { 0 })
     }
 
-    /// The line in `iseq`; 0 if unknown. Only reads, so up to Ruby 3.2 the innermost frame's may be that of the instruction
-    /// before.
+    /// The line in `iseq`; 0 if unknown. Only reads, so up to Ruby 3.2 the innermost frame's may be that of the
+    /// instruction before.
     ///
     /// # Safety
     /// `iseq` must be alive, and the position within its code.

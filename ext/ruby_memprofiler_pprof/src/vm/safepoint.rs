@@ -36,8 +36,8 @@ pub fn prepare() {
 /// until then. Does not allocate; safe in hooks.
 #[cfg(not(ruby_gte_3_3))]
 pub fn request(job: Job) {
-    // SAFETY: the function may be called anywhere, even in signal handlers. Its buffer has room for 1,000 jobs, of which
-    // this one is in it once at most.
+    // SAFETY: the function may be called anywhere, even in signal handlers. Its buffer has room for 1,000 jobs, of
+    // which this one is in it once at most.
     unsafe { rb_sys::rb_postponed_job_register_one(0, Some(job), null_mut()) };
 }
 

@@ -43,7 +43,8 @@ mod counted {
 
     /// Has `hook` called at `events` from now on, for good. A forked child of a process with hooks can neither add nor
     /// remove one: another thread may have had the VM's lock for reading when the process was forked, and nobody gives
-    /// that back (Ruby bug 21959, mended in 3.3.11, 3.4.11 and 4.0.5). So all hooks are added when sampling first starts.
+    /// that back (Ruby bug 21959, mended in 3.3.11, 3.4.11 and 4.0.5). So all hooks are added when sampling first
+    /// starts.
     ///
     /// # Safety
     /// Must be called with the GVL.

@@ -20,8 +20,8 @@ pub fn without_gvl<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     try_without_gvl(work, Unblock::Nothing).unwrap_or_else(|work| work())
 }
 
-/// Runs `wait` without the GVL, which waits in a system call. An interrupt of the thread ends that call with EINTR, upon
-/// which `wait` has to return. None, without a call of `wait`, if an interrupt is pending already. Does not raise;
+/// Runs `wait` without the GVL, which waits in a system call. An interrupt of the thread ends that call with EINTR,
+/// upon which `wait` has to return. None, without a call of `wait`, if an interrupt is pending already. Does not raise;
 /// panics if `wait` does.
 #[cfg(target_os = "linux")]
 pub fn waiting<T: Send>(wait: impl FnOnce() -> T + Send) -> Option<T> {
@@ -35,8 +35,8 @@ pub fn wait_for<T: Send>(wait: impl FnOnce() -> T + Send, wake: &(dyn Fn() + Syn
     try_without_gvl(wait, Unblock::Call(&wake)).ok()
 }
 
-/// Lets other threads have the GVL for a moment, unless an interrupt is pending. Does not raise. (Up to Ruby 3.2 a thread
-/// that releases the GVL and takes it at once is faster than the one that waits for it.)
+/// Lets other threads have the GVL for a moment, unless an interrupt is pending. Does not raise. (Up to Ruby 3.2 a
+/// thread that releases the GVL and takes it at once is faster than the one that waits for it.)
 pub fn make_way(time: Duration) {
     let _ = try_without_gvl(|| std::thread::sleep(time), Unblock::Nothing);
 }
@@ -104,8 +104,8 @@ fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, unblock: Unblock<'
             Unblock::Nothing => (None, null_mut()),
             Unblock::Strike(interrupt) => (Some(strike), std::ptr::from_ref(interrupt).cast_mut().cast()),
             Unblock::Call(function) => (Some(wake), std::ptr::from_ref(function).cast_mut().cast()),
-            // SAFETY: RUBY_UBF_IO, which the VM replaces by a function of its own. Like all values but 0, it is one that
-            // a pointer to a function may have.
+            // SAFETY: RUBY_UBF_IO, which the VM replaces by a function of its own. Like all values but 0, it is one
+            // that a pointer to a function may have.
             #[cfg(target_os = "linux")]
             Unblock::Signal => (Some(unsafe { std::mem::transmute::<isize, UnblockFunction>(-1) }), null_mut()),
         };

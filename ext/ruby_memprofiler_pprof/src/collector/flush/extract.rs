@@ -42,8 +42,8 @@ pub const LABELS: u32 = 1 << 31;
 pub struct Extract {
     /// For each key its stack, in order.
     pub stacks: Vec<u32>,
-    /// The stacks of the profile, the first of them empty. A location is an index into `places`, or with [`LABELS`] into
-    /// `labels`.
+    /// The stacks of the profile, the first of them empty. A location is an index into `places`, or with [`LABELS`]
+    /// into `labels`.
     pub frames: Vec<Frame>,
     /// Functions and lines.
     pub places: Vec<(Arc<FunctionName>, u32)>,

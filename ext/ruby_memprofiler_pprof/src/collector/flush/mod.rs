@@ -163,8 +163,8 @@ impl Flush<'_> {
         Ok(())
     }
 
-    /// Encodes the profile of what was added up, with a quick ledger. Nothing fails after that; returns the total time of garbage
-    /// collections, for [`Pace::finish`].
+    /// Encodes the profile of what was added up, with a quick ledger. Nothing fails after that; returns the total time
+    /// of garbage collections, for [`Pace::finish`].
     fn produce(&mut self, header: Header, glance: Option<Glance>) -> Result<Duration, FlushFailure> {
         self.tidy()?;
         self.result.sums = self.sums.len();

@@ -111,8 +111,8 @@ struct Report<'a> {
 }
 
 impl Collector {
-    /// Names the stacks and classes of all live samples, so that a copy of the process knows them. The caller must ensure
-    /// that no flush of this collector is running. `mute` is this thread's.
+    /// Names the stacks and classes of all live samples, so that a copy of the process knows them. The caller must
+    /// ensure that no flush of this collector is running. `mute` is this thread's.
     pub fn name_samples(&self, ruby: &Ruby, mute: &Mute) -> Result<(), FlushFailure> {
         // What it reports will be reported again.
         self.flush(ruby, FlushOptions { reader: None, ..FlushOptions::default() }, mute).map(drop)

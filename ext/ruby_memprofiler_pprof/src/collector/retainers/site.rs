@@ -6,7 +6,8 @@ use memprofiler_core::analysis::gem;
 use memprofiler_core::graph::SiteName;
 use memprofiler_core::stack_tree::StackId;
 
-/// A place in the source, as a user names it: `FILE:LINE` or `FILE`, where the path can begin at any of its directories.
+/// A place in the source, as a user names it: `FILE:LINE` or `FILE`, where the path can begin at any of its
+/// directories.
 #[derive(Debug, Clone)]
 pub struct Place(String);
 

@@ -37,8 +37,8 @@ impl Sites {
         begins
     }
 
-    /// Whether the stack or class keeps code, a Thread or a class alive, and could be known by name or merged with others.
-    /// If the innermost frame is named, so are the others, except for the Thread.
+    /// Whether the stack or class keeps code, a Thread or a class alive, and could be known by name or merged with
+    /// others. If the innermost frame is named, so are the others, except for the Thread.
     pub fn are_unnamed(&self, stack: StackId, class: ClassId) -> bool {
         let nodes = successors(self.stacks.innermost_frame(stack), |node| self.stacks.node(node.parent));
         let looked_at = if self.resolver.between_flushes { 1 } else { usize::MAX };

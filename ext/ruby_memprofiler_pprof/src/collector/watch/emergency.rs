@@ -1,8 +1,9 @@
 //! A profile without the GVL, for when Ruby does not come to a safe point in time.
 //!
-//! Everything is read while the state is borrowed, so no hook changes it and no garbage collection ends its mark phase: what
-//! the state refers to stays alive. But a collection that has ended it before may be moving objects, with pages that nobody
-//! can read: then no object is read. Memory is taken for a buffer and the compressor, 0.5 MB, whatever the number of samples.
+//! Everything is read while the state is borrowed, so no hook changes it and no garbage collection ends its mark phase:
+//! what the state refers to stays alive. But a collection that has ended it before may be moving objects, with pages
+//! that nobody can read: then no object is read. Memory is taken for a buffer and the compressor, 0.5 MB, whatever the
+//! number of samples.
 
 use super::alarm::Alarm;
 use super::numbering::{Numbering, STRINGS_OF_LABELS, fixed, text};
@@ -41,9 +42,9 @@ const CAVEAT: &str = "emergency=written without the GVL, since Ruby came to no s
 const MOVING: &str = "emergency_gc=a garbage collection was freeing or moving objects: no contents are counted, and what \
                       was not named yet has no name";
 
-/// Writes the collector's live samples to a file with the name `path`, or that with a number if it is taken. Returns its
-/// name. An error of the kind `WouldBlock` says that another thread has had the state all the time, or that objects cannot
-/// be read just now, which `at_any_rate` does without.
+/// Writes the collector's live samples to a file with the name `path`, or that with a number if it is taken. Returns
+/// its name. An error of the kind `WouldBlock` says that another thread has had the state all the time, or that objects
+/// cannot be read just now, which `at_any_rate` does without.
 pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_rate: bool) -> io::Result<PathBuf> {
     if collector.failure().is_some() {
         return Err(ErrorKind::Unsupported.into());
@@ -294,7 +295,8 @@ impl<'a> Emergency<'a> {
         if !self.numbers.readable || ractor::others() {
             return memsize::SMALLEST_SLOT;
         }
-        // SAFETY: what is in the live set is alive, or was not swept yet, and no collection moves it: its slot is there.
+        // SAFETY: what is in the live set is alive, or was not swept yet, and no collection moves it: its slot is
+        // there.
         unsafe { memsize::from_slot(sample.address as VALUE) }
     }
 }

@@ -1,9 +1,9 @@
 //! A profile before the kernel kills the process for want of memory.
 //!
 //! A native thread ([`watcher`]) notices that memory runs short and wakes a Ruby thread, which has been waiting in
-//! [`wait`] and takes the profile. So that this one gets the GVL soon, whoever runs Ruby code meanwhile is asked at each
-//! safe point to make way for it. If it does not, since a C function keeps the GVL or a garbage collection does not end, the
-//! native thread writes what can be read without the GVL ([`emergency`]).
+//! [`wait`] and takes the profile. So that this one gets the GVL soon, whoever runs Ruby code meanwhile is asked at
+//! each safe point to make way for it. If it does not, since a C function keeps the GVL or a garbage collection does
+//! not end, the native thread writes what can be read without the GVL ([`emergency`]).
 
 mod alarm;
 mod emergency;
@@ -32,9 +32,9 @@ fn current() -> Option<&'static Shared> {
     unsafe { CURRENT.load(Ordering::SeqCst).as_ref() }.filter(|shared| shared.is_of_this_process())
 }
 
-/// Watches the memory of this process from now on, in place of an earlier watcher. False, without a watcher, if the level
-/// is a part of a limit and there is none. `path` is the name of the file to write in case that no Ruby thread gets the GVL
-/// in time, until [`wait`] gives another one.
+/// Watches the memory of this process from now on, in place of an earlier watcher. False, without a watcher, if the
+/// level is a part of a limit and there is none. `path` is the name of the file to write in case that no Ruby thread
+/// gets the GVL in time, until [`wait`] gives another one.
 ///
 /// # Safety
 /// The collector must exist as long as the process.
@@ -66,8 +66,8 @@ pub fn end() {
 pub fn after_fork() {
     let shared = CURRENT.load(Ordering::SeqCst);
     if current().is_none() && !shared.is_null() {
-        // SAFETY: what `begin` has stored, which is never freed. The threads that used it are the parent's: only this one
-        // is left, it is in no function of this module, and `current` gives it no other reference.
+        // SAFETY: what `begin` has stored, which is never freed. The threads that used it are the parent's: only this
+        // one is left, it is in no function of this module, and `current` gives it no other reference.
         let source = unsafe { &mut (*shared).source };
         // Not locked: the parent's watcher had the lock, and no thread of this process releases it.
         drop(source.get_mut().unwrap_or_else(PoisonError::into_inner).take());
@@ -75,8 +75,8 @@ pub fn after_fork() {
 }
 
 /// Waits, on a Ruby thread without the GVL, until a profile is to be taken, and then expects [`done`] from this thread.
-/// None once the watcher was stopped. Fails with what was raised in this thread. `path` is the name of the file to write
-/// in case that this thread does not get the GVL in time.
+/// None once the watcher was stopped. Fails with what was raised in this thread. `path` is the name of the file to
+/// write in case that this thread does not get the GVL in time.
 pub fn wait(path: PathBuf) -> Result<Option<Alarm>, Error> {
     let Some(shared) = current() else { return Ok(None) };
     shared.serve(threads::current(), path);

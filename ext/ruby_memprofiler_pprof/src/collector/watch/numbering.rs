@@ -1,5 +1,5 @@
-//! The numbers by which a profile that is written without the GVL refers to what is in the state: they follow from those
-//! that things have there, so that no table is needed.
+//! The numbers by which a profile that is written without the GVL refers to what is in the state: they follow from
+//! those that things have there, so that no table is needed.
 
 use crate::collector::sample_types::SampleTypeNames;
 use crate::collector::stacks::FrameKind;

@@ -1,8 +1,9 @@
 //! Sampling in windows: the hook on allocations is on only while a window is open. What tracks deaths stays on.
 //!
-//! A native thread notices when the schedule changes ([`timer`]) and asks for a job; the job runs at the next safe point
-//! and does what the schedule says by then. So whatever runs between two safe points is seen if it begins in a window,
-//! which it does with the same probability as everything else, and no lateness favours one piece of work over another.
+//! A native thread notices when the schedule changes ([`timer`]) and asks for a job; the job runs at the next safe
+//! point and does what the schedule says by then. So whatever runs between two safe points is seen if it begins in a
+//! window, which it does with the same probability as everything else, and no lateness favours one piece of work over
+//! another.
 
 mod timer;
 

@@ -53,18 +53,18 @@ pub struct Timer {
     seed: AtomicU64,
     /// The number of the window that is open, or [`NONE`].
     in_force: AtomicU64,
-    /// Since when, by the program's CPU time, that is not what the schedule says, as far as the thread has noticed; 0 if
-    /// it is.
+    /// Since when, by the program's CPU time, that is not what the schedule says, as far as the thread has noticed; 0
+    /// if it is.
     requested: AtomicU64,
     /// The thread's own CPU time in nanoseconds, up to when it last went to sleep or woke up.
     own: AtomicU64,
     /// How many nanoseconds of CPU time the program has used while the thread was at work, without what hooks took in
-    /// windows, and how many of those while it wanted a window to be open. (Not time itself: if others have the CPU, the
-    /// thread wakes up late, but the program does nothing meanwhile, either.)
+    /// windows, and how many of those while it wanted a window to be open. (Not time itself: if others have the CPU,
+    /// the thread wakes up late, but the program does nothing meanwhile, either.)
     elapsed: AtomicU64,
     wanted_open: AtomicU64,
-    /// For how many nanoseconds allocation hooks have run in windows, as of the last sample: the schedule's clock stands
-    /// still meanwhile.
+    /// For how many nanoseconds allocation hooks have run in windows, as of the last sample: the schedule's clock
+    /// stands still meanwhile.
     pub hook_time: AtomicU64,
 }
 
@@ -133,8 +133,8 @@ impl Timer {
         clock::monotonic().saturating_sub(self.hook_time.load(Ordering::Relaxed))
     }
 
-    /// The CPU time of the process in nanoseconds, without what the thread itself has used: it works in windows more than
-    /// between them, so that they would seem to cover more of the program than they do. Safe in hooks.
+    /// The CPU time of the process in nanoseconds, without what the thread itself has used: it works in windows more
+    /// than between them, so that they would seem to cover more of the program than they do. Safe in hooks.
     pub fn program_cpu(&self) -> u64 {
         clock::process_cpu().saturating_sub(self.own.load(Ordering::Relaxed))
     }

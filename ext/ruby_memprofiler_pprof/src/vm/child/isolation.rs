@@ -40,8 +40,8 @@ pub unsafe fn isolate(parent: libc::pid_t, pipe: RawFd, wall: Duration) {
     }
 }
 
-/// No handler of the program runs. Nearly all signals stay blocked, too: what the program is sent with its process group
-/// does not concern the copy. A crash ends it even so; `abort` unblocks its signal by itself.
+/// No handler of the program runs. Nearly all signals stay blocked, too: what the program is sent with its process
+/// group does not concern the copy. A crash ends it even so; `abort` unblocks its signal by itself.
 unsafe fn reset_signals() {
     for signal in 1..=64 {
         // SAFETY: the default action is always valid; that of some signals cannot be set, nor does it matter.

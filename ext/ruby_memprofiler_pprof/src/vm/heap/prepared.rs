@@ -102,8 +102,8 @@ impl Prepared {
 }
 
 /// Finishes a lazy sweep, and with it a compaction that may be under way: what is dead is then gone, and all else is
-/// where it belongs. Without it, a walk may find dead objects through old values on machine stacks, and crash. A copy of
-/// the process can take that risk once, and save the program the time that a sweep takes.
+/// where it belongs. Without it, a walk may find dead objects through old values on machine stacks, and crash. A copy
+/// of the process can take that risk once, and save the program the time that a sweep takes.
 pub fn settle(ruby: &Ruby) {
     gc::Info::new(ruby).settle(ruby);
 }

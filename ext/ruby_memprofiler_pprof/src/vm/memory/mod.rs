@@ -33,8 +33,8 @@ use std::time::{Duration, Instant};
 const MOST: u64 = 16 << 30;
 /// How many bytes of memory a quick measurement looks at, about.
 const MOST_QUICKLY: u64 = 32 << 20;
-/// If the allocator takes more CPU time than this for its statistics, during which it may let other threads wait, a quick
-/// measurement asks it seldom. The rest takes 2 ms.
+/// If the allocator takes more CPU time than this for its statistics, during which it may let other threads wait, a
+/// quick measurement asks it seldom. The rest takes 2 ms.
 const SLOW: Duration = Duration::from_millis(3);
 const SELDOM: Duration = Duration::from_secs(600);
 
@@ -99,8 +99,8 @@ pub struct Glance {
     profiler: u64,
 }
 
-/// Begins to measure what can be found in a few milliseconds; `profiler` is the size of the profiler's tables. May run Ruby
-/// code.
+/// Begins to measure what can be found in a few milliseconds; `profiler` is the size of the profiler's tables. May run
+/// Ruby code.
 ///
 /// # Errors
 /// What signals or other threads raise meanwhile.
@@ -135,8 +135,8 @@ impl Glance {
     }
 }
 
-/// Everything, with a walk over the heap in slices; calls `rest` between them. Gives up the GVL at the end. `profiler` is
-/// as for [`glance`], in case there can be no walk.
+/// Everything, with a walk over the heap in slices; calls `rest` between them. Gives up the GVL at the end. `profiler`
+/// is as for [`glance`], in case there can be no walk.
 ///
 /// # Errors
 /// As for [`glance`], those of `rest`, and what an extension's function for measuring raises twice.
@@ -199,8 +199,8 @@ fn read(path: &str) -> Option<String> {
     if faults::denied(path) { None } else { read_to_string(path).ok() }
 }
 
-/// The allocator's statistics, unless it takes long for them and they must be had `quickly`. Older ones would be no use:
-/// what was allocated since would count as free.
+/// The allocator's statistics, unless it takes long for them and they must be had `quickly`. Older ones would be no
+/// use: what was allocated since would count as free.
 fn ask(allocator: Allocator, quickly: bool) -> Said {
     // Nobody waits for the lock: a fork may have copied it while another thread held it.
     let last = ASKED.try_lock().ok().and_then(|asked| *asked);
