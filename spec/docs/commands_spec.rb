@@ -21,7 +21,7 @@ RSpec.describe "The manual's commands" do
 
   # The options of a command, according to its help.
   def options(command)
-    outcome = run_command(RbConfig.ruby, *load_path_options, "#{SubprocessHelpers::EXE}/memprofiler", "help",
+    outcome = run_command(RbConfig.ruby, *load_path_options, SubprocessHelpers::EXECUTABLE, "help",
                           command)
     outcome.stdout.scan(/^ +(?:-\w, )?(--[\w\[\]-]+)/).flatten - %w[--help]
   end

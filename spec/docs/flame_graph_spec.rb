@@ -10,7 +10,7 @@ RSpec.describe "docs/flame-graph.md" do
         profile = new_collector(sample_rate: 1.0).profile { 1000.times { kept << Object.new } }
         profile.write("#{directory}/#{name}.pprof")
       end
-      outcome = run_ruby(Manual.ruby("docs/flame-graph.md").first, chdir: directory)
+      outcome = run_ruby(Manual.ruby("docs/flame-graph.md").first, chdir: directory, gems: true)
       expect(outcome).to be_success, outcome.to_s
       expect(File.read("#{directory}/growth.html")).to include("<title>Growth").and include(File.basename(__FILE__))
     end

@@ -70,7 +70,8 @@ RSpec.describe "docs/rails.md" do
   end
 
   it "labels the jobs of Resque" do
-    outcome = run_ruby("require #{StandIns.path("resque").inspect}\n#{examples[4]}\nprint Resque::Job.ancestors")
+    outcome = run_ruby("require #{StandIns.path("resque").inspect}\n#{examples[4]}\n" \
+                       "print Resque::Job.ancestors", gems: true)
     expect(outcome.stdout).to include("MemprofilerPprof::Resque::Job"), outcome.to_s
   end
 

@@ -8,14 +8,14 @@ RSpec.describe "docs/reading-a-profile.md" do
 
   it "labels" do
     code = Manual.ruby("docs/reading-a-profile.md").first
-    outcome = run_ruby("def render = print(MemprofilerPprof.labels.to_a.inspect)\n#{code}")
+    outcome = run_ruby("def render = print(MemprofilerPprof.labels.to_a.inspect)\n#{code}", gems: true)
     expect(outcome.stdout).to eq('[[:endpoint, "users#show"], [:tenant, "7"]]'), outcome.to_s
   end
 
   it "labels with traces" do
     code = Manual.ruby("docs/reading-a-profile.md", "Traces").first
     patched = "print OpenTelemetry::Context.singleton_class.ancestors"
-    outcome = run_ruby("require #{StandIns.path("opentelemetry").inspect}\n#{code}\n#{patched}")
+    outcome = run_ruby("require #{StandIns.path("opentelemetry").inspect}\n#{code}\n#{patched}", gems: true)
     expect(outcome.stdout).to include("MemprofilerPprof::OpenTelemetry::Contexts"), outcome.to_s
   end
 

@@ -22,7 +22,7 @@ RSpec.describe "docs/reports-and-leaks.md" do
 
   # A command's JSON, in this process.
   def json(command, *arguments)
-    outcome = run_command(RbConfig.ruby, "#{SubprocessHelpers::EXE}/memprofiler", command, *arguments, "--json")
+    outcome = run_command(RbConfig.ruby, SubprocessHelpers::EXECUTABLE, command, *arguments, "--json")
     JSON.parse(outcome.stdout)
   end
 

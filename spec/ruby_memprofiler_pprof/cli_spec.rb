@@ -189,7 +189,7 @@ RSpec.describe "memprofiler" do
     it "reports whether a JIT compiler is on" do
       skip "this Ruby has no YJIT" unless RbConfig::CONFIG["YJIT_SUPPORT"].to_s.match?(/yes|dev|stats/)
 
-      expect(run_command(RbConfig.ruby, "--yjit", File.join(SubprocessHelpers::EXE, "memprofiler"), "doctor")
+      expect(run_command(RbConfig.ruby, "--yjit", SubprocessHelpers::EXECUTABLE, "doctor")
         .stdout).to match(/JIT +YJIT is on/)
     end
 

@@ -69,9 +69,8 @@ RSpec.describe "The rake tasks" do
     %w[report diff leaks flamegraph].each do |command|
       it "memprofiler:#{command} is the command #{command}, with its arguments and exit status" do
         by_rake = rake("memprofiler:#{command}[/no/such.pprof,/nor/such.pprof]")
-        executable = File.join(SubprocessHelpers::EXE, "memprofiler")
-        by_command = run_command(RbConfig.ruby, *load_path_options, executable, command, "/no/such.pprof",
-                                 "/nor/such.pprof")
+        by_command = run_command(RbConfig.ruby, *load_path_options, SubprocessHelpers::EXECUTABLE, command,
+                                 "/no/such.pprof", "/nor/such.pprof")
         expect([by_rake.stdout, by_rake.stderr, by_rake.status.exitstatus])
           .to eq([by_command.stdout, by_command.stderr, by_command.status.exitstatus])
         expect(by_rake).not_to be_success

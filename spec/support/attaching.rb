@@ -80,7 +80,7 @@ module Attaching
 
   # @return [Array<String>] a command of this lane's library
   def command(*arguments)
-    [*SubprocessHelpers::RUBY, *load_path_options, *SubprocessHelpers::MEMPROFILER.last(1), *arguments.map(&:to_s)]
+    [*SubprocessHelpers::RUBY, *load_path_options, SubprocessHelpers::EXECUTABLE, *arguments.map(&:to_s)]
   end
 
   # @return [SubprocessHelpers::Outcome] of a command

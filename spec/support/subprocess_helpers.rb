@@ -7,11 +7,12 @@ require "rbconfig"
 module SubprocessHelpers
   LIB = File.expand_path("../../lib", __dir__)
   EXE = File.expand_path("../../exe", __dir__)
+  EXECUTABLE = File.join(EXE, "memprofiler")
   PRELUDE = File.expand_path("subprocess/prelude", __dir__)
   # Ruby without RubyGems, which takes longer to load than everything else that most subprocesses do.
   RUBY = [RbConfig.ruby, "--disable-gems"].freeze
   # The command, likewise. Programs that it starts have RubyGems.
-  MEMPROFILER = [*RUBY, File.join(EXE, "memprofiler")].freeze
+  MEMPROFILER = [*RUBY, EXECUTABLE].freeze
 
   Outcome = Struct.new(:stdout, :stderr, :status) do
     def success?

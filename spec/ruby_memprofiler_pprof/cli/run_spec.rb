@@ -142,8 +142,9 @@ RSpec.describe "memprofiler run" do
 
     it "are suggested in place of unknown ones" do
       # Suggestions come from a gem.
-      outcome = run_command(RbConfig.ruby, memprofiler.last, "run", "--intervall", "1")
+      outcome = run_command(RbConfig.ruby, SubprocessHelpers::EXECUTABLE, "run", "--intervall", "1")
       expect(outcome.stderr).to start_with("memprofiler: unknown option --intervall, did you mean --interval?")
+      expect([outcome.stdout, outcome.status.exitstatus]).to eq(["", 2])
     end
   end
 
