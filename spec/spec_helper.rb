@@ -20,6 +20,7 @@ RSpec.configure do |config|
   end
 
   config.include CollectorHelpers
+  config.include GcHelpers
   config.include StandIns
   config.include SubprocessHelpers
   config.include WaitHelpers
