@@ -20,7 +20,7 @@ module TestRun
             expected: 60),
     Job.new("fuzz", %w[script/fuzz --seed 1], expected: 240),
     Job.new("sanitize", %w[script/sanitize], expected: 180),
-    Job.new("demo", %w[script/demo], expected: 30)
+    Job.new("demo", %w[script/demo], expected: 30, urgent: true)
   ].freeze
 
   # The same tests on other Rubies, in roots that are created first.

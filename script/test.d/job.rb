@@ -24,13 +24,15 @@ module TestRun
     # @param expected [Numeric] seconds
     # @param needs [Array<String>] names of other jobs
     # @param light [Boolean] whether it mostly waits, so that another job may run beside it
+    # @param urgent [Boolean] whether it does the more work the longer it takes, so that others are to wait for it
     # @param tail [Integer] how many of its last lines of output are shown if it passes
-    def initialize(name, command, expected:, needs: [], light: false, tail: 0)
+    def initialize(name, command, expected:, needs: [], light: false, urgent: false, tail: 0)
       @name = name
       @command = command
       @expected = expected
       @needs = needs
       @light = light
+      @urgent = urgent
       @tail = tail
     end
 
@@ -46,6 +48,7 @@ module TestRun
       # A separate process group, so that nothing it started is left behind if it must be killed.
       @pid = Process.spawn(environment, *@command, chdir: Plan::ROOT, in: File::NULL, out: [@log, "w"],
                                                    err: %i[child out], pgroup: true)
+      prefer if @urgent
     end
 
     # @return [Boolean] whether it has ended
@@ -112,6 +115,13 @@ module TestRun
     # What is added to the environment.
     def environment
       {}
+    end
+
+    # Only root may.
+    def prefer
+      Process.setpriority(Process::PRIO_PROCESS, @pid, -10)
+    rescue Errno::EACCES, Errno::EPERM
+      nil
     end
 
     # The CPU seconds of all processes that were waited for.

@@ -5,8 +5,8 @@ require "shellwords"
 # The parts of script/test: which examples run, in which processes, and what is reported about them.
 module TestRun
   # A way to run specs: the environment, and which examples depend on it. Examples opt in with a tag of the lane's name,
-  # as metadata on themselves or on their group.
-  Lane = Struct.new(:name, :about, :environment, :needs, keyword_init: true) do
+  # as metadata on themselves or on their group. For `needs` and `urgent` see {Job#initialize}.
+  Lane = Struct.new(:name, :about, :environment, :needs, :urgent, keyword_init: true) do
     def initialize(needs: [], **)
       super
     end
@@ -48,7 +48,8 @@ module TestRun
              environment: { "RUBY_MN_THREADS" => "1" }),
     Lane.new(name: "faults", about: "a library in which faults can be provoked",
              environment: { "SPEC_FAULTS" => faulty }, needs: ["compile:faults"]),
-    Lane.new(name: "docs", about: "the commands of the pages in docs/", environment: { "SPEC_DOCS" => "1" })
+    Lane.new(name: "docs", about: "the commands of the pages in docs/",
+             environment: { "SPEC_DOCS" => "1" }, urgent: true)
   ].to_h { |lane| [lane.name, lane] }.freeze
 
   # Tags of examples that only their own lane runs.

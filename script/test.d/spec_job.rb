@@ -34,7 +34,8 @@ module TestRun
       @times = Hash.new(0.0)
       @filter = lane.filter(slow: slow)
       super(lane.name, [*rspec, "--require", "#{__dir__}/event_formatter", "--format", "EventFormatter",
-                        "--format", "progress"], expected: batch.seconds, needs: lane.needs)
+                        "--format", "progress"],
+            expected: batch.seconds, needs: lane.needs, urgent: lane.urgent)
     end
 
     def start(folder)
