@@ -4,9 +4,8 @@ require "ruby_memprofiler_pprof/rack"
 
 RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
   thing = Class.new
-  # The first one comes with a call cache, which would be counted, too.
-  thing.new
-  before { stub_const("Thing", thing) }
+  # The first one after something was redefined comes with a call cache, which would be counted, too.
+  before { stub_const("Thing", thing).new }
 
   let!(:collector) { new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start }
   let(:endpoint) { endpoint_of }
