@@ -156,7 +156,7 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     rescue RuntimeError
       GC.start
     end
-    expect(seconds_in(result, "Integer#times")).to be > 0.05
+    expect(seconds_in(result, "#toil")).to be > 0.05
   end
 
   it "has a line for threads that are not Ruby's" do
@@ -303,12 +303,10 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
       MemprofilerPprof::CPU.start(signal: signal, frequency: 1000)
       Process.kill(signal, Process.pid)
       p seen.pop
-      deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.1
-      1000.times { nil } while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
-      p MemprofilerPprof::CPU.stats.values_at(:signal, :signal_taken), MemprofilerPprof::CPU.stats[:samples].positive?
-      p seen.empty?
+      1000.times { nil } until MemprofilerPprof::CPU.stats[:samples].positive?
+      p MemprofilerPprof::CPU.stats.values_at(:signal, :signal_taken), seen.empty?
     RUBY
-    expect(outcome.stdout).to eq("true\n[40, false]\ntrue\ntrue\n"), outcome.to_s
+    expect(outcome.stdout).to eq("true\n[40, false]\ntrue\n"), outcome.to_s
   end
 
   it "works beside a profiler that uses SIGPROF" do
@@ -324,7 +322,7 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
         deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.3
         1000.times { nil } while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
       end
-      p count.positive?, profile.profile.focus(/times/).total(:cpu).value > 200_000_000
+      p count.positive?, profile.profile.focus(/block in <main>/).total(:cpu).value > 200_000_000
     RUBY
     expect(outcome.stdout).to eq("true\ntrue\n"), outcome.to_s
   end
