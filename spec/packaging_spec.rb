@@ -5,7 +5,7 @@ require "ripper"
 require "tmpdir"
 
 # The contents of the gem. `script/package` builds and installs it.
-RSpec.describe "The gem" do
+RSpec.describe "The gem", :repository do
   subject(:gem_spec) { Gem::Specification.load(File.join(root, "ruby_memprofiler_pprof.gemspec")) }
 
   let(:root) { File.expand_path("..", __dir__) }

@@ -36,6 +36,7 @@ module TestRun
 
   LANES = [
     Lane.new(name: "specs", about: "all examples, as users run the gem", environment: {}),
+    Lane.new(name: "repository", about: "the repository's own tools, which need no other Ruby", environment: {}),
     Lane.new(name: "liveness", about: "deaths noticed by FREEOBJ, not by mark bits",
              environment: { "SPEC_LIVENESS" => "freeobj" }),
     Lane.new(name: "moving", about: "objects move in each major garbage collection",
@@ -53,7 +54,7 @@ module TestRun
   ].to_h { |lane| [lane.name, lane] }.freeze
 
   # Tags of examples that only their own lane runs.
-  Lane::ELSEWHERE = %i[faults docs].freeze
+  Lane::ELSEWHERE = %i[repository faults docs].freeze
 
   # @return [Array<String>] the names of the lanes that this Ruby can run
   def self.lanes_here

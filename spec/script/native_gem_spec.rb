@@ -6,7 +6,7 @@ require "tmpdir"
 require_relative "../../script/native.d/native_gem"
 
 # `script/package native` builds a real one, and uses it where there is no compiler.
-RSpec.describe NativeGem do
+RSpec.describe NativeGem, :repository do
   subject(:native_gem) { described_class.new(source, "x86_64-linux-gnu", libraries) }
 
   let(:root) { File.expand_path("../..", __dir__) }

@@ -3,7 +3,7 @@
 require "fileutils"
 
 # What script/test reports about the specs it runs, here about small ones in a folder of their own.
-RSpec.describe "script/test" do
+RSpec.describe "script/test", :repository do
   let(:root) { File.expand_path("../..", __dir__) }
   let(:folder) { FileUtils.mkdir_p("#{root}/tmp/test_spec").first.then { |parent| Dir.mktmpdir(nil, parent) } }
 
