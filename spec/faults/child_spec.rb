@@ -19,7 +19,7 @@ RSpec.describe "a copy of the process", :faults do
 
   # malloc is called in none of them: the system's allocator would wait forever for what another thread has locked.
   it "answers each time beside native threads that are busy in malloc" do
-    lines = printed_by(<<~RUBY, env: { "MALLOC_ARENA_MAX" => "1" }, timeout: 300)
+    lines = printed_by(<<~RUBY, env: { "MALLOC_ARENA_MAX" => "1" })
       faults.busy_in_malloc(4)
       answers = Array.new(100) { faults.child(:memory, "1") }
       p answers.map { |answer, _, _, attempts| [answer, attempts] }.tally

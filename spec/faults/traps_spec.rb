@@ -34,7 +34,7 @@ RSpec.describe "a hook", :faults do
 
   %i[mark_bits freeobj].each do |liveness|
     it "does nothing forbidden during a complete run, with #{liveness}" do
-      hooks, postponed = printed_by(<<~RUBY, timeout: 120)
+      hooks, postponed = printed_by(<<~RUBY)
         faults.arm_traps
         collector = MemprofilerPprof::Collector.new(sample_rate: 0.5, liveness: :#{liveness}, max_heap_samples: 3000)
         collector.start

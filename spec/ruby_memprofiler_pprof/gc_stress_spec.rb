@@ -7,8 +7,8 @@ RSpec.describe MemprofilerPprof::Collector, "under GC.stress" do
   # The code's `result`. There, `stressed` runs a block under GC.stress, and `keep` allocates five Markers and as much
   # garbage. A process's first collector takes twenty times as long to start as others: unless the code needs it, it is
   # used up before, without stress.
-  def result_of(code, first: false, timeout: 180)
-    outcome = run_ruby(<<~RUBY, options: %w[-W:no-experimental --disable-gems], timeout: timeout)
+  def result_of(code, first: false)
+    outcome = run_ruby(<<~RUBY, options: %w[-W:no-experimental --disable-gems])
       class Marker
         def initialize = @text = "text \#{object_id}"
       end

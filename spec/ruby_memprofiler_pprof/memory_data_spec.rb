@@ -11,7 +11,7 @@ RSpec.describe "memory_data" do
 
   # What the code prints, one ledger a line. It has `quick` and `full`, and `of` for the bytes of a line.
   def ledgers(code, **keywords)
-    outcome = run_ruby(<<~RUBY, timeout: 300, **keywords)
+    outcome = run_ruby(<<~RUBY, **keywords)
       require "json"
       def full(of = MemprofilerPprof) = of.send(:memory_data, true)
       def quick(of = MemprofilerPprof) = of.send(:memory_data, false)

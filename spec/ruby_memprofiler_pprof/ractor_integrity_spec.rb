@@ -10,8 +10,8 @@ RSpec.describe MemprofilerPprof::Collector, "beside other Ractors", :liveness, :
   let(:reader) { File.expand_path("../support/pprof", __dir__) }
 
   # @return the `result` of the code, in a program with classes to count and methods to count them
-  def result_of(code, timeout: 60)
-    outcome = run_ruby(<<~RUBY, options: ["-W:no-experimental", "-r#{reader}"], timeout: timeout)
+  def result_of(code)
+    outcome = run_ruby(<<~RUBY, options: ["-W:no-experimental", "-r#{reader}"])
       Early, Late, Foreign = Class.new, Class.new, Class.new
       def started = @started ||= new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start
       def missed = started.stats[:missed_collections]

@@ -19,7 +19,7 @@ RSpec.describe "The rake tasks" do
       describe "of an app that starts the profiler" do
         before(:context) do
           configure("config.enabled = true")
-          @outcome = rake("memprofiler:boot", timeout: 120)
+          @outcome = rake("memprofiler:boot")
         end
 
         it "shows what booting retains, by gem" do

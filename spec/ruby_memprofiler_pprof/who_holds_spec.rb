@@ -165,7 +165,7 @@ RSpec.describe "Who holds what is alive" do
         end
       RUBY
       options = %w[--rate 1 --gc --interval 1000 --retainers-every 5]
-      outcome = cli("run", *options, "--", RbConfig.ruby, "leaky.rb", timeout: 120)
+      outcome = cli("run", *options, "--", RbConfig.ruby, "leaky.rb")
       expect(outcome).to be_success, outcome.to_s
       recorded, profiles = Dir["tmp/profiles/*.pprof"].partition { |path| path.include?("retainers") }
       expect(recorded.size).to be_between(1, 4)

@@ -14,7 +14,7 @@ RSpec.describe "script/test", :repository do
     paths = files.map do |name, code|
       "#{folder}/#{name}_spec.rb".tap { |path| File.write(path, "RSpec.describe('it') do\n#{code}\nend\n") }
     end
-    run_command(RbConfig.ruby, "#{root}/script/test.d/run", *options, *paths, timeout: 300, chdir: root)
+    run_command(RbConfig.ruby, "#{root}/script/test.d/run", *options, *paths, chdir: root)
   end
 
   def closing(outcome)

@@ -85,7 +85,7 @@ module Attaching
 
   # @return [SubprocessHelpers::Outcome] of a command
   def memprofiler(*arguments, **keywords)
-    run_command(*command(*arguments), timeout: 300, **keywords)
+    run_command(*command(*arguments), **keywords)
   end
 
   # A command that has to succeed.

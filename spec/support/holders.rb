@@ -23,7 +23,7 @@ module Holders
 
   # @return [Hash{String => Array<Array<String>>}] the paths to the instances of each class in Kept
   def paths(preparation = "")
-    FOUND[preparation] ||= JSON.parse(printed_by(<<~RUBY, timeout: 300).last)
+    FOUND[preparation] ||= JSON.parse(printed_by(<<~RUBY).last)
       require "json"
       require #{PROGRAM.inspect}
       #{preparation}

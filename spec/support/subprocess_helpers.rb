@@ -2,6 +2,7 @@
 
 require "open3"
 require "rbconfig"
+require_relative "wait_helpers"
 
 # Runs Ruby code in its own process: for code that crashes, exits, forks or needs a fresh start.
 module SubprocessHelpers
@@ -32,22 +33,22 @@ module SubprocessHelpers
   # @param args [Array<String>] the program's ARGV
   # @param options [Array<String>] Ruby's own options
   # @param gems [Boolean] whether the code needs RubyGems
-  # @param keywords [Hash] timeout: in seconds, chdir:
+  # @param keywords [Hash] chdir:
   # @return [Outcome]
   def run_ruby(code, env: {}, args: [], options: [], gems: false, **keywords)
     ruby = gems ? [RbConfig.ruby] : RUBY
     run_command(*ruby, *load_path_options, "-r#{PRELUDE}", *options, "-e", code, *args, env: env, **keywords)
   end
 
-  # Runs a command in its own process group, which is killed as a whole if it takes too long.
+  # Runs a command in its own process group, which is killed as a whole if it hangs.
   # @return [Outcome]
-  def run_command(*command, env: {}, timeout: 60, chdir: Dir.pwd)
+  def run_command(*command, env: {}, chdir: Dir.pwd)
     Open3.popen3(own_environment.merge(env), *command, chdir: chdir, pgroup: true) do |stdin, stdout, stderr, waiter|
       stdin.close
       threads = [stdout, stderr].map { |io| Thread.new { io.read } } << waiter
-      overdue = kill_overdue(threads, waiter.pid, timeout)
+      overdue = kill_overdue(threads, waiter.pid)
       outcome = Outcome.new(*threads.map(&:value))
-      raise TimedOut, "#{command.inspect} took more than #{timeout} s: #{outcome}" if overdue
+      raise TimedOut, "#{command.inspect} took more than #{WaitHelpers::PATIENCE} s: #{outcome}" if overdue
 
       outcome
     end
@@ -68,8 +69,8 @@ module SubprocessHelpers
   end
 
   # @return [Boolean] whether there was something to kill
-  def kill_overdue(threads, pid, timeout)
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + timeout
+  def kill_overdue(threads, pid)
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + WaitHelpers::PATIENCE
     done = threads.all? { |thread| thread.join([deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC), 0].max) }
     return false if done
 

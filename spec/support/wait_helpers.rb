@@ -2,16 +2,18 @@
 
 # Waits for what another thread or process does.
 module WaitHelpers
+  # Seconds that only a hang reaches, however busy the machine is.
+  PATIENCE = 300
+
   # Yields until the block's value is true, and returns that.
-  # @param timeout [Numeric] seconds: so many that only a hang reaches them, however busy the machine is
-  # @raise [RuntimeError] after the timeout, with where all threads are
-  def wait_until(timeout: 60, what: "it")
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + timeout
+  # @raise [RuntimeError] after {PATIENCE}, with where all threads are
+  def wait_until(what: "it")
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
     loop do
       value = yield
       return value if value
       if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
-        raise "#{what} did not happen within #{timeout} s; threads:\n#{threads_now.join("\n")}"
+        raise "#{what} did not happen within #{PATIENCE} s; threads:\n#{threads_now.join("\n")}"
       end
 
       sleep 0.005

@@ -239,7 +239,7 @@ RSpec.describe "the walk over the heap", :faults do
     "defaults" => ["ByDefault", /Hash \(0\) | Unknown | Kept::ByDefault\z/]
   }.each do |what, (kind, expected)|
     it "leaves unknown what it cannot read: #{what}" do
-      lines = printed_by(<<~RUBY, timeout: 120)
+      lines = printed_by(<<~RUBY)
         faults.inject("heap #{what}", :deny)
         require #{Holders::PROGRAM.inspect}
         puts faults.heap_paths(Kept::#{kind}).map { |path| path.join(" | ") }
@@ -305,7 +305,7 @@ RSpec.describe "the walk over the heap", :faults do
     skip CompiledExtension.missing if CompiledExtension.missing
     skip "needs glibc" unless Etc.const_defined?(:CS_GNU_LIBC_VERSION) && Etc.confstr(Etc::CS_GNU_LIBC_VERSION)
     trap = CompiledExtension.new("malloc_trap").library
-    lines = printed_by(<<~RUBY, env: { "LD_PRELOAD" => trap }, timeout: 120)
+    lines = printed_by(<<~RUBY, env: { "LD_PRELOAD" => trap })
       require #{Holders::PROGRAM.inspect}
       faults.heap_described
       kinds, calls = faults.heap_described

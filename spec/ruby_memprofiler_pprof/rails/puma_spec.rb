@@ -16,7 +16,7 @@ RSpec.describe "A Rails app under Puma", :rails, :threads do
     environment = { "RAILS_ENV" => "production", "RUBYLIB" => SubprocessHelpers::LIB, "RUBYOPT" => nil, **env }
     @puma = Process.spawn(environment, RbConfig.ruby, *load_path_options, "-S", "puma", "-b", "tcp://127.0.0.1:0",
                           *options, chdir: app, out: log, err: %i[child out], pgroup: true)
-    @port = wait_until(timeout: 60, what: "Puma's start") { File.read(log)[%r{http://127\.0\.0\.1:(\d+)}, 1] }
+    @port = wait_until(what: "Puma's start") { File.read(log)[%r{http://127\.0\.0\.1:(\d+)}, 1] }
   end
 
   def get(path)
@@ -27,7 +27,7 @@ RSpec.describe "A Rails app under Puma", :rails, :threads do
   # @return [Hash{Integer => Integer}] how many requests each handled, by process id
   def visit(processes)
     visits = Hash.new(0)
-    wait_until(timeout: 60, what: "an answer of each worker") do
+    wait_until(what: "an answer of each worker") do
       4.times.map { Thread.new { get("/jars") } }.each { |thread| visits[Integer(thread.value)] += 1 }
       visits.size == processes
     end
@@ -52,7 +52,7 @@ RSpec.describe "A Rails app under Puma", :rails, :threads do
   # Waits for the profiles that include all visits.
   def expect_jars_of(visits)
     expected = visits.transform_values { |count| { "jars#index" => 100 * count } }
-    wait_until(timeout: 60, what: "a profile with #{expected}") { jars_by_process == expected }
+    wait_until(what: "a profile with #{expected}") { jars_by_process == expected }
   end
 
   it "writes a profile of each worker when the app is preloaded", :slow do
