@@ -13,13 +13,13 @@ module TestRun
     Job.new("cargo clippy", ["env", "RUBY=#{RbConfig.ruby}",
                              "cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
             expected: 30, needs: ["compile:faults"]),
+    Job.new("sanitize", %w[script/sanitize], expected: 180, needs: ["cargo clippy"]),
     Job.new("rubocop", %w[rubocop], expected: 20),
     Job.new("layout", %w[script/layout/check], expected: 1),
     Job.new("torture", [RbConfig.ruby, "script/torture", "--seconds", "60"], expected: 70),
     Job.new("torture_attach", [RbConfig.ruby, "script/torture_attach", "--cycles", "10", "--kills", "40"],
             expected: 60),
     Job.new("fuzz", %w[script/fuzz --seed 1], expected: 240),
-    Job.new("sanitize", %w[script/sanitize], expected: 180, needs: ["cargo clippy"]),
     Job.new("demo", %w[script/demo], expected: 30, urgent: true)
   ].freeze
 
