@@ -66,18 +66,4 @@ RSpec.describe "A C function that recurses until the machine stack overflows", :
     RUBY
     expect(outcome.stdout.lines(chomp: true)).to eq(%w[true]), outcome.to_s[0, 2000]
   end
-
-  # rb_ec_vm_lock_rec_release tries to release the VM's lock, which does nothing as long as there is one Ractor.
-  it "hangs a VM before 4.0 that traces allocations, whatever traces them" do
-    skip "it can go on, unless the tracer held a lock" if RUBY_VERSION >= "4.0"
-    # It loops. Measured in seconds of CPU time; everything else takes a tenth of one.
-    traced = <<~RUBY
-      Process.setrlimit(:CORE, 0)
-      Process.setrlimit(:CPU, 2, 2)
-      #{overflow}
-      ObjectSpace.trace_object_allocations { overflow(0) }
-    RUBY
-    outcome = run_ruby(traced, options: ["-robjspace"])
-    expect(Signal.signame(outcome.status.termsig.to_i)).to eq("KILL").or(eq("XCPU")), outcome.to_s
-  end
 end
