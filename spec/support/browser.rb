@@ -5,13 +5,14 @@ require "io/nonblock"
 require "io/wait"
 require "json"
 require "tmpdir"
+require_relative "wait_helpers"
 
 # Headless Chromium, driven through the DevTools protocol over a pair of pipes: messages are JSON, each terminated by a
 # null byte. https://chromedevtools.github.io/devtools-protocol/
 class Browser
   COMMANDS = %w[chromium chromium-browser google-chrome].freeze
   # How many seconds to wait for a response.
-  PATIENCE = 60
+  PATIENCE = WaitHelpers::PATIENCE
 
   class << self
     # @return [String, nil] the program
@@ -61,11 +62,10 @@ class Browser
     call("Emulation.setDeviceMetricsOverride", width: width, height: height, deviceScaleFactor: scale, mobile: false)
     call("Emulation.setEmulatedMedia",
          features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }])
-    call("Page.navigate", url: "about:blank")
-    @loaded = false
+    # From a page to another hash of its own, a browser would load nothing.
+    navigate("about:blank")
     [@errors, @requests].each(&:clear)
-    call("Page.navigate", url: "#{"file://" if address.start_with?("/")}#{address}##{hash}")
-    receive until @loaded
+    navigate("#{"file://" if address.start_with?("/")}#{address}##{hash}")
     settle
   end
 
@@ -153,6 +153,13 @@ class Browser
     target = call("Target.getTargets").fetch("targetInfos").find { |info| info["type"] == "page" }
     @session = call("Target.attachToTarget", targetId: target.fetch("targetId"), flatten: true).fetch("sessionId")
     %w[Page.enable Runtime.enable Log.enable Network.enable].each { |method| call(method) }
+    call("Page.setLifecycleEventsEnabled", enabled: true)
+  end
+
+  # Loads a document, and waits until it has run its scripts.
+  def navigate(url)
+    loader = call("Page.navigate", url: url).fetch("loaderId")
+    receive until @loaded == loader
   end
 
   # One message.
@@ -169,7 +176,7 @@ class Browser
 
   def notice(method, parameters)
     case method
-    when "Page.loadEventFired" then @loaded = true
+    when "Page.lifecycleEvent" then @loaded = parameters["loaderId"] if parameters["name"] == "load"
     when "Runtime.exceptionThrown" then @errors << parameters.dig("exceptionDetails", "exception", "description")
     when "Runtime.consoleAPICalled" then @errors << parameters["args"].map { |part| part["value"] }.join(" ")
     when "Log.entryAdded" then @errors << parameters.dig("entry", "text")
