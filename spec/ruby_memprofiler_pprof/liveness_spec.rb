@@ -64,6 +64,17 @@ RSpec.describe MemprofilerPprof::Collector, "liveness", :liveness, :moving, :jit
 
   before { stub_const("Marker", Class.new) }
 
+  it "is known in a process whose first collection comes later" do
+    outcome = run_ruby(<<~RUBY, env: GcHelpers::ROOM)
+      raise "a collection has come" if GC.count.positive?
+      collector = new_collector(sample_rate: 1.0, liveness: :mark_bits).start
+      kept = Array.new(1000) { Object.new }
+      5.times { GC.start }
+      print collector.flush.heap_samples_count >= kept.size
+    RUBY
+    expect(outcome.stdout).to eq("true"), outcome.to_s
+  end
+
   it "retains statistically the same at lower rates" do
     sums = [0, 0]
     20.times do |seed|

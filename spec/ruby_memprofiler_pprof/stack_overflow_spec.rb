@@ -3,11 +3,12 @@
 # At the end of the machine stack the VM raises from a signal handler, past whatever runs there. It checks the stack
 # before calls, but Marshal.load calls nothing on its way down: it only allocates, and a hook goes deepest.
 RSpec.describe "A C function that recurses until the machine stack overflows", :liveness, :threads do
+  # No Ruby survives if the stack ends while the heap is collected or grows.
+  let(:room) { GcHelpers::ROOM }
+
   let(:overflow) do
     <<~'RUBY'
       DEEP = "\x04\b" + "[\x06" * 100_000 + "0"
-      # No Ruby survives if the stack ends while the heap is collected or grows: so grow it before.
-      Array.new(500_000) { Object.new }
       # The stack ends at a different place each time.
       def overflow(callers)
         GC.start
@@ -22,7 +23,7 @@ RSpec.describe "A C function that recurses until the machine stack overflows", :
   end
 
   it "does not stop a collector" do
-    outcome = run_ruby(<<~RUBY)
+    outcome = run_ruby(<<~RUBY, env: room)
       #{overflow}
       collector = new_collector(sample_rate: 1.0).start
       overflow(0)
@@ -36,7 +37,7 @@ RSpec.describe "A C function that recurses until the machine stack overflows", :
   end
 
   it "does not stop collectors that hardly ever sample" do
-    outcome = run_ruby(<<~RUBY)
+    outcome = run_ruby(<<~RUBY, env: room)
       #{overflow}
       collectors = Array.new(2) { new_collector(sample_rate: 0.0001).start }
       20.times { |callers| Thread.new { overflow(callers) }.join }

@@ -71,10 +71,16 @@ impl MarkBits {
             }
         };
         let marks = Self { query, marked: ruby.intern("marked").as_raw(), old: ruby.intern("old").as_raw() };
-        // The first call allocates, which a hook must not do.
+        // The first call allocates, which a hook must not do. Not by `fate`, which asks less about an object that is not
+        // marked: before the first collection none is.
         // SAFETY: the GVL is held, as `ruby` shows; Object never dies, and a class keeps its `object_id` elsewhere
         // (gc.c, class_object_id).
-        unsafe { marks.fate(rb_sys::rb_cObject, true) };
+        unsafe {
+            match query {
+                Query::Separate(_, flags) | Query::Flags(flags) => marks.flags(flags, rb_sys::rb_cObject),
+                Query::Metadata(metadata) => marks.metadata(metadata, rb_sys::rb_cObject),
+            }
+        };
         marks.is_safe(ruby).then_some(marks)
     }
 
