@@ -6,7 +6,7 @@ use super::hooked;
 use super::mute::Mute;
 use super::stacks::Deferred;
 use crate::vm::names::FunctionName;
-use crate::vm::{labels, protect, ractor, threads};
+use crate::vm::{labels, protect, ractor, safepoint, threads};
 use magnus::rb_sys::FromRawValue;
 use magnus::{Error, RArray, RString, Value};
 use memprofiler_core::labels::LabelSet;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// # Safety
 /// Must run at a safe point of a Ruby thread.
 pub unsafe extern "C" fn run(_: *mut c_void) {
-    if !ractor::is_main() {
+    if !ractor::is_main() || !safepoint::has_room() {
         return Deferred::missed();
     }
     let _mute = Mute::new(threads::current_context());

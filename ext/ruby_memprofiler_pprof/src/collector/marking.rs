@@ -39,6 +39,7 @@ impl Collector {
         if self.failure().is_some() {
             return;
         }
+        self.ask_to_come_back();
         let start = Instant::now();
         let [functions, keepers, classes] = self.state.with(|state| {
             let Sites { stacks, classes, .. } = &state.sites;

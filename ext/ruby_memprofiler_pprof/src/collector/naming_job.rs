@@ -6,7 +6,7 @@ use super::hooked;
 use super::mute::Mute;
 use super::state::{Progress, State};
 use super::{Collector, Phase};
-use crate::vm::{ractor, threads};
+use crate::vm::{ractor, safepoint, threads};
 use magnus::Error;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ const MOMENT: Duration = Duration::from_micros(500);
 /// # Safety
 /// Must run at a safe point of a Ruby thread.
 pub unsafe extern "C" fn run(_: *mut c_void) {
-    if !ractor::is_main() {
+    if !ractor::is_main() || !safepoint::has_room() {
         return;
     }
     let mute = Mute::new(threads::current_context());

@@ -116,7 +116,8 @@ impl Collector {
 /// # Safety
 /// Must run at a safe point of a Ruby thread.
 unsafe extern "C" fn adopt_sampling(_: *mut c_void) {
-    if ractor::is_main() {
+    // The next sample asks again.
+    if ractor::is_main() && safepoint::has_room() {
         hooked::each(|collector| {
             if collector.phase() == Phase::Running && collector.failure().is_none() {
                 // Without memory for a hook the next flush adds it; nothing can be raised here.

@@ -14,7 +14,7 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 impl Collector {
-    /// Removes the hook until the next safe point. Collections in between are missed, and noticed like any other missed
+    /// Removes the hook until the next safe point that is not near the end. Collections in between are missed, and noticed like any other missed
     /// one. With windows only the window ends.
     ///
     /// # Safety
@@ -37,6 +37,14 @@ impl Collector {
         safepoint::request(come_back);
     }
 
+    /// Requests that the hook is added again if it still is not: no safe point since may have had enough of the stack
+    /// left. For the mark function, since no hook is called. Safe on any thread.
+    pub(super) fn ask_to_come_back(&self) {
+        if self.aside.load(Ordering::Relaxed) {
+            safepoint::request(come_back);
+        }
+    }
+
     /// Adds the hook again after [`step_aside`](Self::step_aside), unless that was already done.
     ///
     /// # Safety
@@ -51,8 +59,9 @@ impl Collector {
 }
 
 unsafe extern "C" fn come_back(_: *mut c_void) {
-    // Elsewhere, up to Ruby 3.4, the hook would be added to another list. The next flush adds it.
-    if ractor::is_main() {
+    // Elsewhere, up to Ruby 3.4, the hook would be added to another list. The next collection of garbage asks again,
+    // and the next flush adds it.
+    if ractor::is_main() && safepoint::has_room() {
         hooked::each(|collector| {
             // If there is no memory, the next flush adds it; nothing can be raised here.
             // SAFETY: a safe point of the main Ractor.

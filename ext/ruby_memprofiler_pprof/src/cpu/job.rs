@@ -3,7 +3,7 @@
 use super::Sampler;
 use crate::faults;
 use crate::vm::hooks::{THREAD_BEGIN, THREAD_END, TraceArg};
-use crate::vm::ractor;
+use crate::vm::{ractor, safepoint};
 use rb_sys::{VALUE, rb_event_flag_t};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,8 @@ pub const DATA: VALUE = 1;
 /// # Safety
 /// Must run at a safe point of a Ruby thread.
 pub unsafe extern "C" fn run(_: *mut c_void) {
-    if serves_this_ractor() {
+    // The ticks stay; the next one asks again.
+    if serves_this_ractor() && safepoint::has_room() {
         Sampler::running(Sampler::read_stacks);
     }
 }

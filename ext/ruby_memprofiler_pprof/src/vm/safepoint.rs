@@ -1,5 +1,6 @@
 //! Runs code soon, where Ruby code may run: the VM's postponed jobs.
 
+use super::threads;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -8,10 +9,17 @@ use std::ptr::null_mut;
 const NO_HANDLE: rb_sys::rb_postponed_job_handle_t = !0;
 
 /// The function of a job. It must not unwind. The VM runs all jobs at the next safe point of any thread, even in
-/// another Ractor: a job has to check where it is.
+/// another Ractor: a job has to check where it is, and with [`has_room`] whether it can work there.
 pub type Job = unsafe extern "C" fn(*mut c_void);
 
-/// Makes [`request`] safe in signal handlers of threads that do not have the GVL. Up to Ruby 3.2 the VM counts a job
+/// Whether a job has enough stack left. Near the end the VM may jump out of it at any point, past what would release a
+/// lock or end a borrow: there it must do nothing. Nor may it request itself, since the VM runs jobs until there is
+/// none.
+pub fn has_room() -> bool {
+    !threads::stack_runs_out()
+}
+
+/// Makes [`request`] safe where the GVL is not held, and in signal handlers there. Up to Ruby 3.2 the VM counts a job
 /// before it stores the function (vm_trace.c `postponed_job_register`), so a thread that runs jobs at that moment calls
 /// what the slot held before: from now on that is at least a function. Must be called with the GVL.
 pub fn prepare() {

@@ -10,7 +10,7 @@ mod timer;
 use super::sampling::Choice;
 use super::stats::WindowFigures;
 use super::{Collector, Phase, hooked, random_seed};
-use crate::vm::{gc, protect, ractor};
+use crate::vm::{gc, protect, ractor, safepoint};
 use magnus::Error;
 use memprofiler_core::reservoir::Windows as ReservoirWindows;
 use memprofiler_core::windows::{Moment, Schedule};
@@ -135,7 +135,9 @@ impl Collector {
         end_with_the_process()?;
         let plan = Plan::new(frame, duty, self.options().seed.unwrap_or_else(random_seed));
         // SAFETY: on the main Ractor and not in a hook, as required above; a running collector is anchored.
-        unsafe { self.exchange_hook(|| self.windows.used.set(Some(plan))) }?;
+        unsafe { self.exchange_hook(|| self.windows.used.set(Some(plan))) }
+            // Without memory for a hook. The one that is added later is on all the time.
+            .inspect_err(|_| self.windows.used.set(None))?;
         OWNER.store(std::ptr::from_ref(self) as usize, Ordering::Relaxed);
         let windows =
             ReservoirWindows::new(duty, EXPECTED_COST, || TIMER.program_cpu(), || TIMER.timing(), &TIMER.hook_time);
@@ -290,7 +292,8 @@ fn end_with_the_process() -> Result<(), Error> {
 /// # Safety
 /// Must run at a safe point of a Ruby thread.
 unsafe extern "C" fn follow_schedules(_: *mut c_void) {
-    if !ractor::is_main() {
+    // The timer asks again.
+    if !ractor::is_main() || !safepoint::has_room() {
         return;
     }
     hooked::each(|collector| {
