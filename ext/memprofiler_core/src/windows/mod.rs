@@ -16,4 +16,4 @@ mod schedule;
 
 pub use exposure::{Exposure, Interval, Segment};
 pub use pace::Pace;
-pub use schedule::{Moment, Schedule};
+pub use schedule::{Moment, Schedule, mix};

@@ -4,7 +4,7 @@
 #[cfg(ruby_gte_3_3)]
 mod watched {
     use crate::cpu::{Options, job};
-    use crate::vm::cpu_clock::{NativeId, native_id};
+    use crate::vm::cpu_clock::{NativeId, native_id, thread_cpu};
     use crate::vm::cpu_timer::Timer;
     use crate::vm::safepoint;
     use crate::vm::thread_events::{RESUMED, add_hook};
@@ -65,11 +65,10 @@ mod watched {
         }
     }
 
-    /// In a forked child, which has no timers.
-    pub fn forget() {
-        WANTED.store(0, Ordering::Relaxed);
+    /// Frees the timers of threads that have ended before they were known.
+    pub fn forget_ended() {
         if let Ok(mut scouts) = SCOUTS.try_lock() {
-            scouts.drain(..).for_each(|(_, timer)| timer.forget());
+            scouts.retain(|&(native, _)| thread_cpu(native).is_some());
         }
     }
 
@@ -97,10 +96,10 @@ mod watched {
     pub fn end() {}
 
     /// As above.
-    pub fn forget() {}
+    pub fn forget_ended() {}
 
     /// As above.
     pub fn know() {}
 }
 
-pub use watched::{end, forget, know, prepare, want};
+pub use watched::{end, forget_ended, know, prepare, want};

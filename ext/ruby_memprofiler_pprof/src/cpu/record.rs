@@ -4,6 +4,7 @@ use super::Options;
 use crate::vm::cpu_clock::{NativeId, thread_cpu};
 use crate::vm::cpu_timer::{Ticks, Timer};
 use crate::vm::{clock, ractor, threads};
+use memprofiler_core::windows::mix;
 use rb_sys::VALUE;
 use std::io;
 use std::time::Duration;
@@ -38,7 +39,7 @@ impl Record {
         let now = thread_cpu(native).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let period = options.period.as_nanos() as u64;
         // At random, so that a thread that ends within a period is as likely to be seen as any other CPU time.
-        let first = mixed(clock::monotonic() ^ (native as u64) << 32) % period + 1;
+        let first = mix(clock::monotonic() ^ (native as u64) << 32) % period + 1;
         let timer = Timer::new(native, options.signal, Duration::from_nanos(first), options.period)?;
         // The first tick stands for a period as well: before and after it a thread has half of one on average.
         let accounted = i128::from(now) - i128::from(period - first);
@@ -73,17 +74,4 @@ impl Record {
     pub fn is_current(&self) -> bool {
         self.thread == threads::current()
     }
-
-    /// In a forked child, where the timer does not exist.
-    pub fn forget(self) {
-        self.timer.forget();
-    }
-}
-
-/// A number in which each bit depends on all bits of the given one: splitmix64.
-fn mixed(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
 }

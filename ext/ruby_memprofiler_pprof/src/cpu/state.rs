@@ -87,7 +87,7 @@ impl State {
     pub fn begin(&mut self, options: Options, threads: &[(VALUE, NativeId)]) -> io::Result<()> {
         *self = Self { options, beginnings: self.beginnings + 1, is_running: true, ..Self::default() };
         self.sites.stacks.configure(settings());
-        self.shares_natives = cfg!(ruby_gte_3_3) && std::env::var_os("RUBY_MN_THREADS").is_some_and(|set| set == "1");
+        self.shares_natives = threads::share_natives();
         for &(thread, native) in threads {
             if self.has_record_of(native) {
                 continue;
@@ -127,8 +127,8 @@ impl State {
     pub fn begin_in_child(&mut self) -> io::Result<()> {
         let current = (threads::current(), native_id());
         let was_sampled = self.options.threads == Threads::All || self.records.iter().any(Record::is_current);
-        self.records.drain(..).for_each(Record::forget);
-        discovery::forget();
+        // Of threads that the child lacks.
+        discovery::end();
         let sampled = [current];
         self.begin(self.options, if was_sampled { &sampled } else { &[] })
     }
@@ -149,6 +149,7 @@ impl State {
     /// The GVL must be held; `holder` must be alive, and mark the threads.
     pub unsafe fn add_current(&mut self, holder: VALUE) {
         let native = native_id();
+        discovery::know();
         if self.shares_natives && self.has_record_of(native) {
             return;
         }
@@ -159,6 +160,7 @@ impl State {
         let record = Record::new(thread, native, &self.options).or_else(|_| {
             // Threads that have ended unnoticed may have all timers.
             self.remove(|record| thread_cpu(record.native).is_none());
+            discovery::forget_ended();
             Record::new(thread, native, &self.options)
         });
         match record {
@@ -180,8 +182,9 @@ impl State {
         if cfg!(ruby_gte_3_3) && is_found && self.is_running {
             // SAFETY: as required above.
             unsafe { self.add_current(holder) };
+        } else {
+            discovery::know();
         }
-        discovery::know();
     }
 
     pub(super) fn has_record_of(&self, native: NativeId) -> bool {

@@ -49,6 +49,8 @@ impl DataTypeFunctions for RubySampler {
 
 /// Defines the class.
 pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
+    // Asks the environment, before the program changes it.
+    threads::share_natives();
     let class = module.define_module("CPU")?.define_class("Sampler", ruby.class_object())?;
     class.define_alloc_func::<RubySampler>();
     settle_class::<RubySampler>(ruby);

@@ -214,9 +214,13 @@ impl Slot {
     }
 }
 
-/// A timer on the CPU clock of one thread, which it sends signals to. Deleted when dropped.
+/// A timer on the CPU clock of one thread, which it sends signals to. Deleted when dropped, by the process that made it:
+/// a forked child has not inherited it, and what has its number there is another one.
 #[derive(Debug)]
-pub struct Timer(&'static Slot);
+pub struct Timer {
+    slot: &'static Slot,
+    process: u32,
+}
 
 impl Timer {
     /// A timer of `thread` that sends `signal` first after `first` of CPU time, and then once per `period`.
@@ -249,12 +253,12 @@ impl Timer {
         let time = libc::itimerspec { it_interval: timespec(period), it_value: timespec(first) };
         // SAFETY: the timer was just made.
         unsafe { libc::timer_settime(timer, 0, &raw const time, null_mut()) };
-        Ok(Self(slot))
+        Ok(Self { slot, process: std::process::id() })
     }
 
     /// Takes the ticks so far; None if there are none.
     pub fn take(&self) -> Option<Ticks> {
-        let Self(slot) = self;
+        let Self { slot, .. } = self;
         let all = slot.ticks.swap(0, Ordering::Acquire);
         // What comes in between counts for the next ones: never more of a kind than there are in total.
         let take = |part: &AtomicU64, most: u64| {
@@ -268,12 +272,7 @@ impl Timer {
 
     /// Whether there are ticks.
     pub fn has_ticks(&self) -> bool {
-        self.0.ticks.load(Ordering::Relaxed) > 0
-    }
-
-    /// In a forked child, which has inherited no timer: there is nothing to delete.
-    pub fn forget(self) {
-        self.0.timer.store(0, Ordering::Release);
+        self.slot.ticks.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -288,12 +287,12 @@ impl Slot {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        let timer = self.0.timer.swap(0, Ordering::AcqRel);
-        if timer != 0 {
-            // SAFETY: made by `new`, and deleted once.
+        let timer = self.slot.timer.swap(0, Ordering::AcqRel);
+        if timer != 0 && self.process == std::process::id() {
+            // SAFETY: made by `new` in this process, and deleted once.
             unsafe { libc::timer_delete((timer - 1) as libc::timer_t) };
         }
-        self.0.taken.store(false, Ordering::Release);
+        self.slot.taken.store(false, Ordering::Release);
     }
 }
 

@@ -57,7 +57,4 @@ impl Timer {
     pub fn has_ticks(&self) -> bool {
         false
     }
-
-    /// Nothing to forget.
-    pub fn forget(self) {}
 }

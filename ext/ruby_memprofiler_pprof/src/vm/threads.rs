@@ -138,6 +138,18 @@ pub fn check_interrupts() -> Result<(), Error> {
     protect(|| unsafe { rb_sys::rb_thread_check_ints() })
 }
 
+/// Whether native threads run several of the main Ractor's Ruby threads each. The VM has decided that when it began, by
+/// the environment (thread_pthread.c `ruby_mn_threads_params`, with `atoi`), so this must be called first while the extension is
+/// loaded.
+pub fn share_natives() -> bool {
+    static SHARE: OnceLock<bool> = OnceLock::new();
+    let is_positive = |text: String| {
+        let digits = text.trim_start().trim_start_matches('+').bytes().take_while(u8::is_ascii_digit);
+        digits.into_iter().any(|digit| digit != b'0')
+    };
+    *SHARE.get_or_init(|| cfg!(ruby_gte_3_3) && std::env::var("RUBY_MN_THREADS").is_ok_and(is_positive))
+}
+
 /// Whether so little of the machine stack is left that the VM would not start a call: 16 KB. Past its end the VM's
 /// signal handler raises a SystemStackError, which skips every frame in between, including those that would end a
 /// borrow. Safe in hooks.
