@@ -2,8 +2,8 @@
 //!
 //! A limit that cannot be read is taken not to exist: the system still has the last word.
 
+use crate::linux::{self, field, kilobytes};
 use std::fmt::{Display, Formatter};
-use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
 /// What is known about the memory of this process and of the system.
@@ -53,7 +53,7 @@ impl Display for Limit {
 impl Headroom {
     /// Reads it from the files of Linux below `root`, which is "/" but for tests. Takes some 0.1 ms.
     pub fn read(root: &Path) -> Self {
-        let file = |path: &str| read_to_string(root.join(path)).unwrap_or_default();
+        let file = |path: &str| linux::read(root.join(path)).unwrap_or_default();
         let (status, machine) = (file("proc/self/status"), file("proc/meminfo"));
         let mut headroom = Self { anonymous: kilobytes(&status, "RssAnon").unwrap_or(0), ..Self::default() };
         headroom.add(Limit::Machine, kilobytes(&machine, "MemAvailable"));
@@ -95,9 +95,9 @@ impl Headroom {
     fn add_cgroup(&mut self, mount: &Path, path: &str, names: &Names) {
         for ancestor in Path::new(path.trim_start_matches('/')).ancestors() {
             let group = mount.join(ancestor);
-            let number = |name: &str| read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+            let number = |name: &str| linux::read(group.join(name)).ok()?.trim().parse::<u64>().ok();
             let Some(used) = number(names.used) else { continue };
-            let cache = field(&read_to_string(group.join("memory.stat")).unwrap_or_default(), names.cache).unwrap_or(0);
+            let cache = field(&linux::read(group.join("memory.stat")).unwrap_or_default(), names.cache).unwrap_or(0);
             for name in names.limits {
                 let left = number(name).map(|limit| limit.saturating_sub(used.saturating_sub(cache)));
                 self.add(Limit::Cgroup(group.join(name)), left);
@@ -119,16 +119,6 @@ const VERSION_2: Names =
     Names { used: "memory.current", limits: &["memory.max", "memory.high"], cache: "inactive_file" };
 const VERSION_1: Names =
     Names { used: "memory.usage_in_bytes", limits: &["memory.limit_in_bytes"], cache: "total_inactive_file" };
-
-/// The number after a word at the beginning of a line.
-pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.split([' ', ':']).next() == Some(name))?;
-    line.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
-fn kilobytes(text: &str, name: &str) -> Option<u64> {
-    field(text, name)?.checked_mul(1024)
-}
 
 /// What the kernel still promises after it has promised the copy all that this process can write to.
 fn promises(machine: &str, status: &str) -> Option<u64> {

@@ -18,6 +18,7 @@ pub mod interner;
 pub mod interrupt;
 pub mod labels;
 pub mod ledger;
+pub mod linux;
 pub mod name_table;
 pub mod peak;
 pub mod pprof;

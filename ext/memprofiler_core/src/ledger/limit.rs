@@ -1,8 +1,8 @@
 //! The limit on a process's memory.
 
 use crate::headroom::{self, Headroom};
+use crate::linux;
 use serde::{Deserialize, Serialize};
-use std::fs::read_to_string;
 use std::path::Path;
 
 /// Version 1 of cgroups says this or more where there is no limit.
@@ -25,7 +25,7 @@ impl Limit {
         let bounds = Headroom::read(root).bounds;
         let limits = bounds.iter().filter_map(|bound| {
             let headroom::Limit::Cgroup(file) = &bound.by else { return None };
-            let bytes: u64 = read_to_string(file).ok()?.trim().parse().ok()?;
+            let bytes: u64 = linux::read(file).ok()?.trim().parse().ok()?;
             let old = file.file_name().is_some_and(|name| name == "memory.limit_in_bytes");
             (bytes < UNLIMITED).then(|| Self {
                 bytes,

@@ -116,6 +116,6 @@ impl Mapping {
 }
 
 /// The bytes of a field such as `   12 kB`.
-pub(super) fn kilobytes(value: &str) -> Option<u64> {
+fn kilobytes(value: &str) -> Option<u64> {
     value.trim().strip_suffix(" kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
 }

@@ -1,6 +1,6 @@
 //! What Linux says about a process as a whole.
 
-use super::mapping::kilobytes;
+use crate::linux::kilobytes;
 
 /// The memory of a process in bytes, from `/proc/PID/status`; what is missing there is None.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +27,7 @@ pub fn stack_pointer(syscall: &str) -> Option<u64> {
 impl Process {
     /// From the content of `/proc/PID/status`.
     pub fn parse(status: &str) -> Self {
-        let field = |name: &str| {
-            let line = status.lines().find(|line| line.split(':').next() == Some(name))?;
-            kilobytes(line.split_once(':')?.1)
-        };
+        let field = |name| kilobytes(status, name);
         Self {
             resident: field("VmRSS"),
             peak: field("VmHWM"),

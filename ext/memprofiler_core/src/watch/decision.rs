@@ -91,6 +91,8 @@ pub struct Watch {
     /// That of this process's own memory.
     own_rate: Rate,
     pressure: Pressure,
+    /// The cgroup that the rate and the pressure are of.
+    group: usize,
     /// Whether there was a copy of this process at the last look.
     copied: bool,
     /// When the last profile was asked for.
@@ -109,6 +111,7 @@ impl Watch {
             rate: Rate::default(),
             own_rate: Rate::default(),
             pressure: Pressure::default(),
+            group: 0,
             copied: false,
             fired: None,
             count: 0,
@@ -157,6 +160,9 @@ impl Watch {
 
     /// Takes notice of the memory as it is now, and decides nothing.
     pub fn follow(&mut self, now: Duration, reading: &Reading) {
+        if std::mem::replace(&mut self.group, reading.group) != reading.group {
+            (self.rate, self.pressure) = (Rate::default(), Pressure::default());
+        }
         self.rate.add(now, reading.usage.unwrap_or(reading.resident));
         self.own_rate.add(now, reading.resident);
     }
@@ -252,6 +258,17 @@ mod tests {
         let (seconds, reason) = fired[0];
         assert_eq!(reason, Reason::Level);
         assert!((85.0..85.1).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn another_cgroup_with_more_memory_is_no_growth() {
+        for (group, fires) in [(0, true), (1, false)] {
+            let mut watch = Watch::new(Level::Part(0.9));
+            let mut look = |millis, reading| watch.look(Duration::from_millis(millis), &reading).fire.is_some();
+            assert!(!look(0, reading(100 * MB)) && !look(100, reading(100 * MB)));
+            let fired = (1..20).any(|looks| look(100 + 5 * looks, Reading { group, ..reading(200 * MB) }));
+            assert_eq!(fired, fires, "cgroup {group}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Reads how much memory is in use, from files of Linux that stay open.
 
-use crate::headroom::{Headroom, Limit, field};
+use crate::headroom::{Headroom, Limit};
+use crate::linux::field;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -9,9 +10,14 @@ use std::time::Duration;
 /// How long the size of the page cache is believed, since it takes longer to read.
 const CACHE: Duration = Duration::from_millis(20);
 
+/// Another cgroup takes the place of the one that is watched when it leaves less than this part of what that leaves.
+const TIGHTER: f64 = 0.8;
+
 /// What is in use now.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
+    /// Which cgroup this is about: figures of another one cannot be compared with these.
+    pub group: usize,
     /// The limit of the cgroup in bytes; None if there is none, or it is unknown.
     pub limit: Option<u64>,
     /// Bytes that all processes of the cgroup use, without files that the kernel would give up first.
@@ -32,18 +38,24 @@ pub struct Reading {
 #[derive(Debug)]
 pub struct Source {
     resident: Option<File>,
-    group: Option<Group>,
-    /// When the page cache was measured, and its size.
-    cache: Option<(Duration, u64)>,
+    /// The cgroups with a limit that the process is in, from the innermost on.
+    groups: Vec<Group>,
+    /// The one that leaves the least.
+    tightest: Option<usize>,
+    /// When the page caches were measured.
+    measured: Option<Duration>,
 }
 
-/// The cgroup whose limit is the tightest.
+/// A cgroup with a limit.
 #[derive(Debug)]
 struct Group {
     limit: File,
     usage: File,
     stat: Option<File>,
-    cache: &'static str,
+    /// The field of `stat` for the page cache that the kernel gives up first.
+    cache_field: &'static str,
+    /// Its size in bytes when it was measured.
+    cache: u64,
     /// memory.events, or memory.failcnt of version 1.
     events: Option<File>,
     pressure: Option<File>,
@@ -52,23 +64,23 @@ struct Group {
 impl Source {
     /// Finds the files below `root`, which is "/" but for tests.
     pub fn open(root: &Path) -> Self {
-        let bounds = Headroom::read(root).bounds.into_iter().filter_map(|bound| match bound.by {
+        let limits = Headroom::read(root).bounds.into_iter().filter_map(|bound| match bound.by {
             Limit::Cgroup(file) if file.ends_with("memory.max") || file.ends_with("memory.limit_in_bytes") => {
-                Some((bound.left, file))
+                Some(file)
             }
             _ => None,
         });
-        let tightest = bounds.min_by_key(|&(left, _)| left);
         Self {
             resident: File::open(root.join("proc/self/status")).ok(),
-            group: tightest.and_then(|(_, file)| Group::open(&file)).filter(|group| group.limit().is_some()),
-            cache: None,
+            groups: limits.filter_map(|file| Group::open(&file)).filter(|group| group.limit().is_some()).collect(),
+            tightest: None,
+            measured: None,
         }
     }
 
     /// Whether there is a limit.
     pub fn has_limit(&self) -> bool {
-        self.group.is_some()
+        !self.groups.is_empty()
     }
 
     /// Reads it; `now` is the time since any moment.
@@ -77,18 +89,34 @@ impl Source {
         if let Some(file) = &self.resident {
             reading.resident = read(file, |text| field(text, "VmRSS")).unwrap_or(0) << 10;
         }
-        let Some(group) = &self.group else { return reading };
-        if self.cache.is_none_or(|(then, _)| now.saturating_sub(then) >= CACHE) {
-            self.cache = Some((now, group.cache()));
+        if self.measured.is_none_or(|then| now.saturating_sub(then) >= CACHE) {
+            self.measured = Some(now);
+            self.groups.iter_mut().for_each(Group::measure_cache);
         }
-        let cache = self.cache.map_or(0, |(_, cache)| cache);
-        reading.limit = group.limit();
-        reading.usage = number(&group.usage).map(|usage| usage.saturating_sub(cache));
+        self.choose();
+        let Some((number, group)) = self.tightest.and_then(|number| Some((number, self.groups.get(number)?))) else {
+            return reading;
+        };
+        (reading.group, reading.limit, reading.usage) = (number, group.limit(), group.usage());
         if let Some(events) = &group.events {
             (reading.kills, reading.reached) = read(events, |text| Some(counts(text))).unwrap_or_default();
         }
         reading.stalled = group.pressure.as_ref().and_then(|file| read(file, stalled));
         reading
+    }
+
+    /// Which limit is the tightest changes as other processes come and go. Not for every little difference: with each
+    /// change, how fast memory grows has to be learnt again.
+    fn choose(&mut self) {
+        if let ([_], Some(_)) = (&self.groups[..], self.tightest) {
+            return;
+        }
+        let left = |number: usize| self.groups.get(number)?.left();
+        let all = (0..self.groups.len()).filter_map(|number| Some((number, left(number)?)));
+        let Some((number, least)) = all.min_by_key(|&(_, left)| left) else { return };
+        if self.tightest.and_then(left).is_none_or(|now| (least as f64) < now as f64 * TIGHTER) {
+            self.tightest = Some(number);
+        }
     }
 }
 
@@ -96,7 +124,7 @@ impl Group {
     fn open(limit: &Path) -> Option<Self> {
         let file = |name: &str| File::open(limit.with_file_name(name)).ok();
         let version_2 = limit.ends_with("memory.max");
-        let (usage, events, cache) = if version_2 {
+        let (usage, events, cache_field) = if version_2 {
             ("memory.current", "memory.events", "inactive_file")
         } else {
             ("memory.usage_in_bytes", "memory.failcnt", "total_inactive_file")
@@ -105,7 +133,8 @@ impl Group {
             limit: File::open(limit).ok()?,
             usage: file(usage)?,
             stat: file("memory.stat"),
-            cache,
+            cache_field,
+            cache: 0,
             events: file(events),
             // Without version 2 only the machine has pressure, which says nothing about this cgroup.
             pressure: file("memory.pressure").filter(|file| read(file, stalled).is_some()),
@@ -117,8 +146,17 @@ impl Group {
         number(&self.limit).filter(|&limit| limit < 1 << 60)
     }
 
-    fn cache(&self) -> u64 {
-        self.stat.as_ref().and_then(|stat| read(stat, |text| field(text, self.cache))).unwrap_or(0)
+    /// Without the page cache.
+    fn usage(&self) -> Option<u64> {
+        number(&self.usage).map(|usage| usage.saturating_sub(self.cache))
+    }
+
+    fn left(&self) -> Option<u64> {
+        Some(self.limit()?.saturating_sub(self.usage()?))
+    }
+
+    fn measure_cache(&mut self) {
+        self.cache = self.stat.as_ref().and_then(|stat| read(stat, |text| field(text, self.cache_field))).unwrap_or(0);
     }
 }
 
@@ -126,7 +164,8 @@ impl Group {
 fn read<T>(file: &File, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
     let mut buffer = [0; 8192];
     let length = file.read_at(&mut buffer, 0).ok()?;
-    parse(std::str::from_utf8(buffer.get(..length)?).ok()?)
+    // The name of the program has any bytes.
+    parse(&String::from_utf8_lossy(buffer.get(..length)?))
 }
 
 fn number(file: &File) -> Option<u64> {
@@ -200,6 +239,7 @@ mod tests {
     #[test]
     fn version_2_tells_everything() {
         let expected = Reading {
+            group: 0,
             limit: Some(3000),
             usage: Some(700),
             kills: 3,
@@ -237,6 +277,32 @@ mod tests {
         let mut files = VERSION_2.to_vec();
         files.extend([("sys/fs/cgroup/memory.max", "5000\n"), ("sys/fs/cgroup/memory.current", "4900\n")]);
         assert_eq!(System::new(&files).read().limit, Some(5000));
+    }
+
+    #[test]
+    fn the_cgroup_that_leaves_the_least_changes() {
+        let mut files = VERSION_2.to_vec();
+        files.extend([("sys/fs/cgroup/memory.max", "5000\n"), ("sys/fs/cgroup/memory.current", "4900\n")]);
+        let system = System::new(&files);
+        let mut source = Source::open(&system.0);
+        let mut limit = |usage: &str| {
+            system.write("sys/fs/cgroup/memory.current", usage);
+            let reading = source.read(Duration::ZERO);
+            (reading.group, reading.limit)
+        };
+        assert_eq!(limit("4900\n"), (1, Some(5000)));
+        assert_eq!(limit("1000\n"), (0, Some(3000)));
+        // It would leave 2200 of the other's 2300.
+        assert_eq!(limit("2800\n"), (0, Some(3000)));
+        assert_eq!(limit("4000\n"), (1, Some(5000)));
+    }
+
+    #[test]
+    fn a_program_with_any_name_has_memory() {
+        let system = System::new(&[]);
+        std::fs::create_dir_all(system.0.join("proc/self")).unwrap();
+        std::fs::write(system.0.join("proc/self/status"), b"Name:\tcaf\xc3\nVmRSS:\t  200 kB\n").unwrap();
+        assert_eq!(system.read().resident, 200 << 10);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The CPU clocks of other threads, and the process's native threads.
 
+use memprofiler_core::linux;
 use std::time::Duration;
 
 /// The number that the system knows a native thread by.
@@ -39,7 +40,7 @@ pub fn native_threads() -> Vec<(NativeId, String)> {
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers
         .map(|number: NativeId| {
-            let name = std::fs::read_to_string(format!("/proc/self/task/{number}/comm")).unwrap_or_default();
+            let name = linux::read(format!("/proc/self/task/{number}/comm")).unwrap_or_default();
             (number, name.trim_end().to_owned())
         })
         .collect()

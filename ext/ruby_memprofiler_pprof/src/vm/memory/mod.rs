@@ -22,8 +22,9 @@ use allocator::{Allocator, Statistics};
 use heap_figures::HeapFigures;
 use magnus::{Error, Ruby};
 use memprofiler_core::ledger::{Account, HeapPage, Mapping, Places, Process, Space, Survey, Usage, stack_pointer};
+use memprofiler_core::linux;
 use space::OwnSpace;
-use std::fs::{read_dir, read_to_string};
+use std::fs::read_dir;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -196,7 +197,7 @@ fn survey(mappings: &str, places: Places, space: &OwnSpace) -> Option<Survey> {
 
 /// The content of a file of Linux's.
 fn read(path: &str) -> Option<String> {
-    if faults::denied(path) { None } else { read_to_string(path).ok() }
+    if faults::denied(path) { None } else { linux::read(path).ok() }
 }
 
 /// The allocator's statistics, unless it takes long for them and they must be had `quickly`. Older ones would be no
@@ -225,7 +226,7 @@ fn stack_pointers() -> Vec<u64> {
     const MOST_THREADS: usize = 128;
     let here = 0_u8;
     let threads = read_dir("/proc/self/task").into_iter().flatten().flatten().take(MOST_THREADS);
-    let waiting = threads.filter_map(|thread| stack_pointer(&read_to_string(thread.path().join("syscall")).ok()?));
+    let waiting = threads.filter_map(|thread| stack_pointer(&linux::read(thread.path().join("syscall")).ok()?));
     waiting.chain([(&raw const here) as u64]).collect()
 }
 
