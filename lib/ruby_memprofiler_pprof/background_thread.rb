@@ -19,5 +19,18 @@ module MemprofilerPprof
         thread
       end
     end
+
+    # Waits for a thread to end. Whatever ended it is not raised here.
+    # @param thread [Thread]
+    # @param timeout [Numeric, nil] how many seconds to wait at most; nil waits for ever
+    # @return [Boolean] whether it has ended
+    def self.ended?(thread, timeout)
+      !thread.join(timeout).nil?
+    rescue Exception # rubocop:disable Lint/RescueException
+      # join raises what ended the thread, or what another thread raised in this one.
+      raise if thread.alive?
+
+      true
+    end
   end
 end

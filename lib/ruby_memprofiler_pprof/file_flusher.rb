@@ -123,14 +123,26 @@ module MemprofilerPprof
       nil
     end
 
+    # Beside the first profile, also when that is another one than before.
     def write_peak
+      path = PeakFile.beside(@series.paths.first)
+      move_peak(path)
       bytes, profile = @new_peak
       return unless profile
 
-      AtomicFile.write(PeakFile.beside(@series.paths.first), profile.pprof_data)
+      AtomicFile.write(path, profile.pprof_data)
       @peak = bytes
+      @peak_path = path
     rescue SystemCallError, IOError => e
       log(:error, "cannot write the peak of memory: #{e.message}")
+    end
+
+    def move_peak(path)
+      old = @peak_path
+      return if old.nil? || old == path
+
+      @peak_path = path
+      File.rename(old, path)
     end
 
     # @return [String, nil] the file, if it was its turn
@@ -153,7 +165,7 @@ module MemprofilerPprof
     def begin_series
       @pid = Process.pid
       @written = 0
-      @peak = nil
+      @peak = @peak_path = nil
       @series = FileSeries.new(@keep_files)
       @tidied = nil
     end

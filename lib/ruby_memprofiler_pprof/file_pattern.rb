@@ -52,6 +52,11 @@ module MemprofilerPprof
                                         index: index), @directory)
     end
 
+    # @return [String] the last directory that the names of all files have in common
+    def common_directory
+      File.expand_path(@pattern[%r{\A[^%]*/}] || ".", @directory)
+    end
+
     # @param suffix [String] plain text
     # @return [FilePattern] for the same names, with this before the extension
     def with_suffix(suffix)

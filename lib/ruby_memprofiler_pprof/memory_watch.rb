@@ -50,7 +50,22 @@ module MemprofilerPprof
     SURVIVABLE = [StandardError, ScriptError, NoMemoryError, SystemStackError].freeze
     # Seconds to wait for a profile in progress when watching ends.
     TIMEOUT = 15
+    # Which of them watches, and the lock for changes of that.
+    @owner = nil
+    @mutex = Mutex.new
     private_constant :LATER, :AT_ONCE, :SURVIVABLE, :TIMEOUT
+
+    # Makes a watch the one that watches, if the block begins that.
+    # @return [Boolean] whether it did
+    def self.begin_for(watch)
+      @mutex.synchronize { yield.tap { |begun| @owner = watch if begun } }
+    end
+
+    # Ends watching, unless another watch has begun since.
+    # @return [void]
+    def self.end_for(watch)
+      @mutex.synchronize { MemoryWatch.end if @owner.equal?(watch) }
+    end
 
     # @param pattern [FilePattern] of ordinary profiles
     # @return [FilePattern] of those that are written when memory runs short
@@ -93,6 +108,8 @@ module MemprofilerPprof
     # @return [void]
     def after_fork
       @written = 0
+      # As long as it is open here, a lock that the parent has on it is held.
+      @queue&.close
       begin_watching
     end
 
@@ -107,7 +124,8 @@ module MemprofilerPprof
 
     def begin_watching
       part = @level.to_f / 100 if @level.is_a?(String)
-      return unless MemoryWatch.begin(@collector, part, part ? nil : @level, path(LATER))
+      level = [part, part ? nil : @level]
+      return unless MemoryWatch.begin_for(self) { MemoryWatch.begin(@collector, *level, path(LATER)) }
 
       mine = @turn
       @thread = BackgroundThread.start("ruby_memprofiler_pprof memory watch") { work(mine) }
@@ -117,11 +135,11 @@ module MemprofilerPprof
     end
 
     def end_watching(timeout = TIMEOUT)
-      MemoryWatch.end
+      MemoryWatch.end_for(self)
       @turn += 1
       thread = @thread
       @thread = nil
-      thread&.join(timeout) unless thread == Thread.current
+      BackgroundThread.ended?(thread, timeout) unless thread.nil? || thread == Thread.current
     end
 
     # A thread that still wrote when watching ended does not wait for what another one watches.
@@ -146,15 +164,19 @@ module MemprofilerPprof
     end
 
     # One process after another: together they would take what is left of the memory.
-    def in_turn(&block)
+    def in_turn
       AtomicFile.make_directory_of(path)
-      File.open(File.dirname(path)) do |directory|
+      File.open(@pattern.common_directory) do |directory|
+        @queue = directory
         MemoryWatch.queue(true)
         directory.flock(File::LOCK_EX)
         MemoryWatch.queue(false)
-        block.call
+        yield
+      ensure
+        # A child that was forked meanwhile may have it open for longer.
+        directory.flock(File::LOCK_UN)
       end
-    rescue SystemCallError => e
+    rescue *SURVIVABLE => e
       log(:error, "memory runs short: no profile: #{e.message}")
     end
 

@@ -66,7 +66,7 @@ module MemprofilerPprof
       thread = @mutex.synchronize { take_thread }
       return :none if thread.nil? || thread == Thread.current
 
-      ended?(thread, timeout) ? :ended : :hangs
+      BackgroundThread.ended?(thread, timeout) ? :ended : :hangs
     end
 
     # @param paused [Boolean] whether to skip the work; work that fell due in a pause is done at its end
@@ -147,15 +147,6 @@ module MemprofilerPprof
       @thread = nil
       @wakeup.broadcast
       thread
-    end
-
-    def ended?(thread, timeout)
-      !thread.join(timeout).nil?
-    rescue Exception # rubocop:disable Lint/RescueException
-      # join raises what ended the thread, which does not matter here, or what another thread raised in this one.
-      raise if thread.alive?
-
-      true
     end
   end
 end

@@ -96,7 +96,7 @@ module MemprofilerPprof
         thread&.kill
         log(:error, "#{left} profiles not sent within #{timeout} s")
       end
-      thread&.join(JOIN_TIMEOUT)
+      BackgroundThread.ended?(thread, JOIN_TIMEOUT) if thread
       self
     end
 

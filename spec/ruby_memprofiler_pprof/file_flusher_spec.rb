@@ -237,6 +237,12 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
       expect(File.stat("0.peak.pprof").mode & 0o777).to eq(0o600)
     end
 
+    it "stays beside the first profile when another one is the first" do
+      peaks(10, 10, 30)
+      expect(after_flushes(3, keep_files: 1))
+        .to eq([{ "0.peak.pprof" => "peak 10" }, { "1.peak.pprof" => "peak 10" }, { "2.peak.pprof" => "peak 30" }])
+    end
+
     it "is written once" do
       peaks(10)
       flusher = new_flusher(pattern: "%{index}.pprof", interval: 1000, max_hold: 0.1)

@@ -87,6 +87,12 @@ RSpec.describe MemprofilerPprof::FilePattern do
     expect(described_class.new("x.pprof", directory: "/y").with_suffix("-z").expand).to eq("/y/x-z.pprof")
   end
 
+  it "knows the directory that all names have in common" do
+    patterns = ["x/%{pid}/y.pprof", "x/y-%{pid}.pprof", "%{pid}.pprof", "/%{pid}/y", "/z/y.pprof"]
+    expect(patterns.map { |text| described_class.new(text, directory: "/d").common_directory })
+      .to eq(%w[/d/x /d/x /d / /z])
+  end
+
   it "returns the given text as a string" do
     expect(described_class.new("x/%{pid}").to_s).to eq("x/%{pid}")
   end

@@ -105,6 +105,27 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     expect(outcome.stdout).to eq("[]")
   end
 
+  it "does not end what watches since" do
+    allow(described_class).to receive_messages(begin: true, wait: nil)
+    allow(described_class).to receive(:end)
+    pattern = MemprofilerPprof::FilePattern.new("mem.pprof")
+    first, second = Array.new(2) { described_class.new(new_collector, 1, pattern: pattern).start }
+    first.stop
+    expect(described_class).not_to have_received(:end)
+    second.stop
+    expect(described_class).to have_received(:end)
+  end
+
+  it "ends without what has ended its thread" do
+    allow(described_class).to receive(:begin).and_return(true)
+    allow(described_class).to receive(:wait) do
+      Thread.current.report_on_exception = false
+      raise NoMemoryError
+    end
+    pattern = MemprofilerPprof::FilePattern.new("mem.pprof")
+    expect { described_class.new(new_collector, 1, pattern: pattern).start.stop }.not_to raise_error
+  end
+
   it "ends with the process, whatever it is doing" do
     20.times { expect(run_program("")).to be_success }
   end
@@ -160,6 +181,19 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
       wait_until { File.exist?("mem-oom.pprof") }
     end
 
+    it "does not leave its turn to children that are forked meanwhile" do
+      child = nil
+      allow(MemprofilerPprof::AtomicFile).to receive(:create).and_wrap_original do |create, *arguments|
+        child = fork { sleep }
+        create.call(*arguments)
+      end
+      alarm(false).stop
+      File.open(".") { |directory| expect(directory.flock(File::LOCK_EX | File::LOCK_NB)).to eq(0) }
+    ensure
+      Process.kill(:KILL, child)
+      Process.wait(child)
+    end
+
     it "does not take its wait for a want of Ruby" do
       outcome = run_ruby(<<~RUBY)
         #{found}
@@ -190,7 +224,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     let(:dump) { dumps.find { |profile| profile.comments.any?(/\Aemergency=/) } }
 
     # The call is on line 10 of the program. It takes 100 MB, with which the level is reached.
-    define_method(:run_call) do |before = ""|
+    define_method(:run_call) do |before = "", dumps: "mem-*-oom*.pprof"|
       library = CompiledExtension.new("holds_gvl").library.delete_suffix(".so")
       File.write("program.rb", <<~RUBY)
         require #{library.inspect}
@@ -202,7 +236,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
             MemprofilerPprof.with_labels(job: "long") do
               # Nothing here has been in a profile yet.
               1.times do
-                HoldsGvl.until_there_is("mem-*-oom*.pprof", kept, 60, 100 << 20)
+                HoldsGvl.until_there_is(#{dumps.inspect}, kept, 60, 100 << 20)
               end
             end
           end
@@ -283,6 +317,34 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
       expect(outcome).to be_success, outcome.to_s
       windows = dump.total(:retained_objects).windows
       expect(windows&.count(&:positive?)).to be > 8
+    end
+
+    it "makes the directory, which only its owner can enter, with parents that others can" do
+      umask = File.umask(0o022)
+      outcome = run_call('MemprofilerPprof.start(pattern: "a/b/%{pid}.pprof")', dumps: "a/b/*-oom.pprof")
+      expect(outcome).to be_success, outcome.to_s
+      expect(%w[a a/b].map { |directory| File.stat(directory).mode & 0o777 }).to eq([0o755, 0o700])
+    ensure
+      File.umask(umask)
+    end
+
+    it "gives the file a number before the extension if its name is taken" do
+      outcome = run_call(<<~'RUBY', dumps: "*-oom-*")
+        MemprofilerPprof.start(pattern: "%{pid}.pb.gz")
+        File.write("#{Process.pid}-oom.pb.gz", "")
+      RUBY
+      expect(outcome).to be_success, outcome.to_s
+      # What was written without the GVL comes first.
+      expect(Dir.glob("*-oom-*").min).to match(/\A\d+-oom-1\.pb\.gz\z/)
+    end
+
+    it "has the time of writing in its name in any directory" do
+      Dir.mkdir("caf\xE9")
+      outcome = Dir.chdir("caf\xE9") do
+        run_call('MemprofilerPprof.start(pattern: "%{isotime}.pprof")', dumps: "*-oom*.pprof")
+      end
+      expect(outcome).to be_success, outcome.to_s
+      expect(Dir.children("caf\xE9".b).grep(/-oom/)).to include(/\A2\d{7}T\d{6}Z-oom/).and all(match(/\A2/))
     end
 
     it "says so in the profile" do

@@ -17,8 +17,10 @@ use memprofiler_core::profile::Rounding;
 use memprofiler_core::reservoir::{ClassId, LiveSample};
 use memprofiler_core::window_group::{WindowGroup, pack};
 use rb_sys::VALUE;
-use std::fs::{DirBuilder, File, OpenOptions, hard_link, remove_file};
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File, OpenOptions, create_dir_all, hard_link, remove_file};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -58,7 +60,7 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
     }
     let path = &dated(path);
     let directory = path.parent().unwrap_or(Path::new("/"));
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    make(directory)?;
     let (temporary, file) = create(directory)?;
     let written = collector
         .state
@@ -78,10 +80,39 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
 
 /// The name with the time that it is now.
 fn dated(path: &Path) -> PathBuf {
-    let Some(name) = path.to_str() else { return path.to_owned() };
     let seconds = now().as_secs();
-    let isotime = utc::format(seconds).replace(['-', ':'], "");
-    name.replace(LATER[0], &isotime).replace(LATER[1], &seconds.to_string()).into()
+    let times = [utc::format(seconds).replace(['-', ':'], ""), seconds.to_string()];
+    let name = LATER.into_iter().zip(times).fold(path.as_os_str().as_bytes().to_vec(), |name, (later, time)| {
+        replace(&name, later.as_bytes(), time.as_bytes())
+    });
+    OsString::from_vec(name).into()
+}
+
+fn replace(mut text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut replaced = Vec::new();
+    while let Some(at) = text.windows(from.len()).position(|part| part == from) {
+        replaced.extend_from_slice(&text[..at]);
+        replaced.extend_from_slice(to);
+        text = &text[at + from.len()..];
+    }
+    replaced.extend_from_slice(text);
+    replaced
+}
+
+/// As AtomicFile makes it: only its owner can enter it, but parents may have other uses.
+fn make(directory: &Path) -> io::Result<()> {
+    if let Some(parent) = directory.parent() {
+        create_dir_all(parent)?;
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+/// The name with a number before the extension, as AtomicFile's: that of `a.pb.gz` is `.pb.gz`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let stem = name.iter().rposition(|&byte| byte == b'.').map_or(name, |dot| &name[..dot]);
+    let (stem, extension) = name.split_at(stem.strip_suffix(b".pb").unwrap_or(stem).len());
+    path.with_file_name(OsString::from_vec([stem, format!("-{number}").as_bytes(), extension].concat()))
 }
 
 /// A file with a name like those of AtomicFile, which are removed when they are left behind.
@@ -105,9 +136,7 @@ fn publish(temporary: &Path, path: &Path) -> io::Result<PathBuf> {
             }
             Err(_) => {}
         }
-        let [stem, extension] =
-            [path.file_stem(), path.extension()].map(|part| part.unwrap_or_default().to_string_lossy());
-        name.set_file_name(format!("{stem}-{number}.{extension}"));
+        name = numbered(path, number);
     }
     Err(ErrorKind::AlreadyExists.into())
 }

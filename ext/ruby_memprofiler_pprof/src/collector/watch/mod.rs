@@ -13,7 +13,7 @@ mod watcher;
 pub use alarm::Alarm;
 
 use super::Collector;
-use crate::vm::threads;
+use crate::vm::{safepoint, threads};
 use alarm::{Outcome, Shared};
 use magnus::Error;
 use memprofiler_core::watch::{Level, Source};
@@ -44,6 +44,7 @@ pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) ->
     if matches!(level, Level::Part(_)) && !source.has_limit() {
         return Ok(false);
     }
+    safepoint::prepare();
     // SAFETY: it exists as long as the process, as required above.
     let collector: &'static Collector = unsafe { &*collector };
     let pointer = Box::into_raw(Box::new(Shared::new(collector, path, source)));
