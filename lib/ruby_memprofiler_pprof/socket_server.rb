@@ -42,6 +42,7 @@ module MemprofilerPprof
     # Opens the socket. If that fails, it is logged and the program runs without a socket.
     # @return [self]
     def start
+      remove_abandoned
       open
       RunningFlushers.add_sink(self)
       self
@@ -57,7 +58,7 @@ module MemprofilerPprof
       RunningFlushers.remove_sink(self)
       threads = [@thread, *@clients.keys].compact.each(&:kill)
       @listener&.remove
-      threads.each { |thread| thread.join(JOIN_TIMEOUT) }
+      threads.each { |thread| BackgroundThread.ended?(thread, JOIN_TIMEOUT) }
       reset
     end
 
@@ -104,6 +105,7 @@ module MemprofilerPprof
 
     def take_over(path, delay)
       sleep(delay)
+      remove_abandoned
       @listener = Listener.new(path)
       accept
     rescue SystemCallError
@@ -144,6 +146,17 @@ module MemprofilerPprof
 
       @profiler.on_demand.answer(request, @profiler.collector, wait: wait, turn: method(:rested),
                                                                **@profiler.config.flush_options)
+    end
+
+    # Those of processes that have ended without the exit blocks of Ruby, as Resque's children do. The names of others
+    # have other process ids, so nobody else would replace them.
+    def remove_abandoned
+      @path.files_by_pid.each_value do |path|
+        File.unlink(path) if own?(path) && Listener.abandoned?(path)
+      rescue SystemCallError
+        # Another process has removed it.
+        nil
+      end
     end
 
     def own?(path)

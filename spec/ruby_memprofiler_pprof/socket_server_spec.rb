@@ -262,6 +262,15 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       expect(get("/heap")).to start_with("HTTP/1.0 200")
     end
 
+    it "comes in place of those that ended processes have left behind" do
+      UNIXServer.new("mem-1.sock").close
+      [UNIXServer.new("mem-2.sock"), UNIXServer.new("other-3.sock").tap(&:close)].then do |listens, _|
+        serve(socket: "mem-%{pid}.sock")
+        expect(Dir.children(".")).to contain_exactly("mem-2.sock", "other-3.sock", "mem-#{Process.pid}.sock")
+        listens.close
+      end
+    end
+
     it "does not replace one on which somebody listens, and is not noticed there" do
       server = UNIXServer.new("a.sock")
       expect { serve }.to output(/no socket .*a\.sock: Address already in use/).to_stderr

@@ -103,6 +103,7 @@ RSpec.describe "memprofiler memory" do
 
     it "says who has not answered" do
       server = UNIXServer.new("s/c.sock")
+      File.chmod(0o600, "s/c.sock")
       thread = Thread.new { server.accept.tap { |client| client.readpartial(99) }.close }
       expect(memory("s").stdout).to match(%r{\A2 processes\n.*\n\ns/c\.sock: the process has hung up\n\z}m)
       thread.join

@@ -41,15 +41,24 @@ module MemprofilerPprof
           paths.to_h { |path| [path, collect(path, deadline)] }
         end
 
-        # @return [Array<String>] those on which a process listens
+        # @return [Array<String>] those of profilers on which a process listens
         def sockets
           paths = @pattern ? Dir.glob(@pattern) : Dir.children(@address).map { |name| File.join(@address, name) }
-          paths.select { |path| File.socket?(path) && !SocketServer::Listener.abandoned?(path) }
+          paths.select { |path| private?(path) && !SocketServer::Listener.abandoned?(path) }
         rescue SystemCallError
           []
         end
 
         private
+
+        # A socket to which others may connect is no profiler's, but a web server's, say. It would take what it is asked
+        # for a request of its own.
+        def private?(path)
+          stat = File.stat(path)
+          stat.socket? && (stat.mode & 0o077).zero?
+        rescue SystemCallError
+          false
+        end
 
         def get(path, seconds)
           UnixSocket.new(path).fetch(seconds)

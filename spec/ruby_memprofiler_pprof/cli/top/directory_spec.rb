@@ -14,6 +14,7 @@ RSpec.describe MemprofilerPprof::CLI::Top::Directory do
   # Lets a process answer when a queue says so. Returns the queue of what it was asked.
   def process(path, answers = nil)
     server = UNIXServer.new(path)
+    File.chmod(0o600, path)
     requests = Queue.new
     servers << Thread.new do
       loop do
@@ -39,6 +40,13 @@ RSpec.describe MemprofilerPprof::CLI::Top::Directory do
     process("b.sock")
     File.unlink("a.sock")
     expect(kinds(directory.fetch(1))).to eq("./b.sock" => MemprofilerPprof::Profile)
+  end
+
+  it "asks none to which others may connect, as a web server's" do
+    process("a.sock")
+    requests = process("puma.sock")
+    File.chmod(0o777, "puma.sock")
+    expect([described_class.new(".").fetch(1).keys, requests]).to match([["./a.sock"], be_empty])
   end
 
   it "asks the chosen one alone" do
