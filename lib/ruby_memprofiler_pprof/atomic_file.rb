@@ -85,9 +85,16 @@ module MemprofilerPprof
         parent = File.dirname(path)
         make_directory(parent) unless parent == path
         Dir.mkdir(path, mode)
+        give(path, File.stat(parent)) if Process.euid.zero?
       rescue Errno::EEXIST
         # Another thread or process has just made it, or there is a file of this name.
         raise unless File.directory?(path)
+      end
+
+      # What root makes in a user's directory, as by `sudo memprofiler record`, is the user's: the program must be able
+      # to write its own profiles there.
+      def give(path, parent)
+        File.lchown(parent.uid, parent.gid, path) unless parent.uid.zero?
       end
 
       # Yields the name of a temporary file with these bytes, in the same directory so that renaming it is atomic.

@@ -26,8 +26,8 @@ module MemprofilerPprof
     #
     # @example
     #   MemprofilerPprof.configure do |config|
-    #     config.sample_rate = 0.001
     #     config.interval = 300
+    #     config.files = true
     #   end
     # @yieldparam config [Configuration] has a writer for each setting; nil removes what was configured before
     # @return [Configuration]

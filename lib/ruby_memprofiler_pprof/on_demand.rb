@@ -180,7 +180,9 @@ module MemprofilerPprof
         unless @recent&.of?(collector)
           @recent&.close
           @recent = nil
-          @recent = RecentProfiles.new(collector, @profiler.logger, @profiler.config.flush_options)
+          # Another collector has nothing to do with the settings.
+          options = collector.equal?(@profiler.collector) ? @profiler.config.flush_options : {}
+          @recent = RecentProfiles.new(collector, @profiler.logger, options)
         end
         @recent
       end

@@ -21,6 +21,10 @@ module MemprofilerPprof
       if options.endpoint && MemprofilerPprof.profiler.enabled?
         require "ruby_memprofiler_pprof/rack"
         endpoint = Rack::Endpoint.new(authorize: options.endpoint_authorize)
+        unless options.endpoint_authorize || Rack::Access.development?
+          MemprofilerPprof.profiler.logger.warn("MemprofilerPprof: #{options.endpoint} answers nobody: " \
+                                                "config.memprofiler_pprof.endpoint_authorize must say whom")
+        end
         # Before the app's own routes, one of which may match everything.
         app.routes.prepend { mount endpoint => options.endpoint, as: :memprofiler_pprof }
       end

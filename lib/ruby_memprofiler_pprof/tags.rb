@@ -10,7 +10,8 @@ module MemprofilerPprof
     # The most bytes of a name or value.
     MAX_BYTES = 256
     # The rules in words, for messages.
-    ALLOWED = "tags such as release=1.2,region=eu: names of letters, digits, _ and ., and values without , = { }"
+    ALLOWED = "tags such as release=1.2,region=eu: names of letters, digits, _ and ., and values without , = { } " \
+              "that are not empty"
     # The tag that `memprofiler attach` sets: when that was.
     ATTACHED = "attached_at"
     # How a profile's comment has a tag.
@@ -18,13 +19,10 @@ module MemprofilerPprof
 
     class << self
       # @param text [String] such as "release=1.2,region=eu"
-      # @return [Hash{String => String}]
+      # @return [Hash{String => String}] without those that have no value, as from a variable that is not set
       # @raise [ArgumentError] if a part is no pair, or a name comes twice
       def parse(text)
-        pairs = text.split(",", -1).map { |part| part.split("=", 2).map(&:strip) }
-        raise ArgumentError unless pairs.all? { |pair| pair.size == 2 } && pairs.uniq(&:first).size == pairs.size
-
-        pairs.to_h
+        pairs(text).to_h.reject { |_, value| value.empty? }
       end
 
       # @param tags [Hash{String, Symbol => String, Symbol}] from Ruby code
@@ -50,6 +48,13 @@ module MemprofilerPprof
       end
 
       private
+
+      def pairs(text)
+        pairs = text.split(",", -1).map { |part| part.split("=", 2).map(&:strip) }
+        raise ArgumentError unless pairs.all? { |pair| pair.size == 2 } && pairs.uniq(&:first).size == pairs.size
+
+        pairs
+      end
 
       def text(value, pattern)
         text = value.is_a?(Symbol) ? value.name : value

@@ -30,6 +30,15 @@ RSpec.describe MemprofilerPprof::AtomicFile do
     expect(File.read("x/y/z/a.pprof")).to eq("bytes")
   end
 
+  it "gives a directory that root makes to whoever has the one that it is in" do
+    skip "only root gives something away" unless Process.euid.zero?
+    Dir.mkdir("app")
+    File.chown(65_534, 65_534, "app")
+    described_class.create("app/tmp/profiles/a.pprof", "x")
+    owners = %w[app/tmp app/tmp/profiles app/tmp/profiles/a.pprof].map { |path| File.stat(path).uid }
+    expect(owners).to eq([65_534, 65_534, 0])
+  end
+
   it "makes the directory when another process does so at the same time" do
     allow(Dir).to receive(:mkdir).and_wrap_original do |mkdir, name|
       mkdir.call(name)

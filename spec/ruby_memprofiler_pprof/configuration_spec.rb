@@ -81,8 +81,9 @@ RSpec.describe MemprofilerPprof::Configuration do
     ENABLED: [%w[maybe 2], "true or false"],
     PATTERN: [["%{foo}", "a/"],
               "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"],
-    TAGS: [["a", "a=", "a=b,", "a=b,a=c", "1=a", "__a=b", "a=b=c", "a={b}", "a=b\tc", "a=#{"b" * 257}"],
-           "tags such as release=1.2,region=eu: names of letters, digits, _ and ., and values without , = { }"],
+    TAGS: [["a", "a=b,", "a=b,a=c", "1=a", "__a=b", "a=b=c", "a={b}", "a=b\tc", "a=#{"b" * 257}"],
+           "tags such as release=1.2,region=eu: names of letters, digits, _ and ., and values without , = { } that " \
+           "are not empty"],
     PYROSCOPE_URL: [["ftp://x", "x", "http://", "http:// x"], "a URL with http or https, without user and password"],
     PYROSCOPE_APP_NAME: [["a b", "a{"], "letters, digits, _, ., - and /"],
     START_PAUSED: [%w[maybe], "true or false"],

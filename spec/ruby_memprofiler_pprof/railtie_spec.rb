@@ -56,6 +56,10 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
       expect(@answers[:max_frames]).to eq(7), @answers.to_s
     end
 
+    it "say that the endpoint answers nobody" do
+      expect(@answers.to_s).to include("/debug/pprof answers nobody: config.memprofiler_pprof.endpoint_authorize must")
+    end
+
     it "leave the endpoint closed without permission" do
       expect(@answers[:status]).to eq(403), @answers.to_s
     end

@@ -11,8 +11,19 @@ module MemprofilerPprof
       private
 
       def define_header(parser)
-        parser.on("--header TEXT", "a header for the endpoint, such as 'X-Token: 7';",
-                  "may be repeated") { |header| add_header(header) }
+        parser.on("--header TEXT", "a header for the endpoint, such as 'X-Token: 7',",
+                  "or @FILE with such lines; may be repeated") do |text|
+          headers(text).each { |header| add_header(header) }
+        end
+      end
+
+      # From a file, so that no other user of the machine sees a token in the list of processes.
+      def headers(text)
+        return [text] unless text.start_with?("@")
+
+        File.readlines(text.delete_prefix("@"), chomp: true).reject(&:empty?)
+      rescue SystemCallError => e
+        raise OptionParser::InvalidArgument, "#{text}: #{system_message(e)}"
       end
 
       def add_header(header)

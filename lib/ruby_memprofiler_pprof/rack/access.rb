@@ -19,6 +19,12 @@ module MemprofilerPprof
       PROXIED = %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_FORWARDED HTTP_X_REAL_IP HTTP_VIA].freeze
       private_constant :ENVIRONMENTS, :VARIABLES, :LOOPBACK, :LOCAL_HOST, :PROXIED
 
+      # @return [Boolean] whether this is a program in development, to which requests are permitted without a callable
+      def self.development?
+        names = ENV.values_at(*VARIABLES).reject { |name| name.to_s.empty? }
+        names.any? && (names - ENVIRONMENTS).empty?
+      end
+
       # @param authorize [#call, nil]
       # @raise [TypeError]
       def initialize(authorize)
@@ -30,15 +36,10 @@ module MemprofilerPprof
       # @param env [Hash] of the request
       # @return [Boolean]
       def permit?(env)
-        @authorize ? !!@authorize.call(env) : development? && from_here?(env)
+        @authorize ? !!@authorize.call(env) : Access.development? && from_here?(env)
       end
 
       private
-
-      def development?
-        names = ENV.values_at(*VARIABLES).reject { |name| name.to_s.empty? }
-        names.any? && (names - ENVIRONMENTS).empty?
-      end
 
       def from_here?(env)
         LOOPBACK.match?(env["REMOTE_ADDR"].to_s) && LOCAL_HOST.match?(env["HTTP_HOST"].to_s) &&

@@ -73,6 +73,7 @@ module MemprofilerPprof
         method = env["REQUEST_METHOD"]
         return Response.not_allowed unless %w[GET HEAD].include?(method)
         return Response.forbidden unless @access.permit?(env)
+        return Response.off unless @collector || MemprofilerPprof.profiler.enabled?
 
         Service.announce
         response = MemprofilerPprof.without_profiling { respond(env, head: method == "HEAD") }
@@ -184,13 +185,19 @@ module MemprofilerPprof
       end
 
       def answers(pid, request, collector)
-        cluster(collector).ask(pid, request) { @on_demand.answer(request, collector, wait: method(:sleep)) }
+        options = profilers_own?(collector) ? MemprofilerPprof.config.flush_options : {}
+        cluster(collector).ask(pid, request) { @on_demand.answer(request, collector, wait: method(:sleep), **options) }
       end
 
       # The other processes answer for their own profilers, not for other collectors that they may have.
       def cluster(collector)
+        Cluster.new(profilers_own?(collector) ? MemprofilerPprof.profiler.siblings : {})
+      end
+
+      # Whether it is that of the setting, and runs.
+      def profilers_own?(collector)
         profiler = MemprofilerPprof.profiler
-        Cluster.new(profiler.running? && profiler.collector.equal?(collector) ? profiler.siblings : {})
+        profiler.running? && profiler.collector.equal?(collector)
       end
 
       def running_collector

@@ -57,8 +57,9 @@ module MemprofilerPprof
           <table>#{ROWS.map { |row| row_of(*row) }.join}</table>
           #{processes}
           <p>All but <code>cmdline</code> take <code>pid=N</code> or <code>pid=all</code> (of another process, or of all) and
-          <code>debug=1</code> (text); all but <code>retainers</code> and <code>memory</code> also <code>gc=1</code>
-          (collect garbage first) and <code>seconds=N</code> (count the allocations of N seconds, at most #{@max_seconds}).</p>
+          <code>debug=1</code> (text); all but <code>leaks</code>, <code>retainers</code> and <code>memory</code> also
+          <code>seconds=N</code> (count what is allocated or used in N seconds, at most #{@max_seconds}), and all of these
+          but <code>profile</code> <code>gc=1</code> (collect garbage first).</p>
           <p><code>go tool pprof -http=: #{@url}/heap</code></p>
           </body></html>
         HTML

@@ -24,8 +24,12 @@ module MemprofilerPprof
         end
 
         def forbidden
-          error(403, "Not permitted. Pass authorize: ->(env) { … } to say who is. Without it, only requests from " \
-                     "this machine are, in development (RAILS_ENV, RACK_ENV, APP_ENV).")
+          error(403, "Not permitted. Pass authorize: ->(env) { … } (in Rails, set endpoint_authorize) to say who is. " \
+                     "Without it, only requests from this machine are, in development (RAILS_ENV, RACK_ENV, APP_ENV).")
+        end
+
+        def off
+          error(503, "The setting enabled is false.")
         end
 
         def too_many

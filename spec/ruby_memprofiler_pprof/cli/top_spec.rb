@@ -130,6 +130,7 @@ RSpec.describe "memprofiler top" do
         Dir.mkdir("s")
         answers.each do |name, answer|
           server = UNIXServer.new("s/#{name}")
+          File.chmod(0o600, "s/#{name}")
           queue = Queue.new << answer
           servers << Thread.new { answer(server.accept, Queue.new, queue) }
         end
@@ -220,6 +221,7 @@ RSpec.describe "memprofiler top" do
       %w[a b] => "exactly one PID, socket or URL is needed, got 2; put a pattern into quotes, see memprofiler top --h",
       %w[--interval 61 a] => "invalid argument: --interval 61, must be in 1..60",
       %w[--header x a] => "invalid argument: --header x, must be NAME: VALUE",
+      %w[--header @none a] => "invalid argument: --header @none: No such file or directory",
       %w[--sort name a] => "invalid argument: --sort name"
     }.each do |arguments, message|
       it "refuses #{arguments.join(" ").inspect}" do

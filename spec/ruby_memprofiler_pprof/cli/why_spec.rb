@@ -125,8 +125,11 @@ RSpec.describe "memprofiler why", :threads do
       authorize = ->(env) { env["HTTP_X_TOKEN"] == "7" }
       endpoint = MemprofilerPprof::Rack::Endpoint.new(collector: profiler.collector, authorize: authorize)
       HttpServer.serve(Rack::Builder.app { map("/debug/pprof") { run endpoint } }) do |url|
-        expect(why("--header", "X-Token: 7", "#{url}/debug/pprof?pid=#{Process.pid}").stdout)
-          .to include("Process #{Process.pid}", "@cards → Hash")
+        File.write("headers", "X-Other: 1\nX-Token: 7\n")
+        ["X-Token: 7", "@headers"].each do |header|
+          expect(why("--header", header, "#{url}/debug/pprof?pid=#{Process.pid}").stdout)
+            .to include("Process #{Process.pid}", "@cards → Hash")
+        end
         expect_failure(why("#{url}/debug/pprof"), /: Not permitted.* \(status 403\)\n\z/)
       end
     end
@@ -145,6 +148,7 @@ RSpec.describe "memprofiler why", :threads do
       Dir.mkdir("s")
       serve("s/a.sock")
       server = UNIXServer.new("s/b.sock")
+      File.chmod(0o600, "s/b.sock")
       thread = Thread.new { server.accept.tap { |client| client.readpartial(99) }.close }
       expect(why("s").stdout).to match(%r{\As/a\.sock: Process .*\n\ns/b\.sock: the process has hung up\n\z}m)
       thread.join

@@ -64,6 +64,16 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     end
   end
 
+  it "follows the settings of flushes, as the other processes do" do
+    settings = instance_double(MemprofilerPprof::Configuration, flush_options: { min_age: 3 })
+    allow(MemprofilerPprof.profiler).to receive_messages(running?: true, collector: collector, siblings: {})
+    allow(MemprofilerPprof).to receive(:config).and_return(settings)
+    kept = allocate(5)
+    young = things("/heap?gc=1", "retained_objects")
+    4.times { GC.start }
+    expect([young, things("/heap", "retained_objects")]).to eq([0, kept.size])
+  end
+
   describe "heap" do
     it "shows what is alive" do
       kept = allocate(5)
@@ -459,6 +469,15 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       collector.stop
       expect_error(get("/heap"), 503, /No collector is running .* Start one with MemprofilerPprof\.start/)
       expect(get("/heap")[1]).to include("retry-after" => "30")
+    end
+
+    it "is returned if the profiler is switched off, but for another collector" do
+      allow(MemprofilerPprof.profiler).to receive(:enabled?).and_return(false)
+      of_setting = described_class.new(authorize: ->(_) { true })
+      %w[/ /heap /profile /cmdline].each do |path|
+        expect_error(get(path, app: of_setting), 503, /The setting enabled is false/)
+      end
+      expect(get("/heap").first).to eq(200)
     end
 
     it "is returned for unauthorized requests" do
