@@ -14,8 +14,8 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 impl Collector {
-    /// Removes the hook until the next safe point that is not near the end. Collections in between are missed, and noticed like any other missed
-    /// one. With windows only the window ends.
+    /// Removes the hook until the next safe point that is farther from the end. Collections in between are missed, and
+    /// noticed like any other missed one. With windows only the window ends.
     ///
     /// # Safety
     /// Must be called in a NEWOBJ hook of this collector on the main Ractor; from Ruby 4.0 on only if there are no

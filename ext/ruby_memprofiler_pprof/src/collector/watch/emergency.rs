@@ -6,34 +6,28 @@
 //! number of samples.
 
 use super::alarm::Alarm;
+use super::file::{self, now};
 use super::numbering::{Numbering, STRINGS_OF_LABELS, fixed, text};
 use crate::collector::stacks::FrameKind;
 use crate::collector::state::State;
 use crate::collector::{Collector, stats, totals};
 use crate::vm::{bare_names, memsize, ractor};
-use memprofiler_core::ledger::utc;
 use memprofiler_core::pprof::{Footer, Stream};
 use memprofiler_core::profile::Rounding;
 use memprofiler_core::reservoir::{ClassId, LiveSample};
 use memprofiler_core::window_group::{WindowGroup, pack};
 use rb_sys::VALUE;
-use std::ffi::OsString;
-use std::fs::{DirBuilder, File, OpenOptions, create_dir_all, hard_link, remove_file};
+use std::fs::{File, remove_file};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How long to wait for the state, which Ruby's threads have for parts of a flush.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long to wait for a step of a sweep. Whole sweeps and compactions take longer.
 const SWEEP: Duration = Duration::from_millis(20);
-
-/// What stands for the time of writing in a file's name: the end of 9999, as `%{isotime}` and as `%{unixtime}`.
-const LATER: [&str; 2] = ["99991231T235959Z", "253402300799"];
 
 /// What is said about such a profile.
 const CAVEAT: &str = "emergency=written without the GVL, since Ruby came to no safe point in time: only String and Array \
@@ -58,10 +52,8 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
     if collector.missed_collections.may_move() && !at_any_rate {
         return Err(ErrorKind::WouldBlock.into());
     }
-    let path = &dated(path);
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    make(directory)?;
-    let (temporary, file) = create(directory)?;
+    let path = &file::dated(path);
+    let (temporary, out) = file::create_beside(path)?;
     let written = collector
         .state
         // SAFETY: the collector has not failed, so its state is kept alive.
@@ -70,79 +62,12 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
             if !readable && !at_any_rate {
                 return Err(ErrorKind::WouldBlock.into());
             }
-            Emergency::new(state, alarm, readable).write(file)
+            Emergency::new(state, alarm, readable).write(out)
         })
         .unwrap_or(Err(ErrorKind::WouldBlock.into()))
-        .and_then(|()| publish(&temporary, path));
+        .and_then(|()| file::publish(&temporary, path));
     let _ = remove_file(&temporary);
     written
-}
-
-/// The name with the time that it is now.
-fn dated(path: &Path) -> PathBuf {
-    let seconds = now().as_secs();
-    let times = [utc::format(seconds).replace(['-', ':'], ""), seconds.to_string()];
-    let name = LATER.into_iter().zip(times).fold(path.as_os_str().as_bytes().to_vec(), |name, (later, time)| {
-        replace(&name, later.as_bytes(), time.as_bytes())
-    });
-    OsString::from_vec(name).into()
-}
-
-fn replace(mut text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
-    let mut replaced = Vec::new();
-    while let Some(at) = text.windows(from.len()).position(|part| part == from) {
-        replaced.extend_from_slice(&text[..at]);
-        replaced.extend_from_slice(to);
-        text = &text[at + from.len()..];
-    }
-    replaced.extend_from_slice(text);
-    replaced
-}
-
-/// As AtomicFile makes it: only its owner can enter it, but parents may have other uses.
-fn make(directory: &Path) -> io::Result<()> {
-    if let Some(parent) = directory.parent() {
-        create_dir_all(parent)?;
-    }
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)
-}
-
-/// The name with a number before the extension, as AtomicFile's: that of `a.pb.gz` is `.pb.gz`.
-fn numbered(path: &Path, number: u32) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().as_bytes();
-    let stem = name.iter().rposition(|&byte| byte == b'.').map_or(name, |dot| &name[..dot]);
-    let (stem, extension) = name.split_at(stem.strip_suffix(b".pb").unwrap_or(stem).len());
-    path.with_file_name(OsString::from_vec([stem, format!("-{number}").as_bytes(), extension].concat()))
-}
-
-/// A file with a name like those of AtomicFile, which are removed when they are left behind.
-fn create(directory: &Path) -> io::Result<(PathBuf, File)> {
-    let time = now().as_nanos() as u64;
-    let path = directory.join(format!(".memprofiler-{:016x}.tmp", time ^ u64::from(std::process::id()) << 40));
-    let options =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&path);
-    options.map(|file| (path, file))
-}
-
-/// Gives the file its name.
-fn publish(temporary: &Path, path: &Path) -> io::Result<PathBuf> {
-    let mut name = path.to_owned();
-    for number in 1..100 {
-        match hard_link(temporary, &name) {
-            Ok(()) => return Ok(name),
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                // Not every file system has hard links.
-                return std::fs::rename(temporary, &name).map(|()| name);
-            }
-            Err(_) => {}
-        }
-        name = numbered(path, number);
-    }
-    Err(ErrorKind::AlreadyExists.into())
-}
-
-fn now() -> Duration {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// A state that is borrowed.

@@ -7,6 +7,7 @@
 
 mod alarm;
 mod emergency;
+mod file;
 mod numbering;
 mod watcher;
 
