@@ -147,13 +147,28 @@ module MemprofilerPprof
 
     # @return [String, nil] the file, if it was its turn
     def retainers_beside(path)
-      return unless @retainers_every.positive? && (@written % @retainers_every).zero?
+      @retainers_due ||= @retainers_every.positive? && (@written % @retainers_every).zero?
+      return unless @retainers_due
 
-      retainers = @collector.retainers(timeout: RETAINERS_TIMEOUT)
-      AtomicFile.create(RetainersFile.beside(path), retainers.pprof_data)
+      retainers = alone { @collector.retainers(timeout: RETAINERS_TIMEOUT) }
+      AtomicFile.create(RetainersFile.beside(path), retainers.pprof_data) if retainers
     rescue *SURVIVABLE => e
       log(:warn, "who holds the heap was not recorded: #{e.message} (#{e.class})")
       nil
+    end
+
+    # One process at a time, since it takes memory, and workers that were forked together write their files together.
+    # Otherwise with the next file.
+    def alone
+      File.open(@file_pattern.common_directory) do |directory|
+        next unless directory.flock(File::LOCK_EX | File::LOCK_NB)
+
+        @retainers_due = false
+        yield
+      ensure
+        # A child that was forked meanwhile may have it open for longer.
+        directory.flock(File::LOCK_UN)
+      end
     end
 
     # What is done when a file has been written. Subclasses extend this.
@@ -166,6 +181,7 @@ module MemprofilerPprof
       @pid = Process.pid
       @written = 0
       @peak = @peak_path = nil
+      @retainers_due = false
       @series = FileSeries.new(@keep_files)
       @tidied = nil
     end

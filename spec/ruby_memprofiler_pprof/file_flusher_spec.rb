@@ -187,6 +187,19 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
       expect(asked).to eq([{ timeout: 10 }] * 2)
     end
 
+    it "comes with the next file if another process is at it" do
+      asked = recording(answer)
+      flusher = new_flusher(pattern: "%{index}.pprof", interval: 1000, retainers_every: 2)
+      flush(flusher, 1)
+      File.open(".") do |directory|
+        directory.flock(File::LOCK_EX)
+        flush(flusher, 1)
+      end
+      expect(asked).to eq([])
+      flush(flusher, 2)
+      expect(files.grep(/retainers/)).to contain_exactly("2.retainers.pprof", "3.retainers.pprof")
+    end
+
     it "is kept and removed with its profile" do
       recording(answer)
       flush(new_flusher(pattern: "%{index}.pprof", interval: 1000, retainers_every: 1, keep_files: 2), 4)
