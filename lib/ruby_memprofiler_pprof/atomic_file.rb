@@ -95,6 +95,9 @@ module MemprofilerPprof
       # to write its own profiles there.
       def give(path, parent)
         File.lchown(parent.uid, parent.gid, path) unless parent.uid.zero?
+      rescue SystemCallError
+        # In a container root may be no more than a name.
+        nil
       end
 
       # Yields the name of a temporary file with these bytes, in the same directory so that renaming it is atomic.

@@ -39,6 +39,13 @@ RSpec.describe MemprofilerPprof::AtomicFile do
     expect(owners).to eq([65_534, 65_534, 0])
   end
 
+  it "makes the directory where root may not give it away" do
+    allow(Process).to receive(:euid).and_return(0)
+    allow(File).to receive(:stat).and_return(instance_double(File::Stat, uid: 65_534, gid: 65_534))
+    allow(File).to receive(:lchown).and_raise(Errno::EPERM)
+    expect(File.exist?(described_class.create("a/b.pprof", "x"))).to be(true)
+  end
+
   it "makes the directory when another process does so at the same time" do
     allow(Dir).to receive(:mkdir).and_wrap_original do |mkdir, name|
       mkdir.call(name)
