@@ -68,7 +68,7 @@ RSpec.describe "a copy of the process", :faults do
     end
 
     it "leaves no core dump, and ends without being told" do
-      expect(state).to include("dumpable: 0", /Max core file size +0 +0/, /Max cpu time +60 +60/)
+      expect(state).to include("dumpable: 0", /Max core file size +0 +0/, /Max cpu time +240 +240/)
     end
 
     it "receives no signal but those that end it, and has no handlers" do

@@ -14,13 +14,13 @@ pub fn init(faults: RModule) -> Result<(), Error> {
     faults.define_singleton_method("busy_in_malloc", function!(busy_in_malloc, 1))
 }
 
-/// `child(work, argument = "", wall: 60, memory: 64 MB)`: [answer, pause and elapsed time in seconds, attempts, bytes].
+/// `child(work, argument = "", wall: 240, memory: 64 MB)`: [answer, pause and elapsed time in seconds, attempts, bytes].
 fn run(ruby: &Ruby, arguments: &[Value]) -> Result<(RString, f64, f64, u32, u64), Error> {
     let arguments = scan_args::<(Symbol,), (Option<String>,), (), (), RHash, ()>(arguments)?;
     let ((name,), (argument,)) = (arguments.required, arguments.optional);
     let keywords = get_kwargs::<_, (), (Option<f64>, Option<u64>), ()>(arguments.keywords, &[], &["wall", "memory"])?;
     let (wall, memory) = keywords.optional;
-    let limits = Limits { wall: Duration::from_secs_f64(wall.unwrap_or(60.0)), memory: memory.unwrap_or(64 << 20) };
+    let limits = Limits { wall: Duration::from_secs_f64(wall.unwrap_or(240.0)), memory: memory.unwrap_or(64 << 20) };
     let (name, argument) = (name.name()?.into_owned(), argument.unwrap_or_default());
     let mut own = Belongings::new();
     let began = Instant::now();
