@@ -264,10 +264,10 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
 
     it "comes in place of those that ended processes have left behind" do
       UNIXServer.new("mem-1.sock").close
-      [UNIXServer.new("mem-2.sock"), UNIXServer.new("other-3.sock").tap(&:close)].then do |listens, _|
+      UNIXServer.new("other-3.sock").close
+      UNIXServer.open("mem-2.sock") do
         serve(socket: "mem-%{pid}.sock")
         expect(Dir.children(".")).to contain_exactly("mem-2.sock", "other-3.sock", "mem-#{Process.pid}.sock")
-        listens.close
       end
     end
 

@@ -139,13 +139,13 @@ pub fn check_interrupts() -> Result<(), Error> {
 }
 
 /// Whether native threads run several of the main Ractor's Ruby threads each. The VM has decided that when it began, by
-/// the environment (thread_pthread.c `ruby_mn_threads_params`, with `atoi`), so this must be called first while the extension is
-/// loaded.
+/// the environment (thread_pthread.c `ruby_mn_threads_params`, with `atoi`), so this must be called first while the
+/// extension is loaded.
 pub fn share_natives() -> bool {
     static SHARE: OnceLock<bool> = OnceLock::new();
     let is_positive = |text: String| {
-        let digits = text.trim_start().trim_start_matches('+').bytes().take_while(u8::is_ascii_digit);
-        digits.into_iter().any(|digit| digit != b'0')
+        let mut digits = text.trim_start().trim_start_matches('+').bytes().take_while(u8::is_ascii_digit);
+        digits.any(|digit| digit != b'0')
     };
     *SHARE.get_or_init(|| cfg!(ruby_gte_3_3) && std::env::var("RUBY_MN_THREADS").is_ok_and(is_positive))
 }
