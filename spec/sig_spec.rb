@@ -110,9 +110,9 @@ RSpec.describe "The signatures", :own_process do
 
   # These have no signatures: see `@api private` in the code.
   rack = %w[Access Answers Cluster Cluster::Refusal Drain Drain::Sink FlamegraphPage Gate IndexPage LeaksPage
-            MemoryPage MemoryQuery PageQuery Query Query::Invalid ReportPage RequestSummary RequestSummary::Outcome
-            RequestSummary::Path RequestSummary::Table Response RetainersPage RetainersQuery StackText SummaryPage
-            SummaryText]
+            MemoryPage MemoryQuery Page PageQuery Query Query::Invalid ReportPage RequestSummary
+            RequestSummary::Outcome RequestSummary::Path RequestSummary::Table Response RetainersPage RetainersQuery
+            StackText SummaryPage SummaryText]
          .map { |name| "Rack::#{name}" }
   pyroscope = %w[Client Client::Answer Deferred Series].map { |name| "Pyroscope::#{name}" }
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/rack/page"
 require "ruby_memprofiler_pprof/rack/response"
 
 module MemprofilerPprof
@@ -7,16 +8,6 @@ module MemprofilerPprof
     # The page that lists what {Endpoint} serves.
     # @api private
     class IndexPage
-      # The style of this page and of others.
-      STYLE = <<~CSS
-        :root { color-scheme: light dark }
-        body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em }
-        table { border-collapse: collapse; margin: 0.5em 0 1.5em }
-        th, td { text-align: left; padding: 0.15em 1em 0.15em 0; vertical-align: top; border-bottom: 1px solid #8884 }
-        td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
-        pre { overflow-x: auto }
-        pre, code, td.code { font-family: ui-monospace, monospace; overflow-wrap: anywhere }
-      CSS
       ROWS = [["report", "", "which lines retain most"],
               ["report", "?by=class", "which classes retain most"],
               ["diff", "?seconds=10", "what has changed after 10 seconds"],
@@ -40,6 +31,7 @@ module MemprofilerPprof
       # @param max_seconds [Integer]
       # @param pids [Array<Integer>] of the processes that can be asked
       def initialize(env, collector, max_seconds, pids)
+        @title = "#{env["SCRIPT_NAME"]} on #{Process.pid}"
         @path = escape(env["SCRIPT_NAME"])
         @url = escape("#{env["rack.url_scheme"]}://#{env["HTTP_HOST"] || env["SERVER_NAME"]}#{env["SCRIPT_NAME"]}")
         @collector = collector
@@ -49,10 +41,7 @@ module MemprofilerPprof
 
       # @return [String] HTML
       def to_s
-        <<~HTML
-          <!DOCTYPE html>
-          <html lang="en"><head><meta charset="utf-8"><title>#{@path} on #{Process.pid}</title><style>#{STYLE}</style></head>
-          <body><h1>#{@path}</h1>
+        Page.html(@title, <<~HTML)
           <p>#{state}</p>
           <table>#{ROWS.map { |row| row_of(*row) }.join}</table>
           #{processes}
@@ -61,7 +50,6 @@ module MemprofilerPprof
           <code>seconds=N</code> (count what is allocated or used in N seconds, at most #{@max_seconds}), and all of these
           but <code>profile</code> <code>gc=1</code> (collect garbage first).</p>
           <p><code>go tool pprof -http=: #{@url}/heap</code></p>
-          </body></html>
         HTML
       end
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "ruby_memprofiler_pprof/rack/index_page"
+require "ruby_memprofiler_pprof/rack/page"
 require "ruby_memprofiler_pprof/rack/response"
 
 module MemprofilerPprof
@@ -26,15 +26,9 @@ module MemprofilerPprof
       private
 
       def html(text)
-        title = Response.escape("#{@answers.subject}: what keeps growing")
-        <<~HTML
-          <!DOCTYPE html>
-          <html lang="en"><head><meta charset="utf-8"><title>#{title}</title><style>#{IndexPage::STYLE}</style></head>
-          <body><h1>#{title}</h1>
+        Page.html("#{@answers.subject}: what keeps growing", <<~HTML, home: @path)
           <table><tr><td>by</td><td>#{links.join(" ")}</td></tr></table>
           <pre>#{Response.escape(text)}</pre>
-          <p><a href="#{Response.escape(@path)}/">all profiles</a></p>
-          </body></html>
         HTML
       end
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/rack/page"
 require "ruby_memprofiler_pprof/rack/response"
 require "ruby_memprofiler_pprof/report"
 
@@ -40,16 +41,10 @@ module MemprofilerPprof
       end
 
       def html
-        title = Response.escape("#{@answers.subject}: where the memory is")
-        <<~HTML
-          <!DOCTYPE html>
-          <html lang="en"><head><meta charset="utf-8"><title>#{title}</title><style>#{IndexPage::STYLE}</style></head>
-          <body><h1>#{title}</h1>
+        Page.html("#{@answers.subject}: where the memory is", <<~HTML, home: @path)
           <pre>#{Response.escape(text)}</pre>
           <p>Ask with <code>quick=1</code> for what can be told without a walk over the heap, or for
           <a href="?#{Response.escape(@query.with(format: "json"))}">JSON</a>.</p>
-          <p><a href="#{Response.escape(@path)}/">all profiles</a></p>
-          </body></html>
         HTML
       end
     end

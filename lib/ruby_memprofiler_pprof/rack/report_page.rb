@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "ruby_memprofiler_pprof/rack/index_page"
+require "ruby_memprofiler_pprof/rack/page"
 require "ruby_memprofiler_pprof/rack/page_query"
 require "ruby_memprofiler_pprof/rack/response"
 
@@ -35,14 +35,9 @@ module MemprofilerPprof
       end
 
       def html
-        <<~HTML
-          <!DOCTYPE html>
-          <html lang="en"><head><meta charset="utf-8"><title>#{title}</title><style>#{IndexPage::STYLE}</style></head>
-          <body><h1>#{title}</h1>
+        Page.html(title, <<~HTML, home: @path)
           <table>#{choices.map { |name, links| "<tr><td>#{name}</td><td>#{links.join(" ")}</td></tr>" }.join}</table>
           <pre>#{Response.escape(text)}</pre>
-          <p><a href="#{Response.escape(@path)}/">all profiles</a></p>
-          </body></html>
         HTML
       end
 
@@ -59,7 +54,7 @@ module MemprofilerPprof
       end
 
       def title
-        Response.escape("#{@subject}#{": the last #{@query.seconds} seconds" if @compares}")
+        "#{@subject}#{": the last #{@query.seconds} seconds" if @compares}"
       end
 
       # Links to the other views, by parameter.

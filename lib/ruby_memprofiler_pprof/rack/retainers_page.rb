@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "ruby_memprofiler_pprof/rack/index_page"
+require "ruby_memprofiler_pprof/rack/page"
 require "ruby_memprofiler_pprof/rack/response"
 
 module MemprofilerPprof
@@ -49,17 +49,11 @@ module MemprofilerPprof
       end
 
       def html
-        title = Response.escape("#{@answers.subject}: who holds what is alive")
-        <<~HTML
-          <!DOCTYPE html>
-          <html lang="en"><head><meta charset="utf-8"><title>#{title}</title><style>#{IndexPage::STYLE}</style></head>
-          <body><h1>#{title}</h1>
+        Page.html("#{@answers.subject}: who holds what is alive", <<~HTML, home: @path)
           <pre>#{Response.escape(text)}</pre>
           <p>Ask with <code>site=FILE:LINE</code>, <code>class=NAME</code> and <code>limit=N</code>, or for
           <a href="?#{Response.escape(@query.with(format: "json"))}">JSON</a> or
           <a href="?#{Response.escape(@query.with(format: "pprof"))}">a profile</a> of the references.</p>
-          <p><a href="#{Response.escape(@path)}/">all profiles</a></p>
-          </body></html>
         HTML
       end
     end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "ruby_memprofiler_pprof/rack/index_page"
+require "ruby_memprofiler_pprof/rack/page"
 require "ruby_memprofiler_pprof/rack/response"
 
 module MemprofilerPprof
@@ -15,16 +15,11 @@ module MemprofilerPprof
 
       # @return [String] HTML
       def to_s
-        title = escape(@summary.request)
-        <<~HTML
-          <!DOCTYPE html>
-          <html lang="en"><head><meta charset="utf-8"><title>#{title}</title><style>#{IndexPage::STYLE}</style></head>
-          <body><h1>#{title}</h1>
+        Page.html(@summary.request, <<~HTML)
           <p>#{escape(@summary.answer)}</p>
           <p>#{@summary.totals.map { |line| escape(line) }.join("<br>")}</p>
           #{@summary.tables.map { |table| table_html(table) }.join}
           #{paths_html(@summary.paths)}
-          </body></html>
         HTML
       end
 
