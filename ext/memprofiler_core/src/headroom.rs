@@ -2,6 +2,7 @@
 //!
 //! A limit that cannot be read is taken not to exist: the system still has the last word.
 
+use crate::cgroup::{self, Files};
 use crate::linux::{self, field, kilobytes};
 use std::fmt::{Display, Formatter};
 use std::path::{Path, PathBuf};
@@ -81,44 +82,32 @@ impl Headroom {
             let mut parts = line.splitn(3, ':').skip(1);
             let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
             if controllers.is_empty() {
-                self.add_cgroup(mount, path, &VERSION_2);
+                self.add_cgroup(mount, path, &cgroup::VERSION_2);
                 // Where version 1 has the controllers.
-                self.add_cgroup(&mount.join("unified"), path, &VERSION_2);
+                self.add_cgroup(&mount.join("unified"), path, &cgroup::VERSION_2);
             } else if controllers.split(',').any(|controller| controller == "memory") {
-                self.add_cgroup(&mount.join("memory"), path, &VERSION_1);
+                self.add_cgroup(&mount.join("memory"), path, &cgroup::VERSION_1);
             }
         }
     }
 
     /// The limits of a cgroup and of all those that it is in. In a container, `path` may be the host's: then its own
     /// cgroup is what is mounted.
-    fn add_cgroup(&mut self, mount: &Path, path: &str, names: &Names) {
+    fn add_cgroup(&mut self, mount: &Path, path: &str, files: &Files) {
         for ancestor in Path::new(path.trim_start_matches('/')).ancestors() {
             let group = mount.join(ancestor);
             let number = |name: &str| linux::read(group.join(name)).ok()?.trim().parse::<u64>().ok();
-            let Some(used) = number(names.used) else { continue };
-            let cache = field(&linux::read(group.join("memory.stat")).unwrap_or_default(), names.cache).unwrap_or(0);
-            for name in names.limits {
-                let left = number(name).map(|limit| limit.saturating_sub(used.saturating_sub(cache)));
+            let Some(used) = number(files.usage) else { continue };
+            let cache = field(&linux::read(group.join("memory.stat")).unwrap_or_default(), files.cache).unwrap_or(0);
+            for name in files.limits {
+                let limit = linux::read(group.join(name)).ok().and_then(|text| cgroup::limit(&text));
+                let left = limit.map(|limit| limit.saturating_sub(used.saturating_sub(cache)));
                 self.add(Limit::Cgroup(group.join(name)), left);
             }
             self.killed_together |= number("memory.oom.group") == Some(1);
         }
     }
 }
-
-/// The names of the files of a cgroup.
-struct Names {
-    used: &'static str,
-    limits: &'static [&'static str],
-    /// The part of `used` that the kernel gives back first: files that were read and not lately used.
-    cache: &'static str,
-}
-
-const VERSION_2: Names =
-    Names { used: "memory.current", limits: &["memory.max", "memory.high"], cache: "inactive_file" };
-const VERSION_1: Names =
-    Names { used: "memory.usage_in_bytes", limits: &["memory.limit_in_bytes"], cache: "total_inactive_file" };
 
 /// What the kernel still promises after it has promised the copy all that this process can write to.
 fn promises(machine: &str, status: &str) -> Option<u64> {

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+mod cgroup;
 pub mod exemplars;
 pub mod graph;
 pub mod hash;

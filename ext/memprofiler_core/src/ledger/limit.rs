@@ -1,12 +1,10 @@
 //! The limit on a process's memory.
 
+use crate::cgroup::{self, Files};
 use crate::headroom::{self, Headroom};
 use crate::linux;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-/// Version 1 of cgroups says this or more where there is no limit.
-const UNLIMITED: u64 = 1 << 60;
 
 /// The limit of a cgroup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,13 +23,9 @@ impl Limit {
         let bounds = Headroom::read(root).bounds;
         let limits = bounds.iter().filter_map(|bound| {
             let headroom::Limit::Cgroup(file) = &bound.by else { return None };
-            let bytes: u64 = linux::read(file).ok()?.trim().parse().ok()?;
-            let old = file.file_name().is_some_and(|name| name == "memory.limit_in_bytes");
-            (bytes < UNLIMITED).then(|| Self {
-                bytes,
-                usage_bytes: bytes.saturating_sub(bound.left),
-                kind: if old { "cgroup v1" } else { "cgroup v2" }.to_owned(),
-            })
+            let bytes = cgroup::limit(&linux::read(file).ok()?)?;
+            let version = Files::beside(file).version;
+            Some(Self { bytes, usage_bytes: bytes.saturating_sub(bound.left), kind: format!("cgroup v{version}") })
         });
         limits.min_by_key(|limit| limit.bytes - limit.usage_bytes)
     }

@@ -1,5 +1,6 @@
 //! Reads how much memory is in use, from files of Linux that stay open.
 
+use crate::cgroup::{self, Files};
 use crate::headroom::{Headroom, Limit};
 use crate::linux::field;
 use std::fs::File;
@@ -52,9 +53,8 @@ struct Group {
     limit: File,
     usage: File,
     stat: Option<File>,
-    /// The field of `stat` for the page cache that the kernel gives up first.
-    cache_field: &'static str,
-    /// Its size in bytes when it was measured.
+    files: &'static Files,
+    /// The size in bytes of the page cache that the kernel gives up first, when it was measured.
     cache: u64,
     /// memory.events, or memory.failcnt of version 1.
     events: Option<File>,
@@ -65,14 +65,12 @@ impl Source {
     /// Finds the files below `root`, which is "/" but for tests.
     pub fn open(root: &Path) -> Self {
         let limits = Headroom::read(root).bounds.into_iter().filter_map(|bound| match bound.by {
-            Limit::Cgroup(file) if file.ends_with("memory.max") || file.ends_with("memory.limit_in_bytes") => {
-                Some(file)
-            }
+            Limit::Cgroup(file) if file.ends_with(Files::beside(&file).limit) => Some(file),
             _ => None,
         });
         Self {
             resident: File::open(root.join("proc/self/status")).ok(),
-            groups: limits.filter_map(|file| Group::open(&file)).filter(|group| group.limit().is_some()).collect(),
+            groups: limits.filter_map(|file| Group::open(&file)).collect(),
             tightest: None,
             measured: None,
         }
@@ -123,27 +121,22 @@ impl Source {
 impl Group {
     fn open(limit: &Path) -> Option<Self> {
         let file = |name: &str| File::open(limit.with_file_name(name)).ok();
-        let version_2 = limit.ends_with("memory.max");
-        let (usage, events, cache_field) = if version_2 {
-            ("memory.current", "memory.events", "inactive_file")
-        } else {
-            ("memory.usage_in_bytes", "memory.failcnt", "total_inactive_file")
-        };
+        let files = Files::beside(limit);
         Some(Self {
             limit: File::open(limit).ok()?,
-            usage: file(usage)?,
+            usage: file(files.usage)?,
             stat: file("memory.stat"),
-            cache_field,
+            files,
             cache: 0,
-            events: file(events),
+            events: file(files.events),
             // Without version 2 only the machine has pressure, which says nothing about this cgroup.
             pressure: file("memory.pressure").filter(|file| read(file, stalled).is_some()),
         })
     }
 
-    /// None if there is none, which version 1 expresses by a number that no machine reaches.
+    /// None if there is none any more.
     fn limit(&self) -> Option<u64> {
-        number(&self.limit).filter(|&limit| limit < 1 << 60)
+        read(&self.limit, cgroup::limit)
     }
 
     /// Without the page cache.
@@ -156,7 +149,7 @@ impl Group {
     }
 
     fn measure_cache(&mut self) {
-        self.cache = self.stat.as_ref().and_then(|stat| read(stat, |text| field(text, self.cache_field))).unwrap_or(0);
+        self.cache = self.stat.as_ref().and_then(|stat| read(stat, |text| field(text, self.files.cache))).unwrap_or(0);
     }
 }
 
