@@ -374,9 +374,10 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
   end
 
   describe "cpu" do
+    # Beside other busy processes the kernel may send a thread no tick in 100 ms of its CPU time.
     def work
-      deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.1
-      1000.times { nil } while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
+      last = MemprofilerPprof::CPU.stats[:signals] + 5
+      1000.times { nil } while MemprofilerPprof::CPU.stats[:signals] < last
       answer
     end
 
@@ -385,7 +386,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       expect([status, headers["content-disposition"]]).to eq([200, 'attachment; filename="cpu.pprof"'])
       profile = Pprof.decode(body.join)
       found = profile.samples.select { |sample| sample.names.any?(/#work\z/) }.sum { |sample| sample[:cpu] }
-      expect(found).to be_between(50_000_000, 300_000_000)
+      expect(found).to be > 0.5 * profile.samples.sum { |sample| sample[:cpu] }
     end
 
     it "is a flame graph in browsers" do
