@@ -111,7 +111,8 @@ module MemprofilerPprof
       profiles = @named.map(&:first)
       follows = [false, *profiles.each_cons(2).map { |old, new| Report::Births.consecutive?(old, new) }]
       @named.zip(follows).map do |(profile, name), follows_it|
-        { name: text(name), time: milliseconds(profile.time), follows: follows_it }
+        { name: text(name), time: milliseconds(profile.time), process: Report::Totals.new(profile).process,
+          follows: follows_it }
       end
     end
 

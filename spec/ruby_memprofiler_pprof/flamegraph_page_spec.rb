@@ -269,11 +269,11 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
 
     # The tooltip's text about growth from 1000 to 1040 objects; the standard error is 3 for each object that is not in
     # both profiles. The profiles say what was allocated before each.
-    def growth(*allocated, gap: 0)
+    def growth(*allocated, gap: 0, pids: [7, 7, 7])
       old, *later = [0, *allocated].map.with_index do |count, index|
         counts = [count, index.zero? ? 1000 : 1040]
         time = 1_000_000_000 + (index * 10) + (index.zero? ? 0 : gap)
-        Pprof::Maker.lines({ "/app.rb:1" => counts }, time: time).profile
+        Pprof::Maker.lines({ "/app.rb:1" => counts }, time: time, comments: { pid: pids[index] }).profile
       end
       visit(*later, base: old)
       browser.press(*(["]"] * (later.size - 1)))
@@ -295,6 +295,21 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
     it "assumes no survivors if they are unknown" do
       # 1.96 * 100 * sqrt(9 * 2040).
       expect(growth(40, gap: 500)).to include("95 %: −22.0 KiB – +29.8 KiB may be chance")
+    end
+
+    it "assumes none in another process" do
+      expect(growth(40, pids: [7, 8])).to include("95 %: −22.0 KiB – +29.8 KiB may be chance")
+    end
+
+    it "adds what is due to survivors that have grown, as diff does" do
+      old, new = [100, 200].map.with_index do |size, index|
+        Pprof::Maker.new(time: 1_000_000_000 + (index * 10), duration: 10)
+                    .sample(["a /app.rb:1"], [0, 0, 1000, 1000 * size]).sample(["b /b.rb:1"], [1, 1, 1, 1]).profile
+      end
+      visit(new, base: old)
+      browser.move(*point(1, 0.5))
+      # 1.96 * sqrt(9 * 1000 (200² - 100²)).
+      expect(browser.text("#tooltip").gsub(/\s+/, " ")[/growth.*/]).to include("95 %: +66.2 KiB – +129 KiB")
     end
 
     describe "of what was sampled in windows" do

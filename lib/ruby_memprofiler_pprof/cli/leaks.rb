@@ -65,6 +65,8 @@ module MemprofilerPprof
 
         @names = snapshots(files)
         snapshots, others = @names.keys.partition(&:in_series?)
+        # Copies of a profile, or one that is named twice.
+        snapshots.uniq! { |snapshot| [snapshot.process, snapshot.time] }
         series, single = snapshots.group_by(&:process).values.partition { |some| some.size > 1 }
         raise Failure, "at least two profiles of one process are needed, 8 to find a leak" if series.empty?
 
@@ -108,9 +110,9 @@ module MemprofilerPprof
       def snapshot(file, profile)
         raise ProfileError, "is a profile of references, see why --help" if RetainersFile.holds?(profile)
 
-        profile = filter(profile)
+        totals = MemprofilerPprof::Report::Totals.new(profile)
         # Without libraries already, with --app: filter does that.
-        MemprofilerPprof::Report::Snapshot.new(profile, by: @by || :line, libraries: true)
+        MemprofilerPprof::Report::Snapshot.new(filter(profile), by: @by || :line, libraries: true, totals: totals)
       rescue ProfileError => e
         raise ProfileError, "#{name(file)}: #{e.message}"
       end

@@ -185,21 +185,29 @@ class Model {
     const delta = now.value[node] - then.value[node];
     const relative = delta / Math.max(now.value[node], then.value[node], 1);
     if (!now.variance || !then.variance) return { delta, relative, sure: delta !== 0 };
-    const turnover = this.turnover(node, profile, base, column);
-    const error = Math.sqrt((now.variance[node] + then.variance[node]) * turnover);
+    const error = Math.sqrt(this.differenceVariance(node, profile, base, column));
     const margin = Math.hypot(Z * error, T * Math.sqrt(this.windowVariance(node, now.windows, then.windows)));
     return { delta, relative, sure: Math.abs(delta) > margin, low: delta - margin, high: delta + margin };
   }
 
-  // Which part of the samples in two profiles cannot be the same, at most: what is in both cancels out. As in
-  // report/difference.rb, where it is derived.
-  turnover(node, profile, base, column) {
-    if (!this.types[column].retained || this.objects === null) return 1;
-    const [now, then] = [profile, base].map((each) => this.sum(each, this.objects).value[node]);
-    if (now + then <= 0) return 1;
-    const rise = now - then;
-    const born = Math.max(Math.min(now, this.allocatedSince(base, profile)?.[node] ?? now), rise, 0);
-    return (2 * born - rise) / (now + then);
+  // The variance of a difference of what was not sampled in windows, at most: what is in both profiles cancels out. As
+  // in report/births.rb; report/difference.rb has the derivation.
+  differenceVariance(node, profile, base, column) {
+    const [now, then] = [profile, base].map((each) => this.sum(each, column).variance[node]);
+    const both = now + then;
+    if (!this.types[column].retained || this.objects === null || !this.sameProcess(base, profile)) return both;
+    const [after, before] = [profile, base].map((each) => this.sum(each, this.objects).value[node]);
+    if (before + after <= 0) return both;
+    const rise = after - before;
+    const born = Math.max(Math.min(after, this.allocatedSince(base, profile)?.[node] ?? after), rise, 0);
+    const each = both / (before + after);
+    const changed = Math.abs(now - then - rise * each);
+    return Math.min((2 * born - rise) * each + changed, both);
+  }
+
+  sameProcess(base, profile) {
+    const [one, other] = [base, profile].map((each) => this.profiles[each].process);
+    return one === other || one === null || other === null;
   }
 
   // How many objects were allocated from one profile to another, by node; null where the profiles leave a gap, or do not

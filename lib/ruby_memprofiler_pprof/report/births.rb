@@ -2,7 +2,7 @@
 
 module MemprofilerPprof
   module Report
-    # How many objects can have been born between two profiles, by site.
+    # How many objects can have been born between two profiles, by site; and so, how uncertain a difference is.
     #
     # @api private
     class Births
@@ -10,35 +10,49 @@ module MemprofilerPprof
       TOLERANCE = 0.05
 
       # @return [Boolean] whether the interval of `new` begins where `old` was taken, so that its allocations are those
-      #   since `old`
+      #   since `old`, if they are of the same process
       def self.consecutive?(old, new)
         return false unless old.time && new.time && new.duration.positive?
 
         (new.time - old.time - new.duration).abs <= [TOLERANCE * new.duration, 0.5].max
       end
 
+      # @return [Boolean] whether profiles are of the same process, as far as they say
+      def self.same_process?(old, new)
+        old, new = [old, new].map { |profile| Totals.new(profile).process }
+        old.nil? || new.nil? || old == new
+      end
+
       def initialize(old, new, by)
         name = Totals::OBJECTS.find { |candidate| new.sample_types.any? { |type| type.name == candidate } }
-        return unless name
+        return unless name && Births.same_process?(old, new)
 
         @old, @new = [old, new].map { |profile| Counts.of(profile, by, name) }
         @bounds = [allocations(old, new, by), young(old, new, by, name)].compact
       end
 
-      # @return [Float] (born + died) / (old + new), at most: the part of both profiles' objects that do not cancel out
-      def turnover(site)
-        return 1.0 unless @new
+      # @param site [Profile::Site]
+      # @param old [Float] the variance of what the old profile has of the site
+      # @param new [Float] that of the new one
+      # @return [Float] the variance of the difference, at most: see {Difference}
+      def variance(site, old, new)
+        both = old + new
+        before, after = [@old, @new].map { |counts| counts ? counts[Counts.key(site)] : 0 }
+        return both unless (before + after).positive?
 
-        key = Counts.key(site)
-        old, new = [@old, @new].map { |counts| counts[key] }
-        return 1.0 unless (old + new).positive?
-
-        rise = new - old
-        born = [[new, *@bounds.map { |bound| bound[key] }].min, rise, 0].max
-        ((2.0 * born) - rise) / (old + new)
+        rise = after - before
+        each = both / (before + after)
+        turnover = ((2 * born(site, rise, after)) - rise) * each
+        changed = (new - old - (rise * each)).abs
+        [turnover + changed, both].min
       end
 
       private
+
+      # At most.
+      def born(site, rise, after)
+        [[after, *@bounds.map { |bound| bound[Counts.key(site)] }].min, rise, 0].max
+      end
 
       def allocations(old, new, by)
         type = new.sample_types.map(&:name).find { |name| Snapshot::ALLOCATIONS.include?(name) }

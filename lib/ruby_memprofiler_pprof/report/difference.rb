@@ -8,8 +8,15 @@ module MemprofilerPprof
     # (w - 1)(born + died), w being how many objects a sample stands for, since each object is sampled independently.
     # Profiles do not say which objects survived, but born is at most what the new profile has; if the profiles are
     # consecutive, at most the allocations in the new one; and with gc_age, at most the objects that are as young as the
-    # number of collections in between. With that bound, born + died = 2 born - D. The variance of a difference of bytes
-    # shrinks in the same proportion.
+    # number of collections in between. With that bound, born + died = 2 born - D. Nothing cancels out if the profiles
+    # are of different processes.
+    #
+    # Of bytes, an object that is born or dies is taken to add as much to the variance as the average one of both
+    # profiles. If nothing else happened, the variances V of both profiles would then differ by D times that. What is
+    # left of V(new) - V(old) is due to survivors that have changed: to those that have grown, for which
+    # (b - a)² <= b² - a², and, where samples were thinned out in between, to all, since what was sampled anew with a
+    # part of the samples differs from the old sum by V(new) - V(old). So it is added. The sum is V(old) + V(new) at
+    # most, as if there were no survivors.
     #
     # Example: 1000 objects before, 1200 after, w = 100, and 300 were allocated in between. D = 200, born <= 300, so
     # born + died <= 400 and the standard error is at most sqrt(99 * 400) = 199; if nothing cancelled out it would be
@@ -119,10 +126,17 @@ module MemprofilerPprof
         change = new.value - old.value
         return Profile::Estimate.of([change], true) unless old.variance && new.variance
 
-        part = retained? ? @births.turnover(site) : 1.0
-        independent_variance = [old, new].sum { |side| side.variance - side.window_variance } * part
+        both, variance = independent_variances(site, old, new)
+        samples = (old.samples + new.samples) * (both.positive? ? variance / both : 1)
         windows = WindowGroups.subtract(new.windows, old.windows)
-        Profile::Estimate.of([change, independent_variance, (old.samples + new.samples) * part, windows], true)
+        Profile::Estimate.of([change, variance, samples, windows], true)
+      end
+
+      # @return [Array(Float, Float)] the variances of what was not sampled in windows: of the sum of two independent
+      #   profiles, and of the difference of these
+      def independent_variances(site, old, new)
+        old, new = [old, new].map { |side| side.variance - side.window_variance }
+        [old + new, retained? ? @births.variance(site, old, new) : old + new]
       end
 
       def retained?

@@ -28,11 +28,12 @@ module MemprofilerPprof
       # @param libraries [Boolean] whether what gems and Ruby allocate counts for them, rather than for the line of the
       #   program that called them
       # @param time [Time, Numeric, nil] when it was taken, if the profile does not say
+      # @param totals [Totals] of all that the profile was before a selection was made
       # @raise [ProfileError] if it is not a profile of live objects, has no time, or does not say how it was sampled
-      def initialize(profile, by: :line, libraries: false, time: nil)
+      def initialize(profile, by: :line, libraries: false, time: nil, totals: Totals.new(profile))
         @time = (time || profile.time || raise(ProfileError, "the profile has no time")).to_f
         @duration = profile.duration
-        @totals = Totals.new(profile)
+        @totals = totals
         types = [Totals::OBJECTS, Totals::BYTES].map { |names| type(profile, names) }
         raise ProfileError, "the profile is not one of live objects" unless types.all?
 
@@ -41,15 +42,15 @@ module MemprofilerPprof
         count(profile, by, *types)
       end
 
-      # @return [Array] identifies the process, and the start of the profiler in it
+      # @return [String, nil] as {Totals#process}
       def process
-        [@totals["pid"], @totals.started_at]
+        @totals.process
       end
 
       # A profile that was written without the GVL lacks contents and ages, which would look like a change.
       # @return [Boolean] whether it can be compared with others, of the process that it names
       def in_series?
-        !@totals["pid"].nil? && !@totals.incomplete?
+        !process.nil? && !@totals.incomplete?
       end
 
       # @return [MemprofilerPprof::Memory, nil] where the memory was; nil if the profile does not say

@@ -59,6 +59,11 @@ module MemprofilerPprof
         @figures["started_at"]&.to_f
       end
 
+      # @return [String, nil] what tells the process from others: its pid, and the start of the profiler in it
+      def process
+        self["pid"] && "#{self["pid"]} #{started_at}"
+      end
+
       # @return [Integer, nil] how many garbage collections there were in the process
       def collections
         minor, major = %w[minor_gc_count major_gc_count].map { |name| self[name] }

@@ -400,6 +400,16 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("leaks", "mem-*.pprof").stdout).to eq(expected)
     end
 
+    it "looks at a profile once that it finds twice" do
+      FileUtils.cp("mem-7-3.pprof", "copy.pprof")
+      expect(section("leaks", ".", "mem-7-0.pprof").slice("profiles", "left_out"))
+        .to eq("profiles" => 20, "left_out" => 0)
+    end
+
+    it "has the totals of the process, whatever is selected" do
+      expect(section("leaks", ".", "--focus", "cache")["totals"]).to eq(section("leaks", ".")["totals"])
+    end
+
     it "examines each process separately" do
       write("mem-8-0.pprof", { "/srv/shop/leak.rb:1" => [0, 9] }, comments: { pid: 8 })
       json = JSON.parse(cli("leaks", "--json", ".").stdout)

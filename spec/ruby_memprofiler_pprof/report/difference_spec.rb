@@ -51,6 +51,52 @@ RSpec.describe MemprofilerPprof::Report::Difference do
     expect(change(before, aged.first.merge(aged.last)).change.variance).to be_within(1e-6).of(9 * 500)
   end
 
+  it "cancels out nothing of another process" do
+    old = profile({ "/a.rb:1" => [0, 1000] }, comments: { pid: 7, started_at: 1 })
+    variances = [[7, 1], [7, 2], [8, 1]].map do |pid, start|
+      new = next_one({ "/a.rb:1" => [600, 1500] }, comments: { pid: pid, started_at: start })
+      change(old, new).change.variance
+    end
+    expect(variances).to match([be_within(1e-6).of(9 * 700), *[be_within(1e-6).of(9 * 2500)] * 2])
+  end
+
+  describe "of survivors that have changed" do
+    # 1000 objects of that size.
+    def survivors(size, time, **options)
+      maker = Pprof::Maker.new(time: time, duration: 10, **options)
+      maker.sample(["a /a.rb:1"], [0, 0, 1000, 1000 * size]).sample(["b /a.rb:2"], [10, 1000, 10, 1000]).profile
+    end
+
+    let(:pair) { [survivors(100, 1_000_000_000), survivors(200, 1_000_000_010)] }
+
+    it "adds by how much their squares have grown" do
+      # If each of 100 samples has grown from 100 to 200 bytes, and nothing else is known: 10 * 9 * 100 (200² - 100²).
+      grown = described_class.new(*pair, type: :retained_size).changes.first
+      expect(grown).to have_attributes(name: "/a.rb:1", change: have_attributes(value: 100_000, low_confidence?: false))
+      expect(grown.change.variance).to be_within(1).of(9 * 1000 * ((200**2) - (100**2)))
+    end
+
+    it "adds as much if they have shrunk" do
+      shrunk = described_class.new(survivors(200, 1_000_000_000), survivors(100, 1_000_000_010), type: :retained_size)
+      expect(shrunk.changes.first.change.variance).to be_within(1).of(9 * 1000 * ((200**2) - (100**2)))
+    end
+
+    it "is not certain by a few of them" do
+      sizes = [100, 200_000]
+      few = sizes.map.with_index do |size, index|
+        Pprof::Maker.new(time: 1_000_000_000 + (index * 10), duration: 10)
+                    .sample(["a /a.rb:1"], [0, 0, 20, 20 * size]).sample(["b /a.rb:2"], [10, 1000, 10, 1000]).profile
+      end
+      expect(described_class.new(*few, type: :retained_size).changes.first.code).to eq("UNCERTAIN")
+    end
+
+    it "knows how uncertain those are of which a part was drawn when samples were thinned out" do
+      # Half of the samples were dropped, and the others count twice: (20 - 10) * 1000, and 19 * 20 of the born ones.
+      thinned = next_one({ "/a.rb:1" => [20, 1020] }, weight: 20)
+      expect(change(old, thinned).change.variance).to be_within(1e-6).of(10_380)
+    end
+  end
+
   it "has the probability of growth" do
     # 40 more, with a standard error of sqrt(9 * 40).
     expect(change(old, next_one({ "/a.rb:1" => [40, 1040] })).probability).to be_within(1e-4).of(0.98248)
