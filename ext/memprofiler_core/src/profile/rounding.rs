@@ -2,8 +2,7 @@
 
 /// Rounds the rows of a profile, one after another, so that each sum of successive rows is off by less than 1. If each
 /// row were rounded by itself, sums would be biased, since the weights of many samples are the same: of those that
-/// stand for
-/// 1.4 objects each, all would count as 1.
+/// stand for 1.4 objects each, all would count as 1.
 #[derive(Debug)]
 pub struct Rounding<const N: usize> {
     /// By how much what was returned is too small so far.
@@ -17,12 +16,14 @@ impl<const N: usize> Default for Rounding<N> {
 }
 
 impl<const N: usize> Rounding<N> {
-    /// The values of the next row, each of which changes by less than 1.
+    /// The values of the next row, each of which changes by less than 1. Halves are rounded down, so that at most a half
+    /// is owed to the rows before: it cannot make a 0 negative.
     pub fn next(&mut self, values: [f64; N]) -> [i64; N] {
         std::array::from_fn(|column| {
             let exact = values[column] + self.lost[column];
-            self.lost[column] = exact - exact.round();
-            exact.round() as i64
+            let rounded = (exact - 0.5).ceil();
+            self.lost[column] = exact - rounded;
+            rounded as i64
         })
     }
 }
@@ -42,7 +43,7 @@ mod tests {
     #[test]
     fn great_values_do_not_touch_others() {
         let mut rounding = Rounding::default();
-        assert_eq!([1e300, 1.25, 1.25, 1e18, 7.0].map(|value| rounding.next([value])[0])[1..3], [1, 2]);
+        assert_eq!([1e300, 1.25, 1.5, 1e18, 7.0].map(|value| rounding.next([value])[0])[1..3], [1, 2]);
         assert_eq!(rounding.next([80_000.0]), [80_000]);
     }
 
@@ -59,6 +60,15 @@ mod tests {
     #[test]
     fn columns_are_rounded_separately() {
         let mut rounding = Rounding::default();
-        assert_eq!([[0.4, 2.5], [0.4, 2.5]].map(|row| rounding.next(row)), [[0, 3], [1, 2]]);
+        assert_eq!([[0.4, 2.5], [0.4, 2.5]].map(|row| rounding.next(row)), [[0, 2], [1, 3]]);
+    }
+
+    #[test]
+    fn nothing_becomes_negative() {
+        for weight in [2.5, 1.25, 0.4, 12.5] {
+            let mut rounding = Rounding::default();
+            let rows = (0..1_000).map(|row| rounding.next([if row % 3 == 0 { weight } else { 0.0 }])[0]);
+            assert!(rows.min() >= Some(0), "{weight}");
+        }
     }
 }
