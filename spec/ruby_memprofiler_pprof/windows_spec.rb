@@ -85,6 +85,14 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     expect(outcome.stdout.to_i).to be < 50, outcome.to_s
   end
 
+  it "says the same of the largest weight in the profile of the peak as in others" do
+    collector = windows_collector(sample_rate: 0.2, track_peak: true).start
+    allocate_for(collector, 20)
+    GC.start
+    profiles = [collector.peak_profile, collector.peek]
+    expect(profiles.map { |each| each.profile.comments.grep(/\Agreatest_weight=/) }).to eq([["greatest_weight=5"]] * 2)
+  end
+
   it "says in the profile in which group of windows samples were taken" do
     collector = windows_collector(sample_rate: 0.2).start
     allocate_for(collector, 20)

@@ -20,7 +20,7 @@ pub struct LiveSums {
     pub samples: usize,
     /// The bytes of the live objects, as estimated.
     pub bytes: f64,
-    /// The largest number of objects that a sample stands for, of those not taken in a window.
+    /// The largest number of objects that a sample stands for, as in the other profiles of that time.
     pub greatest_weight: f64,
     /// Each entry holds a reference to its stack and class, once the set is kept.
     pub sums: Sums<LiveKind, Allocated>,
@@ -28,17 +28,14 @@ pub struct LiveSums {
 
 impl LiveSums {
     /// A set without objects yet.
-    pub fn new(resident: u64, time: SystemTime) -> Self {
-        Self { resident, time, samples: 0, bytes: 0.0, greatest_weight: 1.0, sums: Sums::new() }
+    pub fn new(resident: u64, time: SystemTime, greatest_weight: f64) -> Self {
+        Self { resident, time, samples: 0, bytes: 0.0, greatest_weight, sums: Sums::new() }
     }
 
     /// Adds the objects that one sample stands for.
     pub fn add(&mut self, kind: LiveKind, allocated: Allocated) {
         self.samples += 1;
         self.bytes += allocated.bytes;
-        if kind.2.is_none() {
-            self.greatest_weight = self.greatest_weight.max(allocated.objects);
-        }
         self.sums.add(kind, allocated);
     }
 }
@@ -94,7 +91,7 @@ mod tests {
     use super::*;
 
     fn live(resident: u64, bytes: f64) -> LiveSums {
-        let mut live = LiveSums::new(resident, SystemTime::UNIX_EPOCH);
+        let mut live = LiveSums::new(resident, SystemTime::UNIX_EPOCH, 1.0);
         live.add((StackId::EMPTY, ClassId(0), None), Allocated { objects: 1.0, bytes });
         live
     }
@@ -111,16 +108,6 @@ mod tests {
         });
         // 10 KB to 10 GB: 283 times 5 %, fewer for steps of 10 KB.
         assert!((180..=290).contains(&looks.count()));
-    }
-
-    #[test]
-    fn the_greatest_weight_is_of_samples_that_were_not_taken_in_windows() {
-        let mut live = live(1000, 1.0);
-        assert_eq!(live.greatest_weight, 1.0);
-        for (objects, window) in [(4.0, None), (2.0, None), (9.0, Some(WindowGroup::new(0)))] {
-            live.add((StackId::EMPTY, ClassId(0), window), Allocated { objects, bytes: 40.0 });
-        }
-        assert_eq!(live.greatest_weight, 4.0);
     }
 
     #[test]

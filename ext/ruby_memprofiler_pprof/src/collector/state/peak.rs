@@ -24,7 +24,7 @@ impl State {
         }
         let _errno = SavedErrno::new();
         let Some(resident) = resident::now().filter(|&resident| self.peak.is_due(resident)) else { return };
-        let mut found = LiveSums::new(resident, SystemTime::now());
+        let mut found = LiveSums::new(resident, SystemTime::now(), self.reservoir.greatest_weight());
         for sample in self.reservoir.live().samples() {
             let object = sample.address as VALUE;
             // SAFETY: the object is marked, or the hook would have removed its sample just now; nothing is swept yet.
