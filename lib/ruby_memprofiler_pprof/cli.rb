@@ -71,21 +71,37 @@ module MemprofilerPprof
     # @param arguments [Array<String>] of the command line
     # @return [Integer] the exit status
     def run(arguments)
+      arguments = arguments.map { |argument| utf8(argument) }
       return version if %w[-v --version].include?(arguments.first)
       return help if @command.nil? && %w[-h --help].include?(arguments.first)
 
-      dispatch(arguments)
+      # What cannot be written is to be known before the process ends.
+      dispatch(arguments).tap { $stdout.flush }
     rescue Failure => e
-      warn "#{@program}: #{e.message}"
-      e.status
+      fail_with(e.message, e.status)
     rescue Errno::EPIPE
       # The reader, such as `head`, has closed the pipe.
       0
     rescue Interrupt
       INTERRUPTED
+    rescue SystemCallError => e
+      fail_with(e.message)
+    rescue StandardError => e
+      fail_with("#{e.message} (#{e.class}, #{e.backtrace&.first})")
     end
 
     private
+
+    # Profiles that somebody else wrote, whose names are in messages, may contain commands to terminals.
+    def fail_with(message, status = TROUBLE)
+      warn "#{@program}: #{utf8(message).scrub.gsub(/[[:cntrl:]&&[^\n]]/, "?")}"
+      status
+    end
+
+    # In the locale C, arguments are said to be US-ASCII, which equals nothing that is in a profile.
+    def utf8(text)
+      text.encoding == Encoding::UTF_8 ? text : text.dup.force_encoding(Encoding::UTF_8)
+    end
 
     def version
       puts "#{@program} #{VERSION}"

@@ -2,6 +2,7 @@
 
 require "fileutils"
 require "json"
+require "shellwords"
 require "tmpdir"
 
 RSpec.describe "memprofiler" do
@@ -42,6 +43,35 @@ RSpec.describe "memprofiler" do
       it "prints the version for #{option}" do
         expect(cli(option).stdout).to eq("memprofiler #{MemprofilerPprof::VERSION}\n")
       end
+    end
+  end
+
+  describe "in trouble" do
+    before do
+      maker = Pprof::Maker.new(types: [["objects\e]0;pwned\a", "count"]])
+      File.binwrite("other.pprof", maker.sample(["Größe /a.rb:1"], [10]).to_s)
+    end
+
+    it "prints no commands to terminals that are in the names of a profile" do
+      expect_failure(cli("report", "--value", "x", "other.pprof"), 2,
+                     /\A[[:print:]]*objects\?\]0;pwned\?[[:print:]]*\n\z/)
+    end
+
+    it "does not claim to have written what could not be written" do
+      skip "this system has no full device" unless File.exist?("/dev/full")
+      command = [RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "report", "other.pprof"].shelljoin
+      expect_failure(run_command("sh", "-c", "#{command} > /dev/full"), 2,
+                     /\Amemprofiler: No space left on device.*\n\z/)
+    end
+
+    it "takes arguments in UTF-8 in any locale" do
+      outcome = cli("report", "--by", "method", "--focus", "Größe", "other.pprof", env: { "LC_ALL" => "C" })
+      expect(outcome).to be_success
+      expect(outcome.stdout.b).to end_with("Größe  /a.rb:1\n".b)
+    end
+
+    it "does not end with the status of a finding for what it does not know" do
+      expect_failure(cli("report", "--focus", "\xff".b, "other.pprof"), 2, /\Amemprofiler: .*\n\z/)
     end
   end
 
