@@ -60,7 +60,7 @@ module MemprofilerPprof
       def initialize(profile, by: :class, sort: :allocations, matching: nil, limit: nil)
         @by = by
         @sort = Argument.one_of(:sort, sort, ORDERS)
-        @seconds = profile.duration
+        @seconds = seconds(profile)
         raise ProfileError, "the profile does not say how many seconds it covers" unless @seconds.positive?
 
         @types = types(profile)
@@ -104,6 +104,12 @@ module MemprofilerPprof
       end
 
       private
+
+      # Of the profiles of several processes, merged, the durations were added up, too.
+      def seconds(profile)
+        processes = profile.comments.grep(/\Apid=/).uniq.size
+        profile.duration / [processes, 1].max
+      end
 
       def types(profile)
         names = profile.sample_types.map(&:name)

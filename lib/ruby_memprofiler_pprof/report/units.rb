@@ -45,6 +45,8 @@ module MemprofilerPprof
         return "" unless value
         return ">99.9%" if value > 0.999
 
+        return Kernel.format("%.1f%%", value * 100) if value >= 0.995
+
         value < 0.001 ? "<0.1%" : percent(value)
       end
 

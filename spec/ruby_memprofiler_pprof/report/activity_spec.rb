@@ -24,6 +24,13 @@ RSpec.describe MemprofilerPprof::Report::Activity do
     expect(described_class::ORDERS.map { |figure| row[figure].value }).to eq([500, 50_000, 10, 1000])
   end
 
+  it "is that of all processes together in a merged profile" do
+    both = [7, 8].map { |pid| make({ "/a.rb:1" => [5000, 10] }, comments: { pid: pid }) }.reduce(:merge)
+    expect(described_class.new(both, by: :line).rows.first).to have_attributes(
+      allocations: have_attributes(value: 1000), objects: have_attributes(value: 20)
+    )
+  end
+
   it "returns figures as Integers where possible" do
     expect(lines.rows.first.allocations.to_i).to be_an(Integer).and eq(500)
   end

@@ -96,7 +96,8 @@ impl<'a> Grouping<'a> {
         let string = |id: u32| &tables.strings[id as usize];
         for line in &*location.lines {
             let function = tables.functions[line.function as usize];
-            let name = function_name(self.profile, line.function);
+            let name_id = function_name_id(self.profile, line.function);
+            let name = &tables.strings[name_id as usize];
             let file = string(function.file);
             let known_file = (!file.is_empty()).then(|| Arc::clone(file));
             // Functions written in C have no first line, and report their caller's file. `<main>` has no first line
@@ -104,12 +105,12 @@ impl<'a> Grouping<'a> {
             let begins = function.start_line != 0 || name.starts_with('<') || !self.has_first_lines;
             let group = match self.by {
                 By::Method => {
-                    let key = Key::Method { name: function.name, file: begins.then_some(function.file) };
+                    let key = Key::Method { name: name_id, file: begins.then_some(function.file) };
                     let line = Some(function.start_line).filter(|&line| line != 0);
                     let file = known_file.filter(|_| begins);
                     self.group(key, || Group { name: Arc::clone(name), file, line, function: None })
                 }
-                By::Line if line.line == 0 && file.is_empty() => self.text(Arc::clone(name)),
+                By::Line if file.is_empty() => self.text(Arc::clone(name)),
                 By::Line => {
                     let group = self.group(Key::Line { file: function.file, line: line.line }, || Group {
                         name: format!("{file}:{}", line.line).into(),
@@ -187,10 +188,13 @@ impl<'a> Grouping<'a> {
 
 /// The display name of a function.
 pub fn function_name(profile: &Profile, function: u32) -> &Arc<str> {
+    &profile.tables().strings[function_name_id(profile, function) as usize]
+}
+
+fn function_name_id(profile: &Profile, function: u32) -> u32 {
     let tables = profile.tables();
     let function = tables.functions[function as usize];
-    let (name, system_name) = (&tables.strings[function.name as usize], &tables.strings[function.system_name as usize]);
-    if name.is_empty() { system_name } else { name }
+    if tables.strings[function.name as usize].is_empty() { function.system_name } else { function.name }
 }
 
 /// The display name of a place of which only the address is known.

@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// Limited because some output formats list each sample once per type.
 const MOST_SAMPLE_TYPES: usize = 64;
+/// Those of more than 20,000 merged profiles. In a file a comment may take one byte only.
+const MOST_COMMENTS: usize = 1 << 20;
 
 /// The tables as they are encoded.
 #[derive(Default)]
@@ -39,10 +41,13 @@ impl<'a> RawTables<'a> {
             interrupt.at(step)?;
             tables.field(&field?, interrupt)?;
         }
-        let types = tables.sample_types.len();
-        if types > MOST_SAMPLE_TYPES {
-            let reason = format_args!("there are {types}, at most {MOST_SAMPLE_TYPES} are allowed");
-            return Err(DecodeError::new("sample types", reason));
+        for (what, count, most) in [
+            ("sample types", tables.sample_types.len(), MOST_SAMPLE_TYPES),
+            ("comments", tables.comments.len(), MOST_COMMENTS),
+        ] {
+            if count > most {
+                return Err(DecodeError::new(what, format_args!("there are {count}, at most {most} are allowed")));
+            }
         }
         Ok(tables)
     }

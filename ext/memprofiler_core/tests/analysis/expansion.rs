@@ -105,6 +105,17 @@ fn more_sample_types_than_are_ever_used_are_refused() {
 }
 
 #[test]
+fn comments_without_number_are_refused() {
+    let comments = |count| {
+        let mut maker = maker();
+        maker.0.comment = vec![0; count];
+        maker
+    };
+    assert!(error(&comments((1 << 20) + 1)).contains("comments: there are 1048577, at most 1048576 are allowed"));
+    assert_eq!(comments(1 << 10).profile().header().comments.len(), 1 << 10);
+}
+
+#[test]
 fn windows_are_told_apart_only_where_there_are_few_columns() {
     // A label of some bytes makes 16 rows of a sample.
     let rows = |columns| {

@@ -77,6 +77,22 @@ fn a_stack_of_100_000_frames_is_no_deeper_than_another() {
 }
 
 #[test]
+fn functions_with_only_the_name_of_the_linker_are_told_apart() {
+    let mut maker = maker().sample(&["a /lib.c:1 1", "b /lib.c:2 1"], None, &[1, 1]);
+    for function in &mut maker.0.function {
+        (function.name, function.system_name) = (0, function.name);
+    }
+    assert_eq!(names(&maker.profile()), ["a;b 1"]);
+    assert_eq!(sites(&maker.profile(), By::Method).len(), 2);
+}
+
+#[test]
+fn lines_without_a_file_have_the_name_of_their_function() {
+    let maker = maker().sample(&["a :7 1"], None, &[1, 1]).sample(&["b :7 1"], None, &[2, 2]);
+    assert_eq!(sites(&maker.profile(), By::Line), named(&[("b", 2, 2), ("a", 1, 1)]));
+}
+
+#[test]
 fn places_without_a_function_have_their_address() {
     let mut maker = maker_of_one();
     maker.0.location[0].line.clear();
