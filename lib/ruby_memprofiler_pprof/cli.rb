@@ -100,7 +100,8 @@ module MemprofilerPprof
 
     # In the locale C, arguments are said to be US-ASCII, which equals nothing that is in a profile.
     def utf8(text)
-      text.encoding == Encoding::UTF_8 ? text : text.dup.force_encoding(Encoding::UTF_8)
+      utf8 = text.dup.force_encoding(Encoding::UTF_8)
+      utf8.valid_encoding? ? utf8 : text
     end
 
     def version

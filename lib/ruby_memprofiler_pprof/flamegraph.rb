@@ -111,7 +111,7 @@ module MemprofilerPprof
       profiles = @named.map(&:first)
       follows = [false, *profiles.each_cons(2).map { |old, new| Report::Births.consecutive?(old, new) }]
       @named.zip(follows).map do |(profile, name), follows_it|
-        { name: text(name), time: milliseconds(profile.time), process: Report::Totals.new(profile).process,
+        { name: text(name), time: milliseconds(profile.time), process: Report::Totals.new(profile).process&.join(" "),
           follows: follows_it }
       end
     end

@@ -60,8 +60,7 @@ module MemprofilerPprof
 
       # What identifies its process, and its time.
       def about(profile)
-        totals = MemprofilerPprof::Report::Totals.new(profile)
-        [[totals["pid"], totals.started_at], profile.time]
+        [MemprofilerPprof::Report::Totals.new(profile).process.to_a, profile.time]
       end
 
       def elapsed(old, new)
@@ -72,8 +71,7 @@ module MemprofilerPprof
       end
 
       def caveat(old, totals)
-        before = MemprofilerPprof::Report::Totals.new(old)
-        return [] if before["pid"] == totals["pid"] && before.started_at == totals.started_at
+        return [] if MemprofilerPprof::Report::Totals.new(old).process == totals.process
 
         MemprofilerPprof::Report::Note.list(
           MemprofilerPprof::Report::Codes::DIFFERENT_PROCESSES =>

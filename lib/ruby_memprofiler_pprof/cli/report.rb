@@ -99,7 +99,7 @@ module MemprofilerPprof
       end
 
       def same_process(totals)
-        processes = totals.select { |each| each["pid"] }.map { |each| [each["pid"], each.started_at] }
+        processes = totals.filter_map(&:process)
         return if processes.uniq.size == processes.size
 
         "Several are of the same process: what is alive in each of them is counted each time. See also leaks."

@@ -17,18 +17,14 @@ module MemprofilerPprof
         (new.time - old.time - new.duration).abs <= [TOLERANCE * new.duration, 0.5].max
       end
 
-      # @return [Boolean] whether profiles are of the same process, as far as they say
-      def self.same_process?(old, new)
-        old, new = [old, new].map { |profile| Totals.new(profile).process }
-        old.nil? || new.nil? || old == new
-      end
-
       def initialize(old, new, by)
-        name = Totals::OBJECTS.find { |candidate| new.sample_types.any? { |type| type.name == candidate } }
-        return unless name && Births.same_process?(old, new)
+        name = (Totals::OBJECTS & new.sample_types.map(&:name)).first
+        totals = [old, new].map { |profile| Totals.new(profile) }
+        # Of different processes, as far as the profiles say.
+        return if name.nil? || totals.filter_map(&:process).uniq.size > 1
 
         @old, @new = [old, new].map { |profile| Counts.of(profile, by, name) }
-        @bounds = [allocations(old, new, by), young(old, new, by, name)].compact
+        @bounds = [allocations(old, new, by), young(new, by, name, totals)].compact
       end
 
       # @param site [Profile::Site]
@@ -63,8 +59,8 @@ module MemprofilerPprof
       end
 
       # Ages are rounded down, so that no object that was born in between is missing.
-      def young(old, new, by, name)
-        collections = [old, new].map { |profile| Totals.new(profile).collections }
+      def young(new, by, name, totals)
+        collections = totals.map(&:collections)
         return unless collections.all? && Counts.ages?(new)
 
         Counts.of(new.tag(gc_age: ..(collections[1] - collections[0])), by, name)

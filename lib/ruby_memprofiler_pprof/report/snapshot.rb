@@ -42,7 +42,7 @@ module MemprofilerPprof
         count(profile, by, *types)
       end
 
-      # @return [String, nil] as {Totals#process}
+      # @return [Array(Integer, Float), Array(Integer, nil), nil] as {Totals#process}
       def process
         @totals.process
       end

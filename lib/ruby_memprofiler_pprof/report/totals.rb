@@ -59,9 +59,10 @@ module MemprofilerPprof
         @figures["started_at"]&.to_f
       end
 
-      # @return [String, nil] what tells the process from others: its pid, and the start of the profiler in it
+      # @return [Array(Integer, Float), Array(Integer, nil), nil] what tells the process from others: its pid, and when
+      #   sampling began in it
       def process
-        self["pid"] && "#{self["pid"]} #{started_at}"
+        pid = self["pid"] and [pid, started_at]
       end
 
       # @return [Integer, nil] how many garbage collections there were in the process

@@ -44,7 +44,6 @@ module MemprofilerPprof
       def probability(value)
         return "" unless value
         return ">99.9%" if value > 0.999
-
         return Kernel.format("%.1f%%", value * 100) if value >= 0.995
 
         value < 0.001 ? "<0.1%" : percent(value)
