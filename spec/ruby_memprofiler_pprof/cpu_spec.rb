@@ -121,6 +121,15 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     expect(fraction(result, "String#sum")).to be_within(0.13).of(0.75), text(result)
   end
 
+  it "gives C functions what they use between calls of their block" do
+    string = "#{"a" * 200_000}b" * 20
+    result = profile { until_ticked(100) { string.gsub(/[bc]/) { nil } } }
+    time_in = lambda do |frame|
+      result.samples.sum { |sample| sample.names.first.include?(frame) ? sample[:cpu] : 0 }
+    end
+    expect(time_in["String#gsub"]).to be > 4 * time_in["block in"], text(result)
+  end
+
   it "shows garbage collections on top of what they were for" do
     result = profile { until_ticked(50) { GC.start } }
     expect(fraction(result, "GC.start", "(garbage collection)")).to be > 0.5

@@ -119,7 +119,8 @@ impl Sampler {
         // is registered.
         protect(|| unsafe { rb_sys::rb_gc_register_address(self.holder.as_ptr()) })?;
         RUNNING.store(std::ptr::from_ref(self).cast_mut(), Ordering::Release);
-        let begun = self.state.with(|state| state.begin(options, threads)).map_err(StartFailure::NoTimer);
+        // SAFETY: the GVL is held; the threads are alive, and marked by the holder, which is a root by now.
+        let begun = self.state.with(|state| unsafe { state.begin(options, threads) }).map_err(StartFailure::NoTimer);
         for &(thread, _) in threads {
             // SAFETY: the GVL is held, and both are alive.
             unsafe { gc::write_barrier(holder, thread) };
@@ -168,7 +169,8 @@ impl Sampler {
         let begun = if is_lost {
             Err(io::Error::other("the process was forked while it took a sample"))
         } else {
-            self.state.with(State::begin_in_child)
+            // SAFETY: the GVL is held, and a sampler that runs has a holder that is a root, and marks the threads.
+            self.state.with(|state| unsafe { state.begin_in_child() })
         };
         if begun.is_err() {
             self.state.with(State::begin_without_threads);

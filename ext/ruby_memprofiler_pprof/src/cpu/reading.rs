@@ -3,10 +3,9 @@
 use super::interval::Values;
 use super::record::Weighted;
 use super::state::State;
-use crate::collector::sites::Sites;
 use crate::collector::stacks::{BacktraceMethod, Origin};
 use crate::vm::cpu_clock::native_id;
-use crate::vm::object::Type;
+use crate::vm::place::Place;
 use crate::vm::{labels, ractor, threads};
 use memprofiler_core::stack_tree::StackId;
 use rb_sys::VALUE;
@@ -53,31 +52,35 @@ impl State {
     unsafe fn add(&mut self, thread: VALUE, weighted: Weighted, holder: VALUE) {
         let Weighted { ticks, weight } = weighted;
         self.samples += ticks.all;
-        // SAFETY: as required above.
-        let stack = unsafe { self.read_stack(thread, holder) };
+        let others = ticks.collecting + ticks.released;
         let each = weight / ticks.all as f64;
-        let mut add = |stack: StackId, ticks: u64, sites: &mut Sites| {
+        let add = |state: &mut Self, stack: StackId, ticks: u64| {
             let values = Values { samples: ticks as f64, nanoseconds: each * ticks as f64 };
-            if ticks == 0 || !self.sums.add(stack, values) {
-                sites.stacks.release(stack);
+            if ticks == 0 || !state.sums.add(stack, values) {
+                state.sites.stacks.release(stack);
             }
         };
-        if ticks.collecting > 0 {
+        if others < ticks.all {
+            // SAFETY: as required above.
+            let stack = unsafe { self.read_stack(thread, ticks.place, holder) };
+            add(self, stack, ticks.all - others);
+        }
+        if others > 0 {
+            // SAFETY: as required above.
+            let stack = unsafe { self.read_stack(thread, None, holder) };
             let collecting = self.sites.stacks.with_frame(stack, COLLECTION);
-            add(collecting, ticks.collecting, &mut self.sites);
-        }
-        if ticks.released > 0 {
+            add(self, collecting, ticks.collecting);
             let released = self.sites.stacks.with_label(stack, RELEASED.0, RELEASED.1);
-            add(released, ticks.released, &mut self.sites);
+            add(self, released, ticks.released);
+            self.sites.stacks.release(stack);
         }
-        add(stack, ticks.all - ticks.collecting - ticks.released, &mut self.sites);
     }
 
-    /// The stack of a thread, with a reference for the caller.
+    /// The stack of a thread, as it was at `place` if that is known; with a reference for the caller.
     ///
     /// # Safety
     /// As for [`add`](Self::add).
-    unsafe fn read_stack(&mut self, thread: VALUE, holder: VALUE) -> StackId {
+    unsafe fn read_stack(&mut self, thread: VALUE, place: Option<Place>, holder: VALUE) -> StackId {
         // SAFETY: the GVL is held, and the thread is marked.
         let context = unsafe { threads::context_of(thread) };
         // SAFETY: as above; the labels are given up below.
@@ -91,7 +94,7 @@ impl State {
             return self.sites.stacks.lose(StackId::EMPTY);
         }
         // SAFETY: the context runs, or stands still; the holder is alive.
-        let stack = unsafe { self.sites.read_stack(context, origin, Type::NONE, holder) };
+        let stack = unsafe { self.sites.read_stack_at(context, place, origin, holder) };
         if self.sites.stacks.are_too_many() {
             self.lost_stacks += 1;
             return self.sites.stacks.lose(stack);

@@ -35,15 +35,25 @@ pub struct Weighted {
 
 impl Record {
     /// Gives the thread a timer.
-    pub fn new(thread: VALUE, native: NativeId, options: &Options) -> io::Result<Self> {
+    ///
+    /// # Safety
+    /// The GVL must be held, and `thread` be a living Thread, run by `native`; it must be marked as long as the record
+    /// exists.
+    pub unsafe fn new(thread: VALUE, native: NativeId, options: &Options) -> io::Result<Self> {
         let now = thread_cpu(native).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let period = options.period.as_nanos() as u64;
         // At random, so that a thread that ends within a period is as likely to be seen as any other CPU time.
         let first = mix(clock::monotonic() ^ (native as u64) << 32) % period + 1;
         let timer = Timer::new(native, options.signal, Duration::from_nanos(first), options.period)?;
+        let is_main = ractor::is_main();
+        if is_main && !threads::share_natives() {
+            // SAFETY: the Thread is alive and marked, so what it consists of exists, also after it has ended. Its native
+            // thread may then run another one, but nothing is noted by then: the VM has taken the frames from it.
+            unsafe { timer.follow(threads::data_of(thread)) };
+        }
         // The first tick stands for a period as well: before and after it a thread has half of one on average.
         let accounted = i128::from(now) - i128::from(period - first);
-        Ok(Self { thread, is_main: ractor::is_main(), native, timer, accounted, interval_start: now })
+        Ok(Self { thread, is_main, native, timer, accounted, interval_start: now })
     }
 
     /// Takes the ticks so far; None if there are none.

@@ -84,7 +84,11 @@ fn settings() -> Settings {
 
 impl State {
     /// Begins to sample these threads. What was sampled before and not flushed is forgotten.
-    pub fn begin(&mut self, options: Options, threads: &[(VALUE, NativeId)]) -> io::Result<()> {
+    ///
+    /// # Safety
+    /// The GVL must be held; each Thread must be alive, run by the native thread given with it, and be marked as long as
+    /// it has a record.
+    pub unsafe fn begin(&mut self, options: Options, threads: &[(VALUE, NativeId)]) -> io::Result<()> {
         *self = Self { options, beginnings: self.beginnings + 1, is_running: true, ..Self::default() };
         self.sites.stacks.configure(settings());
         self.shares_natives = threads::share_natives();
@@ -92,7 +96,8 @@ impl State {
             if self.has_record_of(native) {
                 continue;
             }
-            match Record::new(thread, native, &options) {
+            // SAFETY: as required above.
+            match unsafe { Record::new(thread, native, &options) } {
                 Ok(record) => self.records.push(record),
                 // It has ended meanwhile.
                 Err(_) if thread_cpu(native).is_none() => {}
@@ -124,13 +129,17 @@ impl State {
     }
 
     /// Begins anew in a forked child, which has the running thread only.
-    pub fn begin_in_child(&mut self) -> io::Result<()> {
+    ///
+    /// # Safety
+    /// The GVL must be held, and the threads be marked.
+    pub unsafe fn begin_in_child(&mut self) -> io::Result<()> {
         let current = (threads::current(), native_id());
         let was_sampled = self.options.threads == Threads::All || self.records.iter().any(Record::is_current);
         // Of threads that the child lacks.
         discovery::end();
         let sampled = [current];
-        self.begin(self.options, if was_sampled { &sampled } else { &[] })
+        // SAFETY: the running thread, which will be marked.
+        unsafe { self.begin(self.options, if was_sampled { &sampled } else { &[] }) }
     }
 
     /// Ends sampling; the interval waits for a flush.
@@ -157,11 +166,14 @@ impl State {
         // one.
         self.remove(|record| record.native == native);
         let thread = threads::current();
-        let record = Record::new(thread, native, &self.options).or_else(|_| {
+        let options = self.options;
+        // SAFETY: the GVL is held; the running thread, which the holder marks from now on.
+        let new = || unsafe { Record::new(thread, native, &options) };
+        let record = new().or_else(|_| {
             // Threads that have ended unnoticed may have all timers.
             self.remove(|record| thread_cpu(record.native).is_none());
             discovery::forget_ended();
-            Record::new(thread, native, &self.options)
+            new()
         });
         match record {
             Ok(record) => {

@@ -1,18 +1,19 @@
 //! Timers on the CPU clocks of native threads, whose signals are counted.
 //!
-//! The handler only counts, reads a clock and asks for a job: a stack must not be read in it, since the signal may come
-//! anywhere, even while the garbage collector moves objects.
+//! The handler only counts, reads a clock, notes the innermost frame and asks for a job: a stack must not be read in it,
+//! since the signal may come anywhere, even while the garbage collector moves objects.
 
 use super::clock;
 use super::cpu_clock::{NativeId, clock_of, native_id};
 use super::errno::SavedErrno;
 use super::gc;
+use super::place::{Note, Place};
 use super::safepoint::{self, Job};
 use crate::faults;
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::mem::zeroed;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -34,6 +35,7 @@ struct Slot {
     collecting: AtomicU64,
     released: AtomicU64,
     cpu: AtomicU64,
+    place: Note,
     /// The timer's number plus 1; 0 while there is none.
     timer: AtomicUsize,
     /// Whose CPU time it counts. A late signal finds its slot taken by another thread.
@@ -47,6 +49,7 @@ static SLOTS: [Slot; MOST] = [const {
         collecting: AtomicU64::new(0),
         released: AtomicU64::new(0),
         cpu: AtomicU64::new(0),
+        place: Note::new(),
         timer: AtomicUsize::new(0),
         thread: AtomicI32::new(0),
     }
@@ -84,6 +87,8 @@ pub struct Ticks {
     pub released: u64,
     /// The thread's CPU time at the last of them, in nanoseconds.
     pub cpu: u64,
+    /// Where it was at the last of the others, if it is followed.
+    pub place: Option<Place>,
 }
 
 /// A signal that nobody uses, from the upper end of the real-time signals; None if there is none.
@@ -115,7 +120,7 @@ fn action(signal: c_int) -> Option<libc::sigaction> {
     // SAFETY: a C struct of numbers, for which zeros are valid, and which the function fills.
     unsafe {
         let mut action = zeroed();
-        (libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0).then_some(action)
+        (libc::sigaction(signal, null(), &raw mut action) == 0).then_some(action)
     }
 }
 
@@ -200,12 +205,15 @@ impl Slot {
         }
         SIGNALS.fetch_add(1, Ordering::Relaxed);
         self.cpu.store(clock::thread_cpu().as_nanos() as u64, Ordering::Relaxed);
-        // SAFETY: both only read variables, of the calling thread and of the VM. A thread that collects has the GVL.
+        // SAFETY: the first two only read variables, of the calling thread and of the VM. A thread that collects has
+        // the GVL, and a place is noted only with it.
         unsafe {
             if ruby_thread_has_gvl_p() == 0 {
                 self.released.fetch_add(1, Ordering::Relaxed);
             } else if gc::is_running() {
                 self.collecting.fetch_add(1, Ordering::Relaxed);
+            } else {
+                self.place.write();
             }
         }
         self.ticks.fetch_add(1, Ordering::Release);
@@ -256,9 +264,20 @@ impl Timer {
         Ok(Self { slot, process: std::process::id() })
     }
 
+    /// Has it noted where the thread is at its ticks.
+    ///
+    /// # Safety
+    /// `data` must be the thread's `rb_thread_t`, and exist until the timer is dropped. It must be the only thread that
+    /// the native thread runs until then.
+    pub unsafe fn follow(&self, data: *const u8) {
+        // SAFETY: only the native thread's own handler notes places in this slot, as long as the timer has it.
+        unsafe { self.slot.place.follow(data) };
+    }
+
     /// Takes the ticks so far; None if there are none.
     pub fn take(&self) -> Option<Ticks> {
         let Self { slot, .. } = self;
+        let place = slot.place.take();
         let all = slot.ticks.swap(0, Ordering::Acquire);
         // What comes in between counts for the next ones: never more of a kind than there are in total.
         let take = |part: &AtomicU64, most: u64| {
@@ -267,7 +286,7 @@ impl Timer {
         };
         let collecting = take(&slot.collecting, all);
         let released = take(&slot.released, all - collecting);
-        (all > 0).then(|| Ticks { all, collecting, released, cpu: slot.cpu.load(Ordering::Relaxed) })
+        (all > 0).then(|| Ticks { all, collecting, released, cpu: slot.cpu.load(Ordering::Relaxed), place })
     }
 
     /// Whether there are ticks.
@@ -292,6 +311,8 @@ impl Drop for Timer {
             // SAFETY: made by `new` in this process, and deleted once.
             unsafe { libc::timer_delete((timer - 1) as libc::timer_t) };
         }
+        // SAFETY: no thread is followed.
+        unsafe { self.slot.place.follow(null()) };
         self.slot.taken.store(false, Ordering::Release);
     }
 }

@@ -120,9 +120,22 @@ impl ControlFrames {
         unsafe { read(self.address(index), layout::CFP_SELF) as VALUE }
     }
 
+    /// Where frame number `index` is, or would be.
     #[inline(always)]
-    fn address(&self, index: usize) -> *const u8 {
+    pub(super) fn address(&self, index: usize) -> *const u8 {
         self.0.address(KNOWN, index) as *const u8
+    }
+
+    /// The number of the frame at an address, or of the one that would be there; the inverse of
+    /// [`address`](Self::address). None if no frame can be.
+    pub(super) fn index(&self, address: usize) -> Option<usize> {
+        let bytes = self.0.end.checked_sub(address)?;
+        (bytes % FRAME_SIZE == 0).then_some(bytes / FRAME_SIZE)?.checked_sub(1)
+    }
+
+    /// The outermost `count` of them.
+    pub(super) fn outermost(self, count: usize) -> Self {
+        Self(Frames { count: count.min(self.0.count), ..self.0 })
     }
 }
 

@@ -26,6 +26,8 @@ pub mod memory;
 pub mod memsize;
 pub mod names;
 pub mod object;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only timers note places"))]
+pub mod place;
 pub mod position;
 pub mod profile_frames;
 mod protect;

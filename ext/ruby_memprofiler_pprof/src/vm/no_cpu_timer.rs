@@ -1,6 +1,7 @@
 //! Timers on the CPU clocks of threads, which this system does not have.
 
 use super::cpu_clock::NativeId;
+use super::place::Place;
 use super::safepoint::Job;
 use std::io;
 use std::time::Duration;
@@ -13,6 +14,7 @@ pub struct Ticks {
     pub collecting: u64,
     pub released: u64,
     pub cpu: u64,
+    pub place: Option<Place>,
 }
 
 /// None: there is nothing to send it.
@@ -47,6 +49,12 @@ impl Timer {
     pub fn new(_thread: NativeId, _signal: i32, _first: Duration, _period: Duration) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
+
+    /// Does nothing.
+    ///
+    /// # Safety
+    /// None needed.
+    pub unsafe fn follow(&self, _data: *const u8) {}
 
     /// None.
     pub fn take(&self) -> Option<Ticks> {

@@ -2,6 +2,7 @@
 
 use super::frames::LAYOUT;
 use super::layout::RTYPEDDATA_DATA;
+use super::object::read;
 use super::protect;
 use magnus::rb_sys::AsRawValue;
 use magnus::value::{Opaque, ReprValue};
@@ -226,10 +227,24 @@ pub fn current_context() -> *const u8 {
 /// # Safety
 /// The GVL must be held, and `thread` be a living Thread object.
 pub unsafe fn context_of(thread: VALUE) -> *const u8 {
-    let Some(layout) = LAYOUT else { return null() };
-    // SAFETY: the GVL is held. A Thread is T_DATA whose data is the VM's rb_thread_t.
-    unsafe {
-        let data = *((thread as usize + RTYPEDDATA_DATA) as *const usize);
-        *((data + layout.thread_ec) as *const *const u8)
-    }
+    // SAFETY: as required above; a living Thread's data exists.
+    unsafe { context_in(data_of(thread)) }
+}
+
+/// The VM's `rb_thread_t` of a Thread, which does not move.
+///
+/// # Safety
+/// As for [`context_of`].
+pub unsafe fn data_of(thread: VALUE) -> *const u8 {
+    // SAFETY: a Thread is T_DATA, which has this word.
+    unsafe { read(thread as *const u8, RTYPEDDATA_DATA) as *const u8 }
+}
+
+/// As [`context_of`], by the VM's `rb_thread_t`.
+///
+/// # Safety
+/// `data` must be that of a living Thread, which either runs here or stands still.
+pub unsafe fn context_in(data: *const u8) -> *const u8 {
+    // SAFETY: an `rb_thread_t` has this word at the layout's offset.
+    LAYOUT.map_or(null(), |layout| unsafe { read(data, layout.thread_ec) as *const u8 })
 }

@@ -12,6 +12,7 @@ use super::pins::{Holder, Pins};
 use super::stacks::{Origin, Settings, Stacks};
 use crate::vm::gc;
 use crate::vm::object::{Type, is_heap};
+use crate::vm::place::Place;
 use crate::vm::safepoint::Job;
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::StackId;
@@ -66,6 +67,23 @@ impl Sites {
         let Self { stacks, pins, .. } = self;
         // SAFETY: the VM runs the hook in `context`, and the holder is alive, as required above.
         unsafe { stacks.read(context, origin, allocated, &mut Holder { object: holder, pins }) }
+    }
+
+    /// Reads the stack of `context` as it was at `place`; see [`Stacks::read_at`].
+    ///
+    /// # Safety
+    /// `context` must be the running one, at a safe point, or one that stands still; the GVL must be held, and `holder`
+    /// be alive.
+    pub unsafe fn read_stack_at(
+        &mut self,
+        context: *const u8,
+        place: Option<Place>,
+        origin: Origin,
+        holder: VALUE,
+    ) -> StackId {
+        let Self { stacks, pins, .. } = self;
+        // SAFETY: as required above.
+        unsafe { stacks.read_at(context, place, origin, &mut Holder { object: holder, pins }) }
     }
 
     /// The id of a class; see [`Classes::id`]. The Ruby object `holder` marks these sites.

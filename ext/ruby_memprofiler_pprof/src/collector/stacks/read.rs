@@ -7,6 +7,7 @@ use crate::collector::pins::Holder;
 use crate::vm::frames::{ControlFrames, LAYOUT, Running};
 use crate::vm::iseq::is_compiled;
 use crate::vm::object::Type;
+use crate::vm::place::Place;
 use crate::vm::position::Position;
 use crate::vm::profile_frames;
 use crate::vm::seen_frame::SeenFrame;
@@ -22,7 +23,9 @@ impl Stacks {
     pub unsafe fn read(&mut self, context: *const u8, origin: Origin, allocated: Type, holder: &mut Holder) -> StackId {
         match (self.settings.method, LAYOUT) {
             // SAFETY: the VM runs the hook in `context`, `holder` is alive, and the layout is known.
-            (BacktraceMethod::ControlFrames, Some(_)) => unsafe { self.walk(context, origin, allocated, holder) },
+            (BacktraceMethod::ControlFrames, Some(_)) => unsafe {
+                self.walk(ControlFrames::of(context), context, origin, allocated, holder)
+            },
             (BacktraceMethod::BacktraceLocations, _) => {
                 let number = self.deferred.number(context);
                 // The labels are read with the stack. A thread's name cannot be: that takes a method call.
@@ -39,14 +42,53 @@ impl Stacks {
         }
     }
 
-    /// Reads the control frames, and stores those above the first that differs from the context's last stack.
+    /// The stack of `context` as it was at `place`, if that is given and can still be told, or else as it is; with one
+    /// reference for the caller.
+    ///
+    /// # Safety
+    /// `context` must be the running one, at a safe point, or one that stands still; the GVL must be held, and `holder`
+    /// be alive.
+    pub unsafe fn read_at(
+        &mut self,
+        context: *const u8,
+        place: Option<Place>,
+        origin: Origin,
+        holder: &mut Holder,
+    ) -> StackId {
+        let walks = self.settings.method == BacktraceMethod::ControlFrames && LAYOUT.is_some();
+        let Some(place) = place.filter(|_| walks) else {
+            // SAFETY: nothing that is read changes, as in a hook.
+            return unsafe { self.read(context, origin, Type::NONE, holder) };
+        };
+        // SAFETY: as above; the layout is known.
+        let (caller, returned) = unsafe {
+            let (frames, returned) = place.cut(ControlFrames::of(context));
+            (self.walk(frames, context, origin, Type::NONE, holder), returned)
+        };
+        let Some(entry) = returned else { return caller };
+        let Self { tree, keepers, .. } = self;
+        let (stack, new) = tree.extend(caller, FrameKind::Walked { iseq: 0, entry }.key(), 0);
+        if new {
+            announce(tree, stack, keepers, holder);
+        }
+        tree.release(caller);
+        stack
+    }
+
+    /// Stores the control frames above the first that differs from the context's last stack. `frames` are the outermost
+    /// of those that `context` has, or all.
     ///
     /// # Safety
     /// As for [`read`](Self::read), and [`LAYOUT`] must be known.
     #[inline]
-    unsafe fn walk(&mut self, context: *const u8, origin: Origin, allocated: Type, holder: &mut Holder) -> StackId {
-        // SAFETY: the VM runs the hook in `context`, so it is the running thread's; the layout is known.
-        let frames = unsafe { ControlFrames::of(context) };
+    unsafe fn walk(
+        &mut self,
+        frames: ControlFrames,
+        context: *const u8,
+        origin: Origin,
+        allocated: Type,
+        holder: &mut Holder,
+    ) -> StackId {
         let first = first_frame(frames.len(), self.settings.max_frames);
         if !self.contexts.of(context, |stack| self.tree.release(stack)).begins_with(first, origin) {
             self.begin_anew(context, first, origin, holder);

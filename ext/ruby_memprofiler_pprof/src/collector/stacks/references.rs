@@ -20,8 +20,9 @@ pub(super) fn announce(tree: &StackTree, stack: StackId, keepers: &[VALUE], hold
     holder.pins.add(keeper.is_some());
     let keeper = keeper.unwrap_or(holder.object);
     for value in [key.code, key.owner] {
-        // SAFETY: in a hook. The holder is a root, and it marks the keepers. The value is alive because a frame of the
-        // running thread uses it, or because it is that Thread; or it is not a heap reference.
+        // SAFETY: in a hook, or at a safe point with the GVL. The holder is a root, and it marks the keepers. The value
+        // is alive because a frame of a thread uses it, or has done so since the last collection began, or because it
+        // is that Thread; or it is not a heap reference.
         unsafe { gc::write_barrier(keeper, value as VALUE) };
     }
 }
