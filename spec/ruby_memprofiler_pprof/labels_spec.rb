@@ -204,7 +204,7 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
     end
 
     it "replaces invalid bytes" do
-      expect(with_labels(a: "\xFF") { described_class.labels }).to eq(a: "\uFFFD")
+      expect(with_labels(a: "\xFF", b: "\xFF".b.to_sym) { described_class.labels }).to eq(a: "\uFFFD", b: "\uFFFD")
     end
 
     it "leaves the stack of labels as it was if a label is wrong" do

@@ -34,6 +34,11 @@ RSpec.describe MemprofilerPprof::Collector, "thread_names", :liveness, :moving, 
     expect(counts(profile_of(thread_names: true) { keep 3 })).to eq({ "thread" => "main" } => 3)
   end
 
+  it "have what is no UTF-8 replaced" do
+    expect(counts(profile_of(thread_names: true) { in_thread("caf\xE9") { keep 3 } }))
+      .to eq({ "thread" => "caf\uFFFD" } => 3)
+  end
+
   it "are left out if a thread has none" do
     expect(counts(profile_of(thread_names: true) { in_thread(nil) { keep 3 } })).to eq({} => 3)
   end

@@ -80,6 +80,19 @@ RSpec.describe "Who holds what is alive" do
         .to match([be_positive, nil, nil, be_positive])
     end
 
+    it "is found beside names that are no UTF-8" do
+      outcome = run_ruby(<<~'RUBY')
+        LIST = []
+        collector = new_collector(sample_rate: 1.0).start
+        100.times { LIST << Object.new }
+        thread = Thread.new { sleep }
+        thread.name = "caf\xE9"
+        eval("# encoding: iso-8859-1\n$caf\xE9 = nil".b)
+        puts collector.retainers(class_name: "Object").sites.first.holders.first.phrase
+      RUBY
+      expect(outcome.stdout).to start_with("LIST"), outcome.to_s
+    end
+
     it "is found while the heap is compacted" do
       code = <<~RUBY
         LIST = []

@@ -6,7 +6,7 @@ use super::hooked;
 use super::mute::Mute;
 use super::stacks::Deferred;
 use crate::vm::names::FunctionName;
-use crate::vm::{labels, protect, ractor, safepoint, threads};
+use crate::vm::{labels, lossy, protect, ractor, safepoint, threads};
 use magnus::rb_sys::FromRawValue;
 use magnus::{Error, RArray, RString, Value};
 use memprofiler_core::labels::LabelSet;
@@ -50,12 +50,12 @@ fn backtrace() -> Result<Vec<(FunctionName, u32)>, Error> {
     let entries = protect(|| unsafe { rb_sys::rb_make_backtrace() })?;
     // SAFETY: the function returns an Array.
     let entries = RArray::from_value(unsafe { Value::from_raw(entries) });
-    Ok(entries.into_iter().flatten().filter_map(RString::from_value).map(|entry| parse(&text(entry))).collect())
-}
-
-fn text(string: RString) -> String {
-    // SAFETY: nothing that could change the String runs before its bytes are copied.
-    String::from_utf8_lossy(unsafe { string.as_slice() }).into_owned()
+    Ok(entries
+        .into_iter()
+        .flatten()
+        .filter_map(RString::from_value)
+        .map(|entry| parse(&lossy::string(entry)))
+        .collect())
 }
 
 /// Parses "path:line:in `method'", with any of Ruby's quotes. C functions may lack a line, top-level code lacks a name.

@@ -3,13 +3,12 @@
 use super::errors::{Wrong, argument};
 use crate::collector::mute::Mute;
 use crate::vm::labels::{self, Variable};
-use crate::vm::threads;
+use crate::vm::{lossy, threads};
 use magnus::r_hash::ForEach;
 use magnus::scan_args::scan_args;
 use magnus::value::ReprValue;
 use magnus::{Error, Float, Integer, RHash, RModule, RString, Ruby, Symbol, Value, function};
 use memprofiler_core::labels::LabelSet;
-use std::borrow::Cow;
 
 /// Defines the functions.
 pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
@@ -100,9 +99,6 @@ fn value_text(ruby: &Ruby, key: &str, value: Value) -> Result<Option<String>, Er
 
 /// The characters of a String or Symbol; invalid ones are replaced.
 pub(super) fn text(value: Value) -> Option<String> {
-    if let Some(symbol) = Symbol::from_value(value) {
-        return symbol.name().ok().map(Cow::into_owned);
-    }
-    // SAFETY: copied before anything else runs.
-    RString::from_value(value).map(|string| String::from_utf8_lossy(unsafe { string.as_slice() }).into_owned())
+    let symbol = Symbol::from_value(value).map(lossy::symbol);
+    symbol.or_else(|| RString::from_value(value).map(lossy::string))
 }

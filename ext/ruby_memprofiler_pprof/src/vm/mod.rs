@@ -20,6 +20,7 @@ pub mod hooks;
 pub mod iseq;
 pub mod keeper;
 pub mod labels;
+pub mod lossy;
 pub mod machine_stack;
 pub mod mark_bits;
 pub mod memory;

@@ -3,9 +3,8 @@
 
 use super::frames::LAYOUT;
 use super::iseq::{self, imemo_type};
-use super::layout;
 use super::object::is_heap;
-use super::protect;
+use super::{layout, lossy, protect};
 use magnus::rb_sys::FromRawValue;
 use magnus::{Error, RString, Value};
 use rb_sys::VALUE;
@@ -199,9 +198,7 @@ pub fn text(function: impl FnOnce() -> VALUE) -> Result<Option<String>, Error> {
         return Ok(None);
     }
     // SAFETY: a heap reference that the VM just returned.
-    let string = RString::from_value(unsafe { Value::from_raw(value) });
-    // SAFETY: nothing runs between borrowing the bytes and copying them.
-    Ok(string.map(|string| String::from_utf8_lossy(unsafe { string.as_slice() }).into_owned()))
+    Ok(RString::from_value(unsafe { Value::from_raw(value) }).map(lossy::string))
 }
 
 /// The small integer that `function` returns; 0 for anything else.

@@ -3,10 +3,10 @@
 use super::frames::LAYOUT;
 use super::layout::RTYPEDDATA_DATA;
 use super::object::read;
-use super::protect;
+use super::{lossy, protect};
 use magnus::rb_sys::AsRawValue;
 use magnus::value::{Opaque, ReprValue};
-use magnus::{Error, Ruby, Value};
+use magnus::{Error, RString, Ruby, Value};
 use memprofiler_core::interrupt::Interrupt;
 use rb_sys::{Qtrue, VALUE};
 use std::ffi::c_void;
@@ -198,10 +198,10 @@ pub fn current() -> VALUE {
 
 /// The name of a Thread; an unnamed main thread is called main. May run Ruby code.
 pub fn name(thread: Value) -> Result<Option<String>, Error> {
-    let name: Option<String> = name_method(&Ruby::get_with(thread))?.funcall("bind_call", (thread,))?;
+    let name: Option<RString> = name_method(&Ruby::get_with(thread))?.funcall("bind_call", (thread,))?;
     // SAFETY: the GVL is held.
     let main = unsafe { rb_sys::rb_thread_main() };
-    Ok(name.or_else(|| (thread.as_raw() == main).then(|| "main".to_owned())))
+    Ok(name.map(lossy::string).or_else(|| (thread.as_raw() == main).then(|| "main".to_owned())))
 }
 
 /// Thread's own method, whatever subclasses define. Cached, since looking it up allocates.

@@ -4,10 +4,10 @@ use super::check::{self, Checked};
 use super::classes::ByAddress;
 use super::text::bounded;
 use super::types::DataTypes;
-use crate::vm::{gc, protect, threads};
+use crate::vm::{gc, lossy, protect, threads};
 use magnus::rb_sys::{AsRawId, AsRawValue};
 use magnus::value::ReprValue;
-use magnus::{Error, RArray, Ruby, Symbol, Value};
+use magnus::{Error, RArray, Ruby, Value};
 use rb_sys::{ID, VALUE};
 use std::ffi::CString;
 
@@ -129,7 +129,7 @@ fn globals() -> Result<Vec<(VALUE, String)>, Error> {
     };
     let mut globals = Vec::new();
     for index in 0..list.len() {
-        let name = list.entry::<Symbol>(index as isize)?.name()?.into_owned();
+        let name = lossy::symbol(list.entry(index as isize)?);
         if !is_plain(&name) {
             continue;
         }

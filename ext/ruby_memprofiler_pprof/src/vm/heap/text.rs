@@ -1,7 +1,7 @@
 //! Names as the VM keeps them, read without calling methods.
 
-use super::super::layout;
 use super::super::object::{Type, is_heap, type_of};
+use super::super::{layout, lossy};
 use magnus::rb_sys::FromRawValue;
 use magnus::{RString, Value};
 use rb_sys::{ID, VALUE};
@@ -22,9 +22,7 @@ pub unsafe fn string(value: VALUE) -> Option<String> {
         return None;
     }
     // SAFETY: a live String.
-    let string = RString::from_value(unsafe { Value::from_raw(value) })?;
-    // SAFETY: nothing runs between borrowing the bytes and copying them.
-    Some(String::from_utf8_lossy(unsafe { string.as_slice() }).into_owned())
+    RString::from_value(unsafe { Value::from_raw(value) }).map(lossy::string)
 }
 
 /// The name of an ID; None for one of the VM's own that has none.
