@@ -4,7 +4,7 @@ require "json"
 require_relative "pprof/maker"
 
 # What a process answers when it is asked who holds what is alive: in the extension's form, for examples of what is made
-# of it.
+# of it. The file has the paths of the answer's profile as well.
 module RecordedRetainers
   JSON_FILE = File.expand_path("retainers/answer.json", __dir__)
   TYPES = [%w[retained_objects count], %w[retained_size bytes]].freeze
@@ -15,7 +15,7 @@ module RecordedRetainers
   # @param changes [Hash{Symbol => Object}] in place of what the answer has
   # @return [String]
   def json(**changes)
-    JSON.generate({ **answer, **changes })
+    JSON.generate({ **answer.except(:paths), **changes })
   end
 
   # @return [Hash{Symbol => Object}]

@@ -21,9 +21,9 @@ pub struct Answer {
     pub unreachable: Unreachable,
     /// The sites with the most bytes, those first.
     pub sites: Vec<Site>,
-    /// The paths to all sampled objects.
-    #[serde(default)]
-    pub paths: Vec<Path>,
+    /// The paths to all sampled objects; left out of JSON if there are none.
+    #[serde(default, skip_serializing_if = "PathTree::is_empty")]
+    pub paths: PathTree,
 }
 
 /// Sampled objects that no root reaches.
@@ -140,6 +140,35 @@ pub struct Link {
     pub line: Option<i64>,
 }
 
+/// Paths to sampled objects, which share their beginnings.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathTree {
+    /// The steps that paths consist of, each once.
+    pub frames: Vec<PathFrame>,
+    /// The nodes of the tree: the number of the node before, None where paths begin, and that of the frame. The node
+    /// before has the smaller number.
+    pub nodes: Vec<(Option<u32>, u32)>,
+    /// The paths.
+    pub paths: Vec<Path>,
+}
+
+impl PathTree {
+    /// Whether there are no paths.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// The frames of a path, from the root.
+    pub fn frames_of(&self, path: &Path) -> Vec<&PathFrame> {
+        let before = |&node: &u32| self.nodes[node as usize].0;
+        let nodes = std::iter::successors(path.end, before);
+        let mut frames: Vec<&PathFrame> =
+            nodes.map(|node| &self.frames[self.nodes[node as usize].1 as usize]).collect();
+        frames.reverse();
+        frames
+    }
+}
+
 /// A path to sampled objects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Path {
@@ -147,8 +176,8 @@ pub struct Path {
     pub site: String,
     /// Their class.
     pub class: String,
-    /// From the root.
-    pub frames: Vec<PathFrame>,
+    /// The number of its last node; None if it has none.
+    pub end: Option<u32>,
     /// How many objects were sampled.
     pub samples: u64,
     /// How many objects they stand for.

@@ -70,8 +70,14 @@ fn folded<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, end: NodeId
         let noun = if number == 1 { "step" } else { "steps" };
         (number > 0).then(|| format!("{number} {what}{noun}{of}"))
     };
-    let repeated = all.saturating_sub(chain.len() + to_code + hidden);
-    let parts = [steps(to_code, "", &of), steps(hidden, "internal ", ""), steps(repeated, "repeated ", "")];
+    let beyond = trail.beyond as usize;
+    let repeated = all.saturating_sub(chain.len() + to_code + hidden + beyond);
+    let parts = [
+        steps(to_code, "", &of),
+        steps(hidden, "internal ", ""),
+        steps(repeated, "repeated ", ""),
+        steps(beyond, "more ", ""),
+    ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }

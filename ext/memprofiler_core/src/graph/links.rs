@@ -8,6 +8,8 @@ use crate::table::Table;
 
 /// The longest sequence of links whose immediate repetition is left out.
 const PERIOD: usize = 3;
+/// The longest chain of links. Each object at the end of a chain that was longer would take as much memory.
+const DEPTH: u32 = 256;
 
 /// A link by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,9 +34,17 @@ pub struct ShownLink {
     pub name: NameId,
 }
 
+/// A link as it is told.
+struct Entry {
+    link: ShownLink,
+    phrase: PhraseId,
+    /// How many links lead to it, and this one.
+    depth: u32,
+}
+
 /// All links of all paths, as a tree.
 pub struct Links<'a> {
-    links: Vec<(ShownLink, PhraseId)>,
+    links: Vec<Entry>,
     phrases: Table<String>,
     known_phrases: Map<(NameId, Kind, (EdgeId, bool), NameId), PhraseId>,
     directory: &'a str,
@@ -48,12 +58,12 @@ impl<'a> Links<'a> {
 
     /// A link.
     pub fn get(&self, id: LinkId) -> ShownLink {
-        self.links[id.0 as usize].0
+        self.links[id.0 as usize].link
     }
 
     /// The reference to a link with both of its ends.
     pub fn text(&self, id: LinkId) -> &str {
-        &self.phrases.values()[self.links[id.0 as usize].1.0 as usize]
+        &self.phrases.values()[self.links[id.0 as usize].phrase.0 as usize]
     }
 
     /// The links that lead to one, and that one, the first of the path first.
@@ -67,9 +77,15 @@ impl<'a> Links<'a> {
     pub fn append<D: Describe>(&mut self, link: ShownLink, names: &Names<'_, D>) -> LinkId {
         let phrase = self.phrase_of(link, names);
         self.repeated(link.before, phrase).unwrap_or_else(|| {
-            self.links.push((link, phrase));
+            let depth = link.before.map_or(0, |before| self.links[before.0 as usize].depth) + 1;
+            self.links.push(Entry { link, phrase, depth });
             LinkId(self.links.len() as u32 - 1)
         })
+    }
+
+    /// Whether a chain that ends with a link is too long to go on.
+    pub fn is_deep(&self, last: LinkId) -> bool {
+        self.links[last.0 as usize].depth >= DEPTH
     }
 
     fn phrase_of<D: Describe>(&mut self, link: ShownLink, names: &Names<'_, D>) -> PhraseId {
@@ -90,7 +106,7 @@ impl<'a> Links<'a> {
 
     fn repeated(&self, before: Option<LinkId>, phrase: PhraseId) -> Option<LinkId> {
         let ids: Vec<LinkId> = std::iter::successors(before, |&id| self.get(id).before).take(2 * PERIOD).collect();
-        let earlier = ids.iter().map(|id| self.links[id.0 as usize].1);
+        let earlier = ids.iter().map(|id| self.links[id.0 as usize].phrase);
         let phrases: Vec<PhraseId> = std::iter::once(phrase).chain(earlier).collect();
         let repeats =
             |&period: &usize| 2 * period <= phrases.len() && (0..period).all(|at| phrases[at] == phrases[at + period]);

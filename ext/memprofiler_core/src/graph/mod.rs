@@ -32,7 +32,7 @@ mod search;
 mod spanning_tree;
 mod trails;
 
-pub use answer::{Answer, Class, Estimate, Holder, Link, Path, PathFrame, Site, Unreachable};
+pub use answer::{Answer, Class, Estimate, Holder, Link, Path, PathFrame, PathTree, Site, Unreachable};
 pub use answering::answer;
 pub use builder::Builder;
 pub use describe::{Describe, Edge, NodeName};

@@ -1,6 +1,6 @@
 //! Adds up sampled objects by path.
 
-use super::answer::{Path, PathFrame};
+use super::answer::{Path, PathFrame, PathTree};
 use super::links::LinkId;
 use super::question::Sample;
 use super::trails::Trails;
@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 pub struct PathSums {
     frames: Vec<PathFrame>,
     frame_numbers: Map<PathFrame, u32>,
-    /// Of each path the one without its last frame, and that frame.
-    stacks: Vec<(Option<u32>, u32)>,
-    stack_numbers: Map<(Option<u32>, u32), u32>,
+    /// The nodes of the tree of paths.
+    nodes: Vec<(Option<u32>, u32)>,
+    node_numbers: Map<(Option<u32>, u32), u32>,
     of_links: Map<LinkId, u32>,
     texts: Vec<String>,
     text_numbers: Map<String, u32>,
@@ -26,7 +26,7 @@ pub struct PathSums {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     site: u32,
-    stack: Option<u32>,
+    end: Option<u32>,
     class: u32,
     window: Option<WindowGroup>,
 }
@@ -36,7 +36,7 @@ impl PathSums {
     pub fn add<D: Describe>(&mut self, sample: &Sample, node: NodeId, site: &str, trails: &mut Trails<'_, D>) {
         let (site, class) = (self.text(site), self.text(&trails.names.class(node).text));
         let link = trails.of(node).link;
-        let key = Key { site, stack: self.stack(link, trails), class, window: sample.window };
+        let key = Key { site, end: self.end(link, trails), class, window: sample.window };
         let (samples, objects, bytes) = self.sums.entry(key).or_default();
         *samples += 1;
         *objects += sample.weight;
@@ -52,8 +52,8 @@ impl PathSums {
         self.texts.len() as u32 - 1
     }
 
-    /// The number of the path whose last link is given.
-    fn stack<D: Describe>(&mut self, last: Option<LinkId>, trails: &Trails<'_, D>) -> Option<u32> {
+    /// The number of the last node of the path whose last link is given.
+    fn end<D: Describe>(&mut self, last: Option<LinkId>, trails: &Trails<'_, D>) -> Option<u32> {
         let new = |&link: &LinkId| !self.of_links.contains_key(&link);
         let new: Vec<LinkId> = std::iter::successors(last, |&id| trails.links.get(id).before).take_while(new).collect();
         for &id in new.iter().rev() {
@@ -66,11 +66,11 @@ impl PathSums {
                 frames.push(frame.clone());
                 frames.len() as u32 - 1
             });
-            let stack = (link.before.and_then(|before| self.of_links.get(&before).copied()), frame);
-            let stacks = &mut self.stacks;
-            let number = *self.stack_numbers.entry(stack).or_insert_with(|| {
-                stacks.push(stack);
-                stacks.len() as u32 - 1
+            let node = (link.before.and_then(|before| self.of_links.get(&before).copied()), frame);
+            let nodes = &mut self.nodes;
+            let number = *self.node_numbers.entry(node).or_insert_with(|| {
+                nodes.push(node);
+                nodes.len() as u32 - 1
             });
             self.of_links.insert(id, number);
         }
@@ -78,24 +78,17 @@ impl PathSums {
     }
 
     /// The paths.
-    pub fn finish(self) -> Vec<Path> {
-        let Self { frames, stacks, texts, sums, .. } = self;
-        let frames = |stack: Option<u32>| {
-            let numbers = std::iter::successors(stack, |&stack| stacks[stack as usize].0);
-            let mut list: Vec<PathFrame> =
-                numbers.map(|stack| frames[stacks[stack as usize].1 as usize].clone()).collect();
-            list.reverse();
-            list
-        };
+    pub fn finish(self) -> PathTree {
+        let Self { frames, nodes, texts, sums, .. } = self;
         let paths = sums.into_iter().map(|(key, (samples, objects, bytes))| Path {
             site: texts[key.site as usize].clone(),
             class: texts[key.class as usize].clone(),
-            frames: frames(key.stack),
+            end: key.end,
             samples,
             objects,
             bytes,
             window: key.window.map(|window| window.number() as u8),
         });
-        paths.collect()
+        PathTree { frames, nodes, paths: paths.collect() }
     }
 }

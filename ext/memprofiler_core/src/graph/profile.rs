@@ -1,6 +1,6 @@
 //! The paths of an answer as a profile.
 
-use super::answer::{Answer, Path};
+use super::answer::{Answer, PathTree};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::profile::{
     Builder, EMPTY_STACK, Function, Header, Label, LabelValue, Line, Location, Mapping, Profile, Rounding, Row, Scheme,
@@ -27,9 +27,10 @@ pub fn profile(
     builder.mapping(Mapping { start: 0, limit: 0, offset: 0, file, build_id: 0, has: [true, true, true, false] });
     let (mut rows, mut values) = (Vec::new(), Vec::new());
     let mut rounding = Rounding::default();
-    for (number, path) in answer.paths.iter().enumerate() {
+    let stacks = stacks(&mut builder, &answer.paths, interrupt)?;
+    for (number, path) in answer.paths.paths.iter().enumerate() {
         interrupt.at(number)?;
-        let stack = stack(&mut builder, path);
+        let stack = path.end.map_or(EMPTY_STACK, |end| stacks[end as usize]);
         let text = |text: &str, builder: &mut Builder| LabelValue::Text(builder.string(&Arc::from(text)));
         let class = Label { key: class_key, value: text(&path.class, &mut builder) };
         let site = Label { key: site_key, value: text(&path.site, &mut builder) };
@@ -55,12 +56,20 @@ fn header(answer: &Answer, time_nanos: i64, comments: &[Arc<str>]) -> Header {
     }
 }
 
-fn stack(builder: &mut Builder, path: &Path) -> u32 {
-    path.frames.iter().fold(EMPTY_STACK, |stack, frame| {
+/// The stack of each node of the tree.
+fn stacks(builder: &mut Builder, tree: &PathTree, interrupt: &Interrupt) -> Result<Vec<u32>, Interrupted> {
+    let mut locations = Vec::with_capacity(tree.frames.len());
+    for (number, frame) in tree.frames.iter().enumerate() {
+        interrupt.at(number)?;
         let [name, file] = [&frame.name, &frame.file].map(|text| builder.string_or(text, || text.as_str().into()));
         let function = builder.function(Function { name, system_name: 0, file, start_line: frame.line });
         let lines = Arc::new([Line { function, line: frame.line, column: 0 }]);
-        let location = builder.location(&Location { mapping: Some(0), address: 0, folded: false, lines });
-        builder.extend(stack, location)
-    })
+        locations.push(builder.location(&Location { mapping: Some(0), address: 0, folded: false, lines }));
+    }
+    let mut stacks: Vec<u32> = Vec::with_capacity(tree.nodes.len());
+    for &(before, frame) in &tree.nodes {
+        let before = before.map_or(EMPTY_STACK, |before| stacks[before as usize]);
+        stacks.push(builder.extend(before, locations[frame as usize]));
+    }
+    Ok(stacks)
 }

@@ -20,10 +20,13 @@ pub struct Trail {
     pub to_code: Option<u32>,
     /// How many other nodes are not shown.
     pub hidden: u32,
+    /// How many more nodes follow the longest chain that is told.
+    pub beyond: u32,
 }
 
 impl Trail {
-    const EMPTY: Self = Self { link: None, edge: (EdgeId::UNKNOWN, false), steps: 0, to_code: None, hidden: 0 };
+    const EMPTY: Self =
+        Self { link: None, edge: (EdgeId::UNKNOWN, false), steps: 0, to_code: None, hidden: 0, beyond: 0 };
 }
 
 /// All paths, as a tree.
@@ -100,6 +103,10 @@ impl<'a, D: Describe> Trails<'a, D> {
             let name = self.names.add(&name_of_code(self.names.name(name)));
             let (link, to_code) = (self.append(Trail::EMPTY, node, name), Some(trail.steps - 1));
             return Trail { link: Some(link), steps: trail.steps, to_code, ..Trail::EMPTY };
+        }
+        if trail.link.is_some_and(|last| self.links.is_deep(last)) {
+            trail.beyond += step;
+            return trail;
         }
         let link = self.append(trail, node, name);
         Trail { link: Some(link), edge: Trail::EMPTY.edge, ..trail }

@@ -57,7 +57,7 @@ fn figures_add_up() {
         let bytes = |sample: &Sample| sample.weight * sample.bytes as f64;
         let all: f64 = samples.iter().filter(reached).map(bytes).sum();
         assert_eq!(answer.unreachable.samples as usize, samples.iter().filter(|sample| !reached(sample)).count());
-        assert!(close(answer.paths.iter().map(|path| path.bytes).sum(), all), "seed {seed}");
+        assert!(close(answer.paths.paths.iter().map(|path| path.bytes).sum(), all), "seed {seed}");
         for site in &answer.sites {
             let of_site = || samples.iter().filter(|sample| site.name == format!("a.rb:{}", sample.site));
             let expected: f64 = of_site().map(bytes).sum();
@@ -97,7 +97,7 @@ fn sites_with_the_most_bytes_come_first() {
     let answer = program.answer_to(&Question { limit: 3, ..Question::default() });
     let names: Vec<&str> = answer.sites.iter().map(|site| &*site.name).collect();
     assert_eq!(names, ["a.rb:8", "a.rb:3", "a.rb:5"]);
-    assert_eq!((answer.sites[0].line, answer.paths.len()), (Some(8), 4));
+    assert_eq!((answer.sites[0].line, answer.paths.paths.len()), (Some(8), 4));
 }
 
 #[test]
@@ -204,7 +204,8 @@ fn json_has_the_names_that_ruby_reads() {
     assert_eq!(keys(&json["sites"][0]), of_site);
     let of_holder = "alike also bytes chain example exclusive folded objects phrase samples share";
     assert_eq!(keys(&json["sites"][0]["holders"][0]), of_holder);
-    assert_eq!(keys(&json["paths"][0]), "bytes class frames objects samples site window");
+    assert_eq!(keys(&json["paths"]), "frames nodes paths");
+    assert_eq!(keys(&json["paths"]["paths"][0]), "bytes class end objects samples site window");
 }
 
 #[test]
@@ -247,6 +248,6 @@ fn a_million_objects_in_a_list_are_no_problem() {
     let holder = &answer.sites[0].holders[0];
     assert_eq!((&*holder.phrase, holder.share), ("Node.@next → Node", 1.0));
     assert_eq!(holder.chain[1].retained, 40 * LENGTH as u64);
-    assert!(answer.paths.iter().all(|path| path.frames.len() <= 2));
+    assert!(answer.paths.nodes.len() <= 2);
     assert!(describer.asked.len() < 20, "what repeats is not described");
 }

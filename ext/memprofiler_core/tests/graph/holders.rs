@@ -185,7 +185,8 @@ fn the_path_to_the_end_of_a_list_is_short() {
     let holder = program.holder();
     assert_eq!(holder.phrase, "Chain.@head → Node");
     assert_eq!(phrases(&holder.example), ["Node.@next → Node", "Node.@value → String"]);
-    assert_eq!(program.answer().paths[0].frames.len(), 4);
+    let paths = program.answer().paths;
+    assert_eq!(paths.frames_of(&paths.paths[0]).len(), 4);
 }
 
 #[test]
@@ -218,6 +219,52 @@ fn a_list_of_two_kinds_of_objects() {
     let holder = program.holder();
     let expected = ["Promise.@callback → Callback", "Callback.@promise → Promise", "Promise.@value → String"];
     assert_eq!((&*holder.phrase, phrases(&holder.example)), ("Chain.@first → Promise", expected.to_vec()));
+}
+
+/// Objects each of which refers to the next, without a pattern in their classes.
+fn various(length: u32) -> Program {
+    let mut program = Program::new();
+    let (mut from, mut edge) = (program.class("Log"), ivar("@last"));
+    let mut random = 1_u32;
+    for _ in 0..length {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let class = ["Login", "Order", "Payment"][(random >> 16) as usize % 3];
+        let event = program.object(class, from, edge);
+        program.strings(1, event, &ivar("@text"));
+        (from, edge) = (event, ivar("@previous"));
+    }
+    program
+}
+
+#[test]
+fn an_answer_about_a_long_chain_of_various_objects_is_small() {
+    let answer = various(1_000).answer();
+    assert!(answer.paths.nodes.len() < 1_000, "{}", answer.paths.nodes.len());
+    assert!(serde_json::to_vec(&answer).unwrap().len() < 2_000_000);
+}
+
+#[test]
+fn a_long_chain_says_how_much_longer_it_is() {
+    let mut program = various(1_000);
+    let last = program.heap.objects.iter().rposition(|object| object.name.text != "String").unwrap();
+    let array = program.object("Array", last, ivar("@all"));
+    for _ in 0..20 {
+        let string = program.object("String", array, Edge::Element);
+        program.heap.refer(MACHINE_STACK, string, Edge::Unknown);
+        program.sample(string, 1);
+    }
+    let answer = program.answer();
+    let site = answer.sites.iter().find(|site| site.name == "a.rb:2").unwrap();
+    let holder = &site.holders[0];
+    assert_eq!(holder.chain.len(), 256);
+    let folded = holder.folded.as_deref().unwrap_or_default();
+    let steps = |kind: &str| {
+        let part = folded.split(", ").find(|part| part.ends_with(&format!("{kind} steps")));
+        part.and_then(|part| part.split(' ').next()?.parse::<usize>().ok()).unwrap_or(0)
+    };
+    // The class, the events and the array.
+    assert_eq!(256 + steps("more") + steps("repeated"), 1_002, "{folded}");
+    assert!(steps("more") > 300, "{folded}");
 }
 
 #[test]

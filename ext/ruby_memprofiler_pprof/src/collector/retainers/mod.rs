@@ -11,7 +11,7 @@ use crate::vm::child::{self, Limits};
 use crate::vm::heap::{self, Describer, Prepared, Sizes, walk};
 use crate::vm::{gc, threads};
 use magnus::{Error, Ruby};
-use memprofiler_core::graph::{self, Answer, Builder};
+use memprofiler_core::graph::{self, Answer, Builder, PathTree};
 use memprofiler_core::interrupt::Interrupt;
 use memprofiler_core::pprof;
 use samples::Sampled;
@@ -190,7 +190,7 @@ fn report(found: &[u8], circumstances: Circumstances, comments: &[Arc<str>], sta
         .map_err(io::Error::other)?;
     let pprof = pprof::write_whole(&profile, GZIP_LEVEL)?;
     // They are what the profile has.
-    answer.paths.clear();
+    answer.paths = PathTree::default();
     let elapsed_nanoseconds = nanoseconds(start.elapsed());
     let circumstances = Circumstances { unnamed_samples: unnamed, elapsed_nanoseconds, ..circumstances };
     let json = serde_json::to_vec(&Report { answer: &answer, circumstances })?;
