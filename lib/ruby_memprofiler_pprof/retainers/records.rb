@@ -69,9 +69,10 @@ module MemprofilerPprof
     # @!attribute bytes
     #   @return [Float] the bytes of those
     # @!attribute exclusive
-    #   @return [Boolean, nil] whether they live only through the end of the chain; nil if that is not known
+    #   @return [Boolean, nil] whether most of them live only through the chain; nil if that is not known
     # @!attribute also
-    #   @return [Array<String>] other references by which the objects are reached, some of them, on one line each
+    #   @return [Array<String>] other references by which most of the objects are reached, some of them, on one line
+    #   each
     # @!attribute alike
     #   @return [Integer, nil] how many chains say the same, such as those from several threads; this is one of them
     # @!attribute phrase

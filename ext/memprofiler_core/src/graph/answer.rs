@@ -103,9 +103,9 @@ pub struct Holder {
     pub objects: f64,
     /// Their estimated bytes.
     pub bytes: f64,
-    /// Whether they live only through the end of the chain. If not, other references hold them as well.
+    /// Whether most of them live only through the chain. If not, other references hold them as well.
     pub exclusive: bool,
-    /// If not, or if there are several paths below it: some of the other references, on one line each.
+    /// If not, or if several paths lead from its end to them: some of the other references, on one line each.
     pub also: Vec<String>,
     /// How many chains say the same, such as those from several threads. The one of these with the most bytes is shown.
     pub alike: u64,

@@ -9,8 +9,9 @@ use super::{Kind, NodeId};
 pub struct Contest {
     /// To the last such node of the path.
     pub last: Option<NodeId>,
-    /// Whether also to one of the chain, which may end before the path.
-    pub in_chain: bool,
+    /// Whether the object would stay alive without the chain, which may end before the path: they lead to a node of it,
+    /// or past its end.
+    pub elsewhere: bool,
 }
 
 impl Contest {
@@ -19,8 +20,8 @@ impl Contest {
     /// All that refers to a node is dominated by the node's dominator. So if that is what refers to it on the path,
     /// nothing else does, but for what the node itself holds.
     pub fn of(found: Found<'_>, paths: &mut Paths<'_>, end: NodeId, object: NodeId) -> Self {
-        let end = paths.place(end);
-        let (mut contest, mut in_chain) = (Self::default(), false);
+        let mut contest = Self { last: None, elsewhere: !found.dominators.dominates(end, object) };
+        let (end, mut in_chain) = (paths.place(end), false);
         let mut next = Some(paths.place(object));
         while let Some(node) = next {
             in_chain |= node == end;
@@ -29,7 +30,7 @@ impl Contest {
             let before = paths.before(node).filter(|_| !is_begin);
             if before.is_some_and(|(parent, _)| found.dominators.dominator(node) != Some(parent)) {
                 contest.last = contest.last.or(Some(node));
-                contest.in_chain |= in_chain;
+                contest.elsewhere |= in_chain;
             }
             next = before.map(|(_, place)| place);
         }

@@ -25,6 +25,9 @@ pub struct Dominators {
     dominators: Vec<u32>,
     /// By number.
     retained: Vec<u64>,
+    /// By number, the positions of a node and of what it dominates in an order in which these follow it at once: the
+    /// first, and the one after the last.
+    positions: Vec<(u32, u32)>,
 }
 
 impl Dominators {
@@ -45,7 +48,8 @@ impl Dominators {
         for number in (1..retained.len()).rev() {
             retained[dominators[number] as usize] += retained[number];
         }
-        Self { numbers, order, dominators, retained }
+        let positions = positions(&dominators);
+        Self { numbers, order, dominators, retained, positions }
     }
 
     /// The nearest node through which all paths to this one pass; None of the root, and of what only caches refer to.
@@ -55,12 +59,10 @@ impl Dominators {
     }
 
     /// Whether one node is another, or dominates it.
-    pub(super) fn dominates(&self, node: NodeId, other: NodeId) -> bool {
-        let (Some(number), Some(mut other)) = (self.number(node), self.number(other)) else { return node == other };
-        while other > number {
-            other = self.dominator_of(other);
-        }
-        other == number
+    pub fn dominates(&self, node: NodeId, other: NodeId) -> bool {
+        let (Some(number), Some(other)) = (self.number(node), self.number(other)) else { return node == other };
+        let (first, end) = self.positions[number as usize];
+        (first..end).contains(&self.positions[other as usize].0)
     }
 
     /// The bytes that would be freed with the node: its own, and those of all that it dominates.
@@ -82,4 +84,23 @@ impl Dominators {
     pub(super) fn dominator_of(&self, number: u32) -> u32 {
         self.dominators[number as usize]
     }
+}
+
+/// [`Dominators::positions`]: of siblings, those with smaller numbers come first.
+fn positions(dominators: &[u32]) -> Vec<(u32, u32)> {
+    // At first how many each one dominates, with itself.
+    let mut positions = vec![(0, 1); dominators.len()];
+    for number in (1..dominators.len()).rev() {
+        positions[dominators[number] as usize].1 += positions[number].1;
+    }
+    // Where the next node that this one dominates directly begins.
+    let mut next = vec![1; dominators.len()];
+    for number in 1..dominators.len() {
+        let first: u32 = next[dominators[number] as usize];
+        let size = positions[number].1;
+        next[dominators[number] as usize] = first + size;
+        next[number] = first + 1;
+        positions[number] = (first, first + size);
+    }
+    positions
 }

@@ -36,9 +36,10 @@ pub struct Group {
     pub alike: u64,
     /// Where the one with the most bytes ends.
     pub end: NodeId,
-    /// An object below that, of the class with the most bytes.
+    /// An object below that, of the class with the most bytes: one that other references reach, too, if they reach most of
+    /// those.
     pub example: NodeId,
-    /// What else refers to that and to the chain.
+    /// Where these lead.
     pub contest: Contest,
 }
 
@@ -106,11 +107,11 @@ fn group<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, ends: &[(Nod
     // The first of those with the most bytes.
     let (end, objects) = ends.iter().rev().max_by(|(_, one), (_, other)| bytes(one).total_cmp(&bytes(other)))?;
     let class = largest_class(found, objects);
-    let candidates = objects.iter().map(|object| object.node).filter(|&node| found.graph.class(node) == class);
-    let candidates = candidates.take(EXAMPLES);
-    let contests: Vec<(NodeId, Contest)> =
-        candidates.map(|node| (node, Contest::of(found, &mut trails.paths, *end, node))).collect();
-    let (example, contest) = contests.iter().min_by_key(|(_, contest)| contest.last.is_some())?;
+    let candidates = objects.iter().filter(|object| found.graph.class(object.node) == class).take(EXAMPLES);
+    let contests = candidates.map(|object| (object, Contest::of(found, &mut trails.paths, *end, object.node)));
+    let (contested, others): (Vec<_>, Vec<_>) = contests.partition(|(_, contest)| contest.last.is_some());
+    let bytes = |some: &[(&Located, Contest)]| some.iter().map(|(object, _)| object.bytes).sum::<f64>();
+    let (example, contest) = *if bytes(&contested) > bytes(&others) { contested } else { others }.first()?;
     let all = || ends.iter().flat_map(|(_, objects)| objects);
     Some(Group {
         samples: all().count() as u64,
@@ -118,8 +119,8 @@ fn group<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, ends: &[(Nod
         bytes: all().map(|object| object.bytes).sum(),
         alike: ends.len() as u64,
         end: *end,
-        example: *example,
-        contest: *contest,
+        example: example.node,
+        contest,
     })
 }
 

@@ -32,7 +32,7 @@ impl Group {
             samples: self.samples,
             objects: self.objects,
             bytes: self.bytes,
-            exclusive: !self.contest.in_chain,
+            exclusive: !self.contest.elsewhere,
             also,
             alike: self.alike,
             phrase: trails.phrase(&chain),

@@ -17,13 +17,10 @@ pub fn others<'g, D: Describe>(
     trails: &mut Trails<'_, D>,
     groups: impl Iterator<Item = &'g Group>,
 ) -> Map<NodeId, Vec<String>> {
-    let mut referrers = referrers(found.graph, groups.filter_map(|group| group.contest.last));
+    let mut referrers = referrers(found, groups.filter_map(|group| group.contest.last));
     for (&node, referrers) in &mut referrers {
         let place = trails.paths.place(node);
-        referrers.retain(|&referrer| {
-            !found.dominators.dominates(node, referrer)
-                && !trails.paths.backwards(referrer).any(|before| before == place)
-        });
+        referrers.retain(|&referrer| !trails.paths.backwards(referrer).any(|before| before == place));
         referrers
             .sort_by_cached_key(|&referrer| trails.paths.backwards(referrer).last().map(|first| rank(found, first)));
     }

@@ -1,14 +1,19 @@
 //! What refers to an object.
 
 use super::bit_set::BitSet;
-use super::{Graph, Kind, NodeId};
+use super::found::Found;
+use super::{Kind, NodeId};
 use crate::hash::Map;
 
 /// How many are found of each object.
 const MOST: usize = 64;
 
-/// For each of the nodes those that refer to it, but for caches, in the order of the graph, which is searched once.
-pub fn referrers(graph: &Graph, nodes: impl Iterator<Item = NodeId>) -> Map<NodeId, Vec<NodeId>> {
+/// For each of the nodes those that refer to it, in the order of the graph, which is searched once: but for caches, and
+/// for what lives only through the node itself.
+pub fn referrers(
+    Found { graph, dominators, .. }: Found<'_>,
+    nodes: impl Iterator<Item = NodeId>,
+) -> Map<NodeId, Vec<NodeId>> {
     let mut found: Map<NodeId, Vec<NodeId>> = nodes.map(|node| (node, Vec::new())).collect();
     let mut wanted = BitSet::new(graph.len());
     found.keys().for_each(|node| wanted.insert(node.index()));
@@ -18,7 +23,8 @@ pub fn referrers(graph: &Graph, nodes: impl Iterator<Item = NodeId>) -> Map<Node
     for node in graph.nodes().filter(|&node| graph.kind(node) != Kind::Cache) {
         for child in graph.out(node).iter().filter(|child| wanted.contains(child.index())) {
             let referrers = found.entry(*child).or_default();
-            if referrers.len() < MOST && referrers.last() != Some(&node) {
+            let is_counted = referrers.len() < MOST && referrers.last() != Some(&node);
+            if is_counted && !dominators.dominates(*child, node) {
                 referrers.push(node);
             }
         }

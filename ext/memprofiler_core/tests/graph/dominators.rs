@@ -29,6 +29,12 @@ fn they_are_what_removing_an_object_shows() {
             let nearest = (0..all.len()).filter(|&other| dominates(other, index)).max_by_key(|&other| count(other));
             let expected = nearest.map_or(Some(NodeId::ROOT), |nearest| heap.node(&graph, nearest));
             assert_eq!(dominators.dominator(node), expected.filter(|_| reached), "seed {seed}, object {index}");
+
+            for (other, _) in all.iter().enumerate().filter(|&(_, &other)| reached && other) {
+                let expected = other == index || dominates(other, index);
+                let other = heap.node(&graph, other).unwrap();
+                assert_eq!(dominators.dominates(other, node), expected, "seed {seed}, {other:?}, object {index}");
+            }
         }
         assert_eq!(dominators.dominator(NodeId::ROOT), None);
         assert_eq!(dominators.retained(NodeId::ROOT, &graph), bytes(&heap, &all));

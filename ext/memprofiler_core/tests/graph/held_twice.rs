@@ -15,8 +15,7 @@ fn by_two_classes() {
     let holder = program.holder();
     assert_eq!((&*holder.phrase, holder.alike), ("Registry.@all → Hash", 1));
     assert_eq!(holder.also, ["Recent::LIST (constant, /app/a.rb:2) → Array → elements → String"]);
-    // The Hash itself has no other path to it, but retains nothing of the objects.
-    assert_eq!((holder.exclusive, holder.chain[1].retained), (true, 40));
+    assert_eq!((holder.exclusive, holder.chain[1].retained), (false, 40));
     assert_eq!(phrases(&holder.example), ["Hash → values → String"]);
 }
 
@@ -67,6 +66,33 @@ fn one_of_many_that_a_frame_holds_too_is_among_the_others() {
     let holder = program.holder();
     assert_eq!((&*holder.phrase, holder.samples, holder.alike), ("Cache.@all → Hash", 20, 1));
     assert!(holder.exclusive && holder.also.is_empty(), "an example that nothing else holds");
+}
+
+#[test]
+fn most_of_them() {
+    let mut program = Program::new();
+    let (registry, recent) = (program.class("Registry"), program.class("Recent"));
+    let all = program.object("Hash", registry, ivar("@all"));
+    let list = program.object("Array", recent, ivar("@list"));
+    for string in program.strings(20, all, &Edge::Value(None)).split_off(5) {
+        program.heap.refer(list, string, Edge::Element);
+    }
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.exclusive), ("Registry.@all → Hash", false));
+    assert_eq!(holder.also, ["Recent.@list → Array → elements → String"]);
+}
+
+#[test]
+fn by_something_behind_many_that_they_hold_themselves() {
+    let mut program = Program::new();
+    let class = program.class("Cache");
+    let hash = program.object("Hash", class, ivar("@all"));
+    for string in program.strings(100, hash, &Edge::Value(None)) {
+        program.heap.refer(string, hash, ivar("@owner"));
+    }
+    let thread = program.of_kind(Kind::Thread, "Thread", "Thread \"a\"", VM, Edge::Unknown);
+    program.heap.refer(thread, hash, local("all"));
+    assert_eq!(program.holder().also, ["Thread \"a\" local variable all → Hash"]);
 }
 
 #[test]
