@@ -229,13 +229,16 @@ module MemprofilerPprof
     # @raise [RetainersError] if it cannot be found out, here or at the moment; the message says what would help
     # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
     def retainers(site: nil, class_name: nil, limit: 10, in_process: false, timeout: 60)
-      { site: site, class_name: class_name }.each { |name, value| Argument.text(name, value) unless value.nil? }
-      Argument.integer(:limit, limit, from: 1)
-      Argument.one_of(:in_process, in_process, [true, false])
-      Argument.seconds(:timeout, timeout)
-      # Loaded only here, since few programs need it; it is none of the program's objects.
-      MemprofilerPprof.without_profiling { require "ruby_memprofiler_pprof/retainers" }
-      Retainers.new(*retainers_data(site, class_name, limit, in_process, timeout))
+      # What it takes is none of the program's objects.
+      MemprofilerPprof.without_profiling do
+        { site: site, class_name: class_name }.each { |name, value| Argument.text(name, value) unless value.nil? }
+        Argument.integer(:limit, limit, from: 1)
+        Argument.one_of(:in_process, in_process, [true, false])
+        Argument.seconds(:timeout, timeout)
+        # Loaded only here, since few programs need it.
+        require "ruby_memprofiler_pprof/retainers"
+        Retainers.new(*retainers_data(site, class_name, limit, in_process, timeout))
+      end
     end
 
     # Samples while the block runs. Sampling stops even if the block raises.

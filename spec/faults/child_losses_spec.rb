@@ -81,8 +81,10 @@ RSpec.describe "a copy of the process", :faults do
 
   describe "that would be lost again" do
     {
-      "because it needs more memory than its limit" => ['faults.child(:memory, "9", memory: 9 << 20)',
-                                                        "needed more than 9 MB"],
+      "because it needs more memory than its limit" => [
+        'faults.child(:memory, "9", memory: 9 << 20)',
+        "needed more than 9 MB: use in_process: true, which has no such limit"
+      ],
       "because the work fails" => ['faults.child(:error, "no luck")', "failed: no luck"],
       "because the time is up" => ["faults.child(:busy, wall: 0.3)",
                                    "did not answer within 0.3 s: allow it more with timeout:"],

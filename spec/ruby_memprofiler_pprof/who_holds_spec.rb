@@ -80,6 +80,36 @@ RSpec.describe "Who holds what is alive" do
         .to match([be_positive, nil, nil, be_positive])
     end
 
+    it "is found in the process when other Ractors have ended, not beside them" do
+      outcome = run_ruby(<<~'RUBY', options: %w[-W0])
+        collector = new_collector(sample_rate: 1.0).start
+        ractor = Ractor.new { Ractor.receive }
+        begin
+          collector.retainers(in_process: true)
+        rescue MemprofilerPprof::RetainersError => e
+          puts e.message
+        end
+        ractor << nil
+        ractor.respond_to?(:value) ? ractor.value : ractor.take
+        Thread.pass until Ractor.count == 1
+        puts collector.retainers(in_process: true).in_process?
+      RUBY
+      expect(outcome.stdout).to match(/\Athe heap cannot be read while there are other Ractors.*\ntrue\n/), outcome.to_s
+    end
+
+    it "adds nothing to what is sampled" do
+      collector = new_collector(sample_rate: 1.0).start
+      collector.retainers
+      collector.flush
+      collector.retainers
+      collector.stop
+      # But for what the VM itself remembers of a call.
+      allocated = Pprof.decode(collector.flush).samples.select do |sample|
+        sample[:allocations].positive? && !sample.labels["class"].start_with?("(")
+      end
+      expect(allocated.flat_map(&:names).grep(/retainers/)).to eq([])
+    end
+
     it "is found beside names that are no UTF-8" do
       outcome = run_ruby(<<~'RUBY')
         LIST = []

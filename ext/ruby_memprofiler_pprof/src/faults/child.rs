@@ -24,7 +24,7 @@ fn run(ruby: &Ruby, arguments: &[Value]) -> Result<(RString, f64, f64, u32, u64)
     let (name, argument) = (name.name()?.into_owned(), argument.unwrap_or_default());
     let mut own = Belongings::new();
     let began = Instant::now();
-    match child::run(ruby, limits, || (), |pipe| child_work::perform(&name, &argument, &mut own, pipe)) {
+    match child::run(ruby, limits, |_| (), |pipe| child_work::perform(&name, &argument, &mut own, pipe)) {
         Ok(Outcome { bytes, pause, attempts, memory }) => {
             let elapsed = began.elapsed().as_secs_f64();
             Ok((ruby.str_from_slice(&bytes), pause.as_secs_f64(), elapsed, attempts, memory))

@@ -24,9 +24,8 @@ pub fn retainers_data(
     if !this.collector.was_started() {
         return Err(errors::not_started(ruby));
     }
-    if !on_main_ractor(ruby)? || in_process && ractor::others() {
-        let reason = "the heap cannot be read beside other Ractors: ask again when they have ended";
-        return Err(errors::retainers(ruby, reason.to_owned()));
+    if !on_main_ractor(ruby)? {
+        return Err(errors::retainers(ruby, ractor::BESIDE_OTHERS.to_owned()));
     }
     let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX);
     let question = Question { place: site.map(Place::new), class, limit, in_process, timeout };

@@ -81,6 +81,9 @@ pub fn count(ruby: &Ruby) -> Result<usize, Error> {
     class.funcall("count", ())
 }
 
+/// Why the heap is not read, if there is more than one.
+pub const BESIDE_OTHERS: &str = "the heap cannot be read while there are other Ractors: try again when they have ended";
+
 static OTHERS: AtomicBool = AtomicBool::new(false);
 
 /// Records that there are, or will be, Ractors other than the main one.

@@ -9,7 +9,7 @@ use super::mute::Mute;
 use super::{Collector, FlushFailure, FlushOptions, stats};
 use crate::vm::child::{self, Limits};
 use crate::vm::heap::{self, Describer, Prepared, Sizes, walk};
-use crate::vm::{gc, threads};
+use crate::vm::{gc, ractor, threads};
 use magnus::{Error, Ruby};
 use memprofiler_core::graph::{self, Answer, Builder, PathTree};
 use memprofiler_core::interrupt::Interrupt;
@@ -126,6 +126,10 @@ impl Collector {
         let comments = self.retainers_comments(ruby)?;
         let prepared = Prepared::new(ruby)?;
         let (found, mut circumstances) = if question.in_process {
+            // After this call no other thread runs that could make one.
+            if ractor::count(ruby)? != 1 {
+                return Err(RetainersFailure::Refused(ractor::BESIDE_OTHERS.to_owned()));
+            }
             heap::settle(ruby);
             let start = Instant::now();
             let mut found = Vec::new();
@@ -133,9 +137,10 @@ impl Collector {
             (found, Circumstances { held_nanoseconds: Some(nanoseconds(start.elapsed())), ..Circumstances::default() })
         } else {
             let compacts = gc::compacts_by_itself(ruby)?;
-            let settle = || {
-                if compacts {
-                    // In the middle of a compaction pages may be protected, which only a handler of the VM's lifts.
+            let settle = |attempt: u32| {
+                // In the middle of a compaction pages may be protected, which only a handler of the VM's lifts. And what
+                // the first copy died of may be a dead object.
+                if compacts || attempt > 1 {
                     heap::settle(ruby);
                 }
             };
@@ -172,7 +177,8 @@ impl Collector {
     fn search(&self, prepared: &Prepared, question: &Question, sizes: Sizes, out: &mut dyn Write) -> io::Result<()> {
         let mut sampled = self.state.with(|state| Sampled::of(state, question));
         // SAFETY: the GVL is held, in a copy by the only thread, and nothing here runs Ruby code or allocates on Ruby's
-        // heap. `child::run` refuses beside other Ractors, and so does the method for a search in the process.
+        // heap. There are no other Ractors: `child::run` refuses beside them,
+        // and a search in the process has been refused.
         let graph = unsafe { walk(Builder::new(), prepared, sizes) };
         sampled.measure(&graph);
         // SAFETY: as above; nothing has changed since the walk.

@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 pub fn up_to_two(
     ruby: &Ruby,
     mut limits: Limits,
-    prepare: impl Fn(),
+    prepare: impl Fn(u32),
     mut work: impl FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Outcome, Failure> {
     let _under_way = UnderWay::begin().ok_or_else(|| {
@@ -34,7 +34,7 @@ pub fn up_to_two(
     loop {
         refusal::check(ruby, limits)?;
         attempts += 1;
-        match attempt(limits, deadline, &mut pause, &prepare, &mut work)? {
+        match attempt(limits, deadline, &mut pause, &|| prepare(attempts), &mut work)? {
             Ok(Sealed { bytes, peak, .. }) => return Ok(Outcome { bytes, pause, attempts, memory: peak }),
             Err(loss) if attempts == 2 || !loss.try_again || Instant::now() >= deadline => {
                 let again = if attempts == 2 { " (at the second attempt)" } else { "" };

@@ -57,7 +57,10 @@ impl Loss {
             Some(Ending::Answered) => Self::by_chance("answered only in part"),
             Some(Ending::Failed) => Self::for_good(format!("failed: {message}")),
             Some(Ending::Panicked) => Self::by_chance(format!("panicked{message}; please report this bug")),
-            Some(Ending::PastLimit) => Self::for_good(format!("needed more than {} MB", limits.memory >> 20)),
+            Some(Ending::PastLimit) => Self::for_good(format!(
+                "needed more than {} MB: use in_process: true, which has no such limit",
+                limits.memory >> 20,
+            )),
             Some(Ending::NoMemory) => Self::by_chance("got no more memory from the system"),
             Some(Ending::NotIsolated) => {
                 Self::for_good("could not close the program's files: neither close_range nor /proc is there")

@@ -67,7 +67,7 @@ impl From<Error> for Failure {
 /// Runs `work` in a copy of this process, and returns what it wrote. This process stands still only while it is copied;
 /// then the thread waits without the GVL, and can be interrupted. If the copy dies or hangs there is a second one.
 ///
-/// `prepare` is called before each copy, and the GVL is kept from then on. It must not raise.
+/// `prepare` is called before each copy with its number, from 1, and the GVL is kept from then on. It must not raise.
 ///
 /// What `work` changes is lost with the copy. It runs with the GVL held and without the other threads. It must not call
 /// malloc or free, or wait for any lock that another thread may hold; Rust's allocations are all right. So it must not
@@ -76,7 +76,7 @@ impl From<Error> for Failure {
 pub fn run(
     ruby: &Ruby,
     limits: Limits,
-    prepare: impl Fn(),
+    prepare: impl Fn(u32),
     work: impl FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Outcome, Failure> {
     attempt::up_to_two(ruby, limits, prepare, work)
@@ -87,7 +87,7 @@ pub fn run(
 pub fn run(
     _ruby: &Ruby,
     _limits: Limits,
-    _prepare: impl Fn(),
+    _prepare: impl Fn(u32),
     _work: impl FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Outcome, Failure> {
     Err(Failure::Refused("only Linux can copy a process unnoticed: use in_process: true".to_owned()))

@@ -15,12 +15,7 @@ pub fn check(ruby: &Ruby, limits: Limits) -> Result<(), Failure> {
 
 /// Other Ractors run while the process is copied: their half-finished work would be in the copy.
 fn check_ractors(ruby: &Ruby) -> Result<(), Failure> {
-    if ractor::count(ruby)? == 1 {
-        return Ok(());
-    }
-    Err(Failure::Refused(
-        "the heap cannot be read while there are other Ractors: try again when they have ended".into(),
-    ))
+    if ractor::count(ruby)? == 1 { Ok(()) } else { Err(Failure::Refused(ractor::BESIDE_OTHERS.to_owned())) }
 }
 
 /// Needed are what the copy takes, and the pages that the program changes meanwhile, since the copy keeps the old ones.
