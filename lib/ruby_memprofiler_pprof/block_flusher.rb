@@ -12,11 +12,11 @@ module MemprofilerPprof
   # program as possible. While the collector is stopped, empty profiles are not delivered. Flushing a collector that was
   # never started logs an error.
   #
-  # It lives as long as the process. Forked children and daemons have a thread of their own, with the same interval. A
-  # flusher that still runs when the process exits (not by `exit!` or a signal that kills) flushes once more, in forked
-  # children too. What the flush and the block allocate is not sampled. Several flushers may share a collector: live
-  # objects are in the profiles of each, allocations only in those of the flusher that flushes next, unless each has a
-  # {Reader} of its own.
+  # It lives as long as the process. Forked children and daemons have a thread of their own, with the same interval, of
+  # which the first is shorter at random, so that workers do not flush at the same moments. A flusher that still runs
+  # when the process exits (not by `exit!` or a signal that kills) flushes once more, in forked children too. What the
+  # flush and the block allocate is not sampled. Several flushers may share a collector: live objects are in the
+  # profiles of each, allocations only in those of the flusher that flushes next, unless each has a {Reader} of its own.
   #
   # @example
   #   collector = MemprofilerPprof::Collector.new(sample_rate: 0.01).start

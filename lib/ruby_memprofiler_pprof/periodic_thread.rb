@@ -9,6 +9,8 @@ module MemprofilerPprof
   class PeriodicThread
     # The longest single wait in seconds; longer ones are split, since there is a limit to what a wait can take.
     LONGEST_WAIT = 3600
+    # The part of the interval after which a forked child works for the first time.
+    FIRST_IN_CHILD = (0.5..1.0)
 
     # The time that passes by itself. Specs have a clock that they move.
     module MonotonicClock
@@ -29,7 +31,7 @@ module MemprofilerPprof
       end
     end
 
-    private_constant :LONGEST_WAIT, :MonotonicClock
+    private_constant :LONGEST_WAIT, :FIRST_IN_CHILD, :MonotonicClock
 
     # @param interval [Numeric] seconds from the beginning of one piece of work to that of the next
     # @param name [String] the thread's name
@@ -97,23 +99,25 @@ module MemprofilerPprof
       @thread&.alive? ? true : false
     end
 
-    # Starts the thread again in a forked child, where all threads but the forking one are gone.
+    # Starts the thread again in a forked child, where all threads but the forking one are gone. Its first interval is
+    # shorter by a random part: processes that were forked together shall not work at the same moments.
     # @return [void]
     def after_fork
+      first = @interval * Random.new.rand(FIRST_IN_CHILD)
       # Ruby unlocks mutexes that were held by threads which the child lacks.
-      @mutex.synchronize { start_thread }
+      @mutex.synchronize { start_thread(first) }
     end
 
     private
 
-    def start_thread
-      @thread = BackgroundThread.start(@name) { work_at_interval }
+    def start_thread(first = @interval)
+      @thread = BackgroundThread.start(@name) { work_at_interval(first) }
       @thread.priority = @priority if @priority
     end
 
     # Work that takes longer than half of the interval puts off the next: at most half of the time is spent working.
-    def work_at_interval
-      due = @clock.now + @interval
+    def work_at_interval(first)
+      due = @clock.now + first
       while wait_until(due)
         began = @clock.now
         @work.call

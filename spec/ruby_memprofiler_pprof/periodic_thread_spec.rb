@@ -41,6 +41,17 @@ RSpec.describe MemprofilerPprof::PeriodicThread do
     expect(clock.waits.uniq).to eq([3600])
   end
 
+  it "works for the first time at a random moment in a forked child, but not before half of the interval" do
+    thread = start(100)
+    firsts = Array.new(10) do
+      thread.after_fork
+      clock.settle
+      clock.waits.last
+    end
+    expect(firsts).to all(be_between(50, 100))
+    expect(firsts.uniq.size).to be > 1
+  end
+
   it "uses the real clock unless it is given another" do
     done = Queue.new
     thread = described_class.new(0.02, name: "periodic") { done << Process.clock_gettime(Process::CLOCK_MONOTONIC) }
