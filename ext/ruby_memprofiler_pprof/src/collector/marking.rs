@@ -1,34 +1,13 @@
 //! The collector's callbacks for the garbage collector.
 
 use super::Collector;
-use super::sites::Sites;
+use super::sites::{Sites, marking};
 use super::state::State;
 use crate::vm::{gc, keeper};
 use magnus::Error;
 use rb_sys::VALUE;
 use std::ffi::c_void;
-use std::ops::Range;
 use std::time::{Duration, Instant};
-
-/// How many ids are processed at a time.
-const STRIDE: usize = 32;
-
-/// The references of the functions or classes with some ids, on the machine stack.
-struct Batch {
-    /// A function has two references.
-    values: [VALUE; 2 * STRIDE],
-    count: usize,
-}
-
-impl Batch {
-    fn fill(&mut self, references: impl Iterator<Item = VALUE>) {
-        self.count = 0;
-        for (slot, value) in self.values.iter_mut().zip(references) {
-            *slot = value;
-            self.count += 1;
-        }
-    }
-}
 
 impl Collector {
     /// Marks what the state refers to, except what its keepers mark.
@@ -47,31 +26,11 @@ impl Collector {
         });
         // SAFETY: in the mark function of the Ruby object, which keeps all of these alive.
         unsafe {
-            self.mark_ids(functions, |sites, ids, batch| batch.fill(sites.stacks.references_of(ids)));
-            self.mark_ids(keepers, |sites, ids, batch| batch.fill(sites.stacks.keepers(ids)));
-            self.mark_ids(classes, |sites, ids, batch| batch.fill(sites.classes.references_of(ids)));
+            marking::mark(self, functions, |sites, ids, batch| batch.fill(sites.stacks.references_of(ids)));
+            marking::mark(self, keepers, |sites, ids, batch| batch.fill(sites.stacks.keepers(ids)));
+            marking::mark(self, classes, |sites, ids, batch| batch.fill(sites.classes.references_of(ids)));
         }
         self.state.with(|state| state.spent_marking(start.elapsed()));
-    }
-
-    /// Marks what `references` finds for some ids. Does not hold the state meanwhile: those who ask outside a garbage
-    /// collection what an object refers to, as `ObjectSpace.reachable_objects_from` does, may allocate in [`gc::mark`],
-    /// so that objects die and hooks run.
-    ///
-    /// # Safety
-    /// Must only be called in the mark function of what keeps these references alive.
-    unsafe fn mark_ids(&self, ids: Range<usize>, references: impl Fn(&Sites, Range<usize>, &mut Batch)) {
-        let mut batch = Batch { values: [0; 2 * STRIDE], count: 0 };
-        for first in ids.clone().step_by(STRIDE) {
-            let some = first..ids.end.min(first + STRIDE);
-            self.state.with(|state| references(&state.sites, some, &mut batch));
-            for &value in &batch.values[..batch.count] {
-                // SAFETY: in a mark function. The value was a valid reference when it was copied to the batch. The
-                // batch is on the machine stack, which the GC scans conservatively, so a collection in between keeps
-                // the object alive and in place.
-                unsafe { gc::mark(value) };
-            }
-        }
     }
 
     /// Creates more keepers, ahead of the functions that hooks will store: a hook cannot create any. `holder` is the
@@ -112,7 +71,9 @@ impl Collector {
         let start = Instant::now();
         let functions = collector.state.with(|state| state.sites.stacks.kept_functions(number));
         // SAFETY: in the mark function of the keeper that keeps these alive.
-        unsafe { collector.mark_ids(functions, |sites, ids, batch| batch.fill(sites.stacks.references_of(ids))) };
+        unsafe {
+            marking::mark(collector, functions, |sites, ids, batch| batch.fill(sites.stacks.references_of(ids)));
+        }
         collector.state.with(|state| state.spent_marking(start.elapsed()));
     }
 

@@ -4,6 +4,7 @@ use super::Sampler;
 use super::interval::{Interval, Values, period_type, sample_types};
 use crate::collector::flush::extract::{Extract, Key};
 use crate::collector::flush::pace::{self, Pace};
+use crate::collector::flush::tidy;
 use crate::collector::mute::Mute;
 use crate::collector::resolve::{self, Owner};
 use crate::collector::sites::Sites;
@@ -94,13 +95,12 @@ impl Sampler {
                 done: false,
             }
         });
-        while !self.state.with(|state| state.sites.release_leftovers(CLOCK_STRIDE)) {
-            flush.rest()?;
-        }
+        tidy::leftovers(self, || flush.rest())?;
         flush.name()?;
         let samples = flush.samples();
         flush.add_clocks();
         let header = flush.header(SystemTime::now())?;
+        tidy::tidy(self, || flush.rest())?;
         let extract = flush.extract()?;
         let names = self.state.with(|state| state.sites.take_names());
         let (encoded, build_time, encode_time) = {
@@ -247,30 +247,14 @@ impl Flush<'_> {
         })
     }
 
-    /// Copies what the profile needs out of the sampler, and releases what is not needed any more.
+    /// Copies what the profile needs out of the sampler.
     fn extract(&mut self) -> Result<Extract, FlushFailure> {
-        let state = &self.sampler.state;
-        while !state.with(|state| state.sites.release_sources(CLOCK_STRIDE)) {
-            self.rest()?;
-        }
-        while state.with(|state| state.sites.forget_some_names()) {
-            self.rest()?;
-        }
         let mut extract = Extract::new(self.named.len());
         for first in (0..self.named.len()).step_by(CLOCK_STRIDE) {
-            state.with(|state| {
+            self.sampler.state.with(|state| {
                 let keys = (first..first + CLOCK_STRIDE).map_while(|position| self.named.key(position));
                 keys.for_each(|&key| extract.add(&state.sites, key));
             });
-            self.rest()?;
-        }
-        for part in 0..Stacks::PARTS {
-            state.with(|state| state.sites.stacks.shrink(part));
-            self.rest()?;
-        }
-        let mut next = Some(0);
-        while let Some(first) = next {
-            next = state.with(|state| state.sites.prune_names(first, CLOCK_STRIDE));
             self.rest()?;
         }
         Ok(extract)

@@ -1,14 +1,12 @@
 //! The sampler's callbacks for the garbage collector.
 
 use super::Sampler;
+use crate::collector::sites::marking;
 use crate::vm::gc;
 use rb_sys::VALUE;
 
-/// How many functions are processed at a time; each has two references.
-const STRIDE: usize = 32;
-
 impl Sampler {
-    /// Marks what the state refers to. Does not hold the state meanwhile, as the collector's.
+    /// Marks what the state refers to.
     ///
     /// # Safety
     /// Must only be called as the mark function of the Ruby object.
@@ -24,18 +22,8 @@ impl Sampler {
             // SAFETY: in a mark function; a record's Thread was marked since it was running.
             unsafe { gc::mark(thread) };
         }
-        let mut batch = [0 as VALUE; 2 * STRIDE];
-        for first in (0..bound).step_by(STRIDE) {
-            let count = self.state.with(|state| {
-                let references = state.sites.stacks.references_of(first..bound.min(first + STRIDE));
-                batch.iter_mut().zip(references).map(|(slot, value)| *slot = value).count()
-            });
-            for &value in &batch[..count] {
-                // SAFETY: in a mark function. The value was a valid reference when it was copied to the batch, which is
-                // on the machine stack, so a collection in between keeps the object alive and in place.
-                unsafe { gc::mark(value) };
-            }
-        }
+        // SAFETY: in the mark function of the Ruby object, which keeps these alive.
+        unsafe { marking::mark(self, 0..bound, |sites, ids, batch| batch.fill(sites.stacks.references_of(ids))) };
     }
 
     /// Updates references to objects that compaction has moved.

@@ -8,6 +8,7 @@ mod flushed;
 mod options;
 pub mod pace;
 mod peak;
+pub mod tidy;
 mod visit;
 
 pub use failure::FlushFailure;
@@ -18,7 +19,6 @@ use super::ledger::{self, Glance};
 use super::mute::Mute;
 use super::sample_types::{SampleTypeNames, Values};
 use super::sites::Names;
-use super::stacks::Stacks;
 use super::{Collector, Phase, stats, totals, watch};
 use crate::faults;
 use crate::vm::{gc, threads};
@@ -157,10 +157,7 @@ impl Flush<'_> {
 
     /// Releases what the previous flush left over.
     fn leftovers(&mut self) -> Result<(), FlushFailure> {
-        while !self.collector.state.with(|state| state.sites.release_leftovers(CLOCK_STRIDE)) {
-            self.rest()?;
-        }
-        Ok(())
+        tidy::leftovers(self.collector, || self.rest())
     }
 
     /// Encodes the profile of what was added up, with a quick ledger. Nothing fails after that; returns the total time
@@ -200,23 +197,8 @@ impl Flush<'_> {
                 self.rest()?;
             }
         }
-        let state = &self.collector.state;
-        while !state.with(|state| state.sites.release_sources(CLOCK_STRIDE)) {
-            self.rest()?;
-        }
-        while state.with(|state| state.sites.forget_some_names()) {
-            self.rest()?;
-        }
-        for part in 0..Stacks::PARTS {
-            state.with(|state| state.sites.stacks.shrink(part));
-            self.rest()?;
-        }
-        let mut next = Some(0);
-        while let Some(first) = next {
-            next = state.with(|state| state.sites.prune_names(first, CLOCK_STRIDE));
-            self.rest()?;
-        }
-        state.with(|state| state.reservoir.shrink());
+        tidy::tidy(self.collector, || self.rest())?;
+        self.collector.state.with(|state| state.reservoir.shrink());
         self.rest()
     }
 

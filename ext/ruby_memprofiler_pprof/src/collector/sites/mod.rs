@@ -2,6 +2,7 @@
 //!
 //! Nothing here allocates on Ruby's heap, so all of it can run in hooks.
 
+pub mod marking;
 mod naming;
 mod resolver;
 
