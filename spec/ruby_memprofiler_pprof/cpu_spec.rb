@@ -130,6 +130,20 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     expect(time_in["String#gsub"]).to be > 4 * time_in["block in"], text(result)
   end
 
+  it "tells a C function and the one that its block calls apart" do
+    string = "#{"a" * 3_000_000}b" * 3
+    data = bytes * 13
+    time = lambda do |&work|
+      before = seconds
+      10.times(&work)
+      seconds - before
+    end
+    match = time.call { string.gsub(/[bc]/) { nil } }
+    sum = time.call { 3.times { data.sum } }
+    result = profile { until_ticked(200) { string.gsub(/[bc]/) { data.sum && nil } } }
+    expect(fraction(result, "String#sum")).to be_within(0.13).of(sum / (sum + match)), text(result)
+  end
+
   it "shows garbage collections on top of what they were for" do
     result = profile { until_ticked(50) { GC.start } }
     expect(fraction(result, "GC.start", "(garbage collection)")).to be > 0.5

@@ -21,7 +21,7 @@ pub use options::{Options, Threads};
 use crate::collector::cell::HookCell;
 use crate::vm::cpu_clock::NativeId;
 use crate::vm::{cpu_timer, gc, hooks, protect};
-use magnus::Error;
+use magnus::{Error, Ruby};
 use rb_sys::VALUE;
 use state::State;
 use std::cell::Cell;
@@ -105,6 +105,7 @@ impl Sampler {
     /// Must run on the main Ractor with the GVL held, and not in a hook; `holder` and the threads must be alive.
     pub unsafe fn start(
         &self,
+        ruby: &Ruby,
         holder: VALUE,
         options: Options,
         threads: &[(VALUE, NativeId)],
@@ -113,6 +114,7 @@ impl Sampler {
             return Err(StartFailure::Running);
         }
         stop_at_exit()?;
+        gc::prepare_marking(ruby)?;
         cpu_timer::listen(options.signal, job::run).map_err(StartFailure::NoTimer)?;
         self.holder.set(holder);
         // SAFETY: the cell is in a box of its own until the GC frees the sampler, which it does not do while the cell

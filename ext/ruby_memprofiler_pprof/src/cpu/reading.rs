@@ -6,6 +6,7 @@ use super::state::State;
 use crate::collector::stacks::{BacktraceMethod, Origin};
 use crate::vm::cpu_clock::native_id;
 use crate::vm::place::Place;
+use crate::vm::ticks::Doing;
 use crate::vm::{labels, ractor, threads};
 use memprofiler_core::stack_tree::StackId;
 use rb_sys::VALUE;
@@ -39,7 +40,7 @@ impl State {
             } else {
                 continue;
             };
-            if let Some(weighted) = self.records[index].take() {
+            while let Some(weighted) = self.records[index].take() {
                 // SAFETY: the thread runs, or is another one of the main Ractor, as this one is: it stands still
                 // without the GVL.
                 unsafe { self.add(thread, weighted, holder) };
@@ -51,28 +52,20 @@ impl State {
     /// As for [`read_stacks`](Self::read_stacks); `thread` must be of this Ractor, and marked.
     unsafe fn add(&mut self, thread: VALUE, weighted: Weighted, holder: VALUE) {
         let Weighted { ticks, weight } = weighted;
-        self.samples += ticks.all;
-        let others = ticks.collecting + ticks.released;
-        let each = weight / ticks.all as f64;
-        let add = |state: &mut Self, stack: StackId, ticks: u64| {
-            let values = Values { samples: ticks as f64, nanoseconds: each * ticks as f64 };
-            if ticks == 0 || !state.sums.add(stack, values) {
-                state.sites.stacks.release(stack);
-            }
+        self.samples += ticks.count;
+        // SAFETY: as required above.
+        let read = unsafe { self.read_stack(thread, ticks.place, holder) };
+        let stacks = &mut self.sites.stacks;
+        let stack = match ticks.doing {
+            Doing::Running => read,
+            Doing::Collecting => stacks.with_frame(read, COLLECTION),
+            Doing::Released => stacks.with_label(read, RELEASED.0, RELEASED.1),
         };
-        if others < ticks.all {
-            // SAFETY: as required above.
-            let stack = unsafe { self.read_stack(thread, ticks.place, holder) };
-            add(self, stack, ticks.all - others);
+        if ticks.doing != Doing::Running {
+            stacks.release(read);
         }
-        if others > 0 {
-            // SAFETY: as required above.
-            let stack = unsafe { self.read_stack(thread, None, holder) };
-            let collecting = self.sites.stacks.with_frame(stack, COLLECTION);
-            add(self, collecting, ticks.collecting);
-            let released = self.sites.stacks.with_label(stack, RELEASED.0, RELEASED.1);
-            add(self, released, ticks.released);
-            self.sites.stacks.release(stack);
+        if !self.sums.add(stack, Values { samples: ticks.count as f64, nanoseconds: weight }) {
+            stacks.release(stack);
         }
     }
 

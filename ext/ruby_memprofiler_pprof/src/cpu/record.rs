@@ -2,7 +2,8 @@
 
 use super::Options;
 use crate::vm::cpu_clock::{NativeId, thread_cpu};
-use crate::vm::cpu_timer::{Ticks, Timer};
+use crate::vm::cpu_timer::Timer;
+use crate::vm::ticks::Ticks;
 use crate::vm::{clock, ractor, threads};
 use memprofiler_core::windows::mix;
 use rb_sys::VALUE;
@@ -56,7 +57,7 @@ impl Record {
         Ok(Self { thread, is_main, native, timer, accounted, interval_start: now })
     }
 
-    /// Takes the ticks so far; None if there are none.
+    /// Takes the ticks that have waited longest; None if none wait.
     pub fn take(&mut self) -> Option<Weighted> {
         let ticks = self.timer.take()?;
         let weight = (i128::from(ticks.cpu) - self.accounted).max(0);

@@ -91,7 +91,7 @@ fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: RArray) 
         list.extend(native.map(|native| (thread.as_raw(), native)));
     }
     // SAFETY: on the main Ractor, as just checked, in a method; the Array keeps the threads alive.
-    let started = unsafe { this.sampler.start(this.as_raw(), options, &list) };
+    let started = unsafe { this.sampler.start(ruby, this.as_raw(), options, &list) };
     started.map_err(|failure| match failure {
         StartFailure::Running => {
             errors::error(ruby, "a CPU profile is being taken already, one at a time: stop it first".to_owned())

@@ -7,8 +7,8 @@ use super::clock;
 use super::cpu_clock::{NativeId, clock_of, native_id};
 use super::errno::SavedErrno;
 use super::gc;
-use super::place::{Note, Place};
 use super::safepoint::{self, Job};
+use super::ticks::{Doing, Queue, Ticks};
 use crate::faults;
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -31,11 +31,7 @@ pub const MOST: usize = 1024;
 #[derive(Debug)]
 struct Slot {
     taken: AtomicBool,
-    ticks: AtomicU64,
-    collecting: AtomicU64,
-    released: AtomicU64,
-    cpu: AtomicU64,
-    place: Note,
+    ticks: Queue,
     /// The timer's number plus 1; 0 while there is none.
     timer: AtomicUsize,
     /// Whose CPU time it counts. A late signal finds its slot taken by another thread.
@@ -43,16 +39,7 @@ struct Slot {
 }
 
 static SLOTS: [Slot; MOST] = [const {
-    Slot {
-        taken: AtomicBool::new(false),
-        ticks: AtomicU64::new(0),
-        collecting: AtomicU64::new(0),
-        released: AtomicU64::new(0),
-        cpu: AtomicU64::new(0),
-        place: Note::new(),
-        timer: AtomicUsize::new(0),
-        thread: AtomicI32::new(0),
-    }
+    Slot { taken: AtomicBool::new(false), ticks: Queue::new(), timer: AtomicUsize::new(0), thread: AtomicI32::new(0) }
 }; MOST];
 
 /// The job that reads the stacks; null while nobody wants ticks.
@@ -74,22 +61,6 @@ struct Action(libc::sigaction);
 unsafe impl Send for Action {}
 // SAFETY: as above; never changes.
 unsafe impl Sync for Action {}
-
-/// The ticks of a thread since they were last taken. A tick is a signal, however many periods have passed: one look at
-/// the thread.
-#[derive(Debug, Clone, Copy)]
-pub struct Ticks {
-    /// All of them.
-    pub all: u64,
-    /// Those while it had the GVL and collected garbage.
-    pub collecting: u64,
-    /// Those while it did not have the GVL.
-    pub released: u64,
-    /// The thread's CPU time at the last of them, in nanoseconds.
-    pub cpu: u64,
-    /// Where it was at the last of the others, if it is followed.
-    pub place: Option<Place>,
-}
 
 /// A signal that nobody uses, from the upper end of the real-time signals; None if there is none.
 pub fn free_signal() -> Option<c_int> {
@@ -204,19 +175,15 @@ impl Slot {
             return;
         }
         SIGNALS.fetch_add(1, Ordering::Relaxed);
-        self.cpu.store(clock::thread_cpu().as_nanos() as u64, Ordering::Relaxed);
-        // SAFETY: the first two only read variables, of the calling thread and of the VM. A thread that collects has
-        // the GVL, and a place is noted only with it.
-        unsafe {
-            if ruby_thread_has_gvl_p() == 0 {
-                self.released.fetch_add(1, Ordering::Relaxed);
-            } else if gc::is_running() {
-                self.collecting.fetch_add(1, Ordering::Relaxed);
-            } else {
-                self.place.write();
-            }
-        }
-        self.ticks.fetch_add(1, Ordering::Release);
+        // SAFETY: reads a variable of the calling thread. It has the GVL, or waits for it in the VM.
+        let doing = if unsafe { ruby_thread_has_gvl_p() } == 0 {
+            Doing::Released
+        } else if gc::is_running() {
+            Doing::Collecting
+        } else {
+            Doing::Running
+        };
+        self.ticks.add(doing, clock::thread_cpu().as_nanos() as u64);
         // SAFETY: the address of such a function, from `listen`.
         safepoint::request(unsafe { std::mem::transmute::<*mut c_void, Job>(job) });
     }
@@ -241,7 +208,8 @@ impl Timer {
         let Some(slot) = SLOTS.iter().find(free) else {
             return Err(io::Error::other(format!("{MOST} threads have timers")));
         };
-        slot.begin(thread);
+        slot.thread.store(thread, Ordering::Relaxed);
+        slot.ticks.clear();
         let mut timer: libc::timer_t = null_mut();
         // SAFETY: the struct is valid where what is not set is 0, and the timer is stored in the variable given.
         let made = unsafe {
@@ -270,37 +238,18 @@ impl Timer {
     /// `data` must be the thread's `rb_thread_t`, and exist until the timer is dropped. It must be the only thread that
     /// the native thread runs until then.
     pub unsafe fn follow(&self, data: *const u8) {
-        // SAFETY: only the native thread's own handler notes places in this slot, as long as the timer has it.
-        unsafe { self.slot.place.follow(data) };
+        // SAFETY: only the native thread's own handler adds ticks, as long as the timer has the slot.
+        unsafe { self.slot.ticks.follow(data) };
     }
 
-    /// Takes the ticks so far; None if there are none.
+    /// Takes the ticks that have waited longest; None if none wait.
     pub fn take(&self) -> Option<Ticks> {
-        let Self { slot, .. } = self;
-        let place = slot.place.take();
-        let all = slot.ticks.swap(0, Ordering::Acquire);
-        // What comes in between counts for the next ones: never more of a kind than there are in total.
-        let take = |part: &AtomicU64, most: u64| {
-            let part = part.swap(0, Ordering::Relaxed);
-            part.min(most)
-        };
-        let collecting = take(&slot.collecting, all);
-        let released = take(&slot.released, all - collecting);
-        (all > 0).then(|| Ticks { all, collecting, released, cpu: slot.cpu.load(Ordering::Relaxed), place })
+        self.slot.ticks.take()
     }
 
     /// Whether there are ticks.
     pub fn has_ticks(&self) -> bool {
-        self.slot.ticks.load(Ordering::Relaxed) > 0
-    }
-}
-
-impl Slot {
-    fn begin(&self, thread: NativeId) {
-        self.thread.store(thread, Ordering::Relaxed);
-        for number in [&self.ticks, &self.collecting, &self.released, &self.cpu] {
-            number.store(0, Ordering::Relaxed);
-        }
+        !self.slot.ticks.is_empty()
     }
 }
 
@@ -312,7 +261,7 @@ impl Drop for Timer {
             unsafe { libc::timer_delete((timer - 1) as libc::timer_t) };
         }
         // SAFETY: no thread is followed.
-        unsafe { self.slot.place.follow(null()) };
+        unsafe { self.slot.ticks.follow(null()) };
         self.slot.taken.store(false, Ordering::Release);
     }
 }

@@ -14,6 +14,26 @@ pub fn count() -> u32 {
     (unsafe { rb_sys::rb_gc_count() }) as u32
 }
 
+static INFO: OnceLock<Info> = OnceLock::new();
+
+/// Prepares [`count_unless_marking`].
+///
+/// # Errors
+/// What Ruby raises.
+pub fn prepare_marking(ruby: &Ruby) -> Result<(), Error> {
+    if INFO.get().is_none() {
+        let info = protect(|| Info::new(ruby))?;
+        INFO.get_or_init(|| info);
+    }
+    Ok(())
+}
+
+/// The number of garbage collections so far; None while one marks, in steps or at once, and before
+/// [`prepare_marking`]. Safe in signal handlers.
+pub fn count_unless_marking() -> Option<u32> {
+    INFO.get().filter(|info| !info.is_marking()).map(|_| count())
+}
+
 /// Whether the garbage collector is at work. Safe on any thread.
 pub fn is_running() -> bool {
     // SAFETY: reads a variable of the VM.
@@ -86,7 +106,7 @@ impl Info {
         latest(self.state) == self.sweeping
     }
 
-    /// Whether a mark phase is under way.
+    /// Whether a mark phase is under way. Safe in hooks, and on any thread.
     pub fn is_marking(&self) -> bool {
         latest(self.state) == self.marking
     }

@@ -43,6 +43,8 @@ pub mod span;
 mod symbols;
 pub mod thread_events;
 pub mod threads;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only timers tick"))]
+pub mod ticks;
 
 pub use protect::protect;
 pub use ruby_layout::layout;

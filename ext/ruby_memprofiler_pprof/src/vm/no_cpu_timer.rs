@@ -1,21 +1,10 @@
 //! Timers on the CPU clocks of threads, which this system does not have.
 
 use super::cpu_clock::NativeId;
-use super::place::Place;
 use super::safepoint::Job;
+use super::ticks::Ticks;
 use std::io;
 use std::time::Duration;
-
-/// The ticks of a thread since they were last taken.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs, reason = "there are none")]
-pub struct Ticks {
-    pub all: u64,
-    pub collecting: u64,
-    pub released: u64,
-    pub cpu: u64,
-    pub place: Option<Place>,
-}
 
 /// None: there is nothing to send it.
 pub fn free_signal() -> Option<i32> {
