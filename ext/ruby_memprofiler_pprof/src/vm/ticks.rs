@@ -2,6 +2,7 @@
 
 use super::place::Place;
 use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
@@ -48,8 +49,8 @@ pub struct Queue {
 
 #[derive(Debug)]
 struct Entry {
-    /// Written only while the entry does not wait.
-    what: UnsafeCell<(Doing, Option<Place>)>,
+    /// Written only while the entry does not wait. Zeros at first, for which a library's file has no bytes.
+    what: UnsafeCell<MaybeUninit<(Doing, Option<Place>)>>,
     count: AtomicU64,
     cpu: AtomicU64,
 }
@@ -65,11 +66,7 @@ impl Queue {
             added: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
             entries: [const {
-                Entry {
-                    what: UnsafeCell::new((Doing::Running, None)),
-                    count: AtomicU64::new(0),
-                    cpu: AtomicU64::new(0),
-                }
+                Entry { what: UnsafeCell::new(MaybeUninit::zeroed()), count: AtomicU64::new(0), cpu: AtomicU64::new(0) }
             }; LENGTH],
         }
     }
@@ -96,8 +93,8 @@ impl Queue {
         let added = self.added.load(Ordering::Relaxed);
         let waiting = added.wrapping_sub(self.taken.load(Ordering::Acquire));
         let last = &self.entries[added.wrapping_sub(1) % LENGTH];
-        // SAFETY: only this handler writes entries.
-        let is_alike = || unsafe { *last.what.get() } == (doing, place);
+        // SAFETY: only this handler writes entries, and it has written one that waits.
+        let is_alike = || unsafe { (*last.what.get()).assume_init() } == (doing, place);
         if waiting == LENGTH || waiting > 0 && is_alike() {
             // If the entry is taken meanwhile, the tick may not count, but its time counts with the next one.
             last.count.fetch_add(1, Ordering::Relaxed);
@@ -106,7 +103,7 @@ impl Queue {
         }
         let next = &self.entries[added % LENGTH];
         // SAFETY: the entry does not wait, so nobody reads it.
-        unsafe { *next.what.get() = (doing, place) };
+        unsafe { *next.what.get() = MaybeUninit::new((doing, place)) };
         next.count.store(1, Ordering::Relaxed);
         next.cpu.store(cpu, Ordering::Relaxed);
         self.added.store(added.wrapping_add(1), Ordering::Release);
@@ -119,8 +116,8 @@ impl Queue {
             return None;
         }
         let entry = &self.entries[taken % LENGTH];
-        // SAFETY: the entry waits, so it is not written.
-        let (doing, place) = unsafe { *entry.what.get() };
+        // SAFETY: the entry waits, so it has been written, and is not now.
+        let (doing, place) = unsafe { (*entry.what.get()).assume_init() };
         let (count, cpu) = (entry.count.load(Ordering::Relaxed), entry.cpu.load(Ordering::Relaxed));
         self.taken.store(taken.wrapping_add(1), Ordering::Release);
         Some(Ticks { count, doing, place, cpu })
