@@ -207,6 +207,10 @@ RSpec.describe MemprofilerPprof, "labels", :liveness, :moving, :stress, :threads
       expect(with_labels(a: "\xFF", b: "\xFF".b.to_sym) { described_class.labels }).to eq(a: "\uFFFD", b: "\uFFFD")
     end
 
+    it "converts Symbols of other encodings" do
+      expect(with_labels(a: "café".encode("ISO-8859-1").to_sym) { described_class.labels }).to eq(a: "café")
+    end
+
     it "leaves the stack of labels as it was if a label is wrong" do
       with_labels(a: 1) do
         expect { with_labels(b: 2, c: Object.new) { nil } }.to raise_error(TypeError, /label c must be a String/)

@@ -39,6 +39,11 @@ RSpec.describe MemprofilerPprof::Collector, "thread_names", :liveness, :moving, 
       .to eq({ "thread" => "caf\uFFFD" } => 3)
   end
 
+  it "are converted from other encodings" do
+    expect(counts(profile_of(thread_names: true) { in_thread("café".encode("ISO-8859-1")) { keep 3 } }))
+      .to eq({ "thread" => "café" } => 3)
+  end
+
   it "are left out if a thread has none" do
     expect(counts(profile_of(thread_names: true) { in_thread(nil) { keep 3 } })).to eq({} => 3)
   end

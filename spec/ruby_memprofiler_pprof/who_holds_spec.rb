@@ -117,7 +117,7 @@ RSpec.describe "Who holds what is alive" do
         100.times { LIST << Object.new }
         thread = Thread.new { sleep }
         thread.name = "caf\xE9"
-        eval("# encoding: iso-8859-1\n$caf\xE9 = nil".b)
+        eval("# encoding: binary\n$caf\xE9 = nil".b)
         puts collector.retainers(class_name: "Object").sites.first.holders.first.phrase
       RUBY
       expect(outcome.stdout).to start_with("LIST"), outcome.to_s

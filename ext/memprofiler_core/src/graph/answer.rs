@@ -157,16 +157,6 @@ impl PathTree {
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
-
-    /// The frames of a path, from the root.
-    pub fn frames_of(&self, path: &Path) -> Vec<&PathFrame> {
-        let before = |&node: &u32| self.nodes[node as usize].0;
-        let nodes = std::iter::successors(path.end, before);
-        let mut frames: Vec<&PathFrame> =
-            nodes.map(|node| &self.frames[self.nodes[node as usize].1 as usize]).collect();
-        frames.reverse();
-        frames
-    }
 }
 
 /// A path to sampled objects.

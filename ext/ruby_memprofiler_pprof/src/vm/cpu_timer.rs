@@ -235,8 +235,8 @@ impl Timer {
     /// Has it noted where the thread is at its ticks.
     ///
     /// # Safety
-    /// `data` must be the thread's `rb_thread_t`, and exist until the timer is dropped. It must be the only thread that
-    /// the native thread runs until then.
+    /// `data` must be the thread's `rb_thread_t`, and exist until the timer is dropped. If the native thread runs another
+    /// one until then, the VM must have taken the frames from this one.
     pub unsafe fn follow(&self, data: *const u8) {
         // SAFETY: only the native thread's own handler adds ticks, as long as the timer has the slot.
         unsafe { self.slot.ticks.follow(data) };

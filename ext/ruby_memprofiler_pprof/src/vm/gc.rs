@@ -1,5 +1,6 @@
 //! Queries to the garbage collector, and requests.
 
+use super::mark_bits::active_collector;
 use super::protect;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value, prelude::*};
@@ -16,20 +17,22 @@ pub fn count() -> u32 {
 
 static INFO: OnceLock<Info> = OnceLock::new();
 
-/// Prepares [`count_unless_marking`].
+/// Prepares [`count_unless_marking`], but not for another garbage collector than Ruby's own (from Ruby 3.4 on there can
+/// be one): that may look up symbols when it is asked, which takes a lock.
 ///
 /// # Errors
 /// What Ruby raises.
 pub fn prepare_marking(ruby: &Ruby) -> Result<(), Error> {
-    if INFO.get().is_none() {
+    let is_own = active_collector().is_none_or(|name| name == c"default");
+    if is_own && INFO.get().is_none() {
         let info = protect(|| Info::new(ruby))?;
         INFO.get_or_init(|| info);
     }
     Ok(())
 }
 
-/// The number of garbage collections so far; None while one marks, in steps or at once, and before
-/// [`prepare_marking`]. Safe in signal handlers.
+/// The number of garbage collections so far; None while one marks, in steps or at once, and if that is not
+/// [prepared](prepare_marking). Safe in signal handlers.
 pub fn count_unless_marking() -> Option<u32> {
     INFO.get().filter(|info| !info.is_marking()).map(|_| count())
 }

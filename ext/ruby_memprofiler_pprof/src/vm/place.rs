@@ -31,9 +31,9 @@ impl Place {
     /// nothing on Ruby's heap, so that it is safe in a signal handler.
     ///
     /// # Safety
-    /// It must be the calling thread's.
+    /// It must be the calling thread's, or one that has ended and has no frames.
     pub(super) unsafe fn of(thread: *const u8) -> Option<Self> {
-        // SAFETY: the calling thread exists. It alone changes its context and the stack of that.
+        // SAFETY: the thread exists. If it runs, it does so here, and nobody else changes its context and their stack.
         let context = unsafe { threads::context_in(thread) };
         if context.is_null() {
             return None;
@@ -96,7 +96,7 @@ impl Place {
     fn has_living_entry(&self) -> bool {
         self.entry != 0
             && self.collections == Some(gc::count())
-            // SAFETY: a living object.
+            // SAFETY: a living object, as just found out.
             && unsafe { imemo_type(self.entry as VALUE) } == Some(layout::IMEMO_MENT)
     }
 }

@@ -201,7 +201,7 @@ pub fn name(thread: Value) -> Result<Option<String>, Error> {
     let name: Option<RString> = name_method(&Ruby::get_with(thread))?.funcall("bind_call", (thread,))?;
     // SAFETY: the GVL is held.
     let main = unsafe { rb_sys::rb_thread_main() };
-    Ok(name.map(lossy::string).or_else(|| (thread.as_raw() == main).then(|| "main".to_owned())))
+    Ok(name.map(lossy::converted).or_else(|| (thread.as_raw() == main).then(|| "main".to_owned())))
 }
 
 /// Thread's own method, whatever subclasses define. Cached, since looking it up allocates.

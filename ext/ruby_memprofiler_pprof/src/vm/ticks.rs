@@ -31,7 +31,7 @@ pub struct Ticks {
     pub cpu: u64,
 }
 
-/// How many different ticks wait at most: more of them than there are C functions in a row without a safe point. What
+/// In how many places ticks wait at most: 80 ms at 100 a second, if there is no safe point, each in another place. What
 /// comes then is added to the last.
 const LENGTH: usize = 8;
 
@@ -79,7 +79,8 @@ impl Queue {
     /// Has the places of a thread noted from now on, by its `rb_thread_t`, or none if that is null.
     ///
     /// # Safety
-    /// It must be that of the thread whose handler adds to this queue, and exist until another is set.
+    /// It must be that of the thread whose handler adds to this queue, and exist until another is set. If its native
+    /// thread runs another one meanwhile, it must have no frames any more.
     pub unsafe fn follow(&self, thread: *const u8) {
         self.thread.store(thread.cast_mut(), Ordering::Release);
     }
@@ -88,7 +89,7 @@ impl Queue {
     pub fn add(&self, doing: Doing, cpu: u64) {
         let thread = self.thread.load(Ordering::Acquire);
         let is_noted = doing != Doing::Released && !thread.is_null();
-        // SAFETY: it is the calling thread's, as `follow` requires.
+        // SAFETY: it is the calling thread's, or one without frames, as `follow` requires.
         let place = if is_noted { unsafe { Place::of(thread) } } else { None };
         let added = self.added.load(Ordering::Relaxed);
         let waiting = added.wrapping_sub(self.taken.load(Ordering::Acquire));
@@ -123,7 +124,7 @@ impl Queue {
         Some(Ticks { count, doing, place, cpu })
     }
 
-    /// Whether ticks wait.
+    /// Whether none wait.
     pub fn is_empty(&self) -> bool {
         self.taken.load(Ordering::Relaxed) == self.added.load(Ordering::Relaxed)
     }

@@ -177,8 +177,7 @@ impl Collector {
     fn search(&self, prepared: &Prepared, question: &Question, sizes: Sizes, out: &mut dyn Write) -> io::Result<()> {
         let mut sampled = self.state.with(|state| Sampled::of(state, question));
         // SAFETY: the GVL is held, in a copy by the only thread, and nothing here runs Ruby code or allocates on Ruby's
-        // heap. There are no other Ractors: `child::run` refuses beside them,
-        // and a search in the process has been refused.
+        // heap. There are no other Ractors: `child::run` and `retainers`, which call this, have refused beside them.
         let graph = unsafe { walk(Builder::new(), prepared, sizes) };
         sampled.measure(&graph);
         // SAFETY: as above; nothing has changed since the walk.
