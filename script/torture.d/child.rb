@@ -11,6 +11,10 @@ module Torture
     # fiber in place of the thread's own, whose memory a new thread of the child gets, and a collection marks what is
     # there. Seen on 3.1.2 without the gem, not on 3.3.8 and 4.0.5.
     UNSAFE_FIBERS = RUBY_VERSION < "3.3"
+    # What ends a child in which Ruby jumps to the same instruction forever.
+    STUCK = "XCPU"
+    # Seconds after which to see whether it does, each time.
+    LONG = 20
     # Held while another tool traces allocations, which would continue in a child.
     TRACING = Mutex.new
 
@@ -48,11 +52,16 @@ module Torture
 
     def wait(pid, what)
       deadline = Torture.now + PATIENCE
+      check = Torture.now + LONG
       loop do
         _, status = Process.wait2(pid, Process::WNOHANG)
         return status if status
 
         overdue(pid, what) if Torture.now > deadline
+        if Torture.now > check
+          Process.kill(STUCK, pid) if Backtraces.stuck_in_ruby?(pid)
+          check += LONG
+        end
         sleep 0.01
       end
     end
@@ -87,6 +96,14 @@ module Torture
       system("gdb", "-p", pid.to_s, "-batch", "-ex", "thread apply all bt 30", out: :err, err: File::NULL)
     rescue Errno::ESRCH
       nil
+    end
+
+    # With gdb, if it is installed: whether the main thread is at an instruction of Ruby's own that jumps to itself.
+    def stuck_in_ruby?(pid)
+      output = IO.popen(["gdb", "-p", pid.to_s, "-batch", "-ex", "x/i $pc", "-ex", "bt 1"], err: File::NULL, &:read)
+      output.match?(/^=> (0x\h+)\b.*:\s+jmp\s+\1\b/) && output.match?(/^#0 .* from \S*libruby/)
+    rescue Errno::ENOENT
+      false
     end
 
     # Shows them at SIGQUIT from now on.
