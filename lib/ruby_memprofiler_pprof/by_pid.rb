@@ -15,7 +15,8 @@ module MemprofilerPprof
 
     class << self
       # @param arguments [Array<#to_s>]
-      # @yieldparam pid [Integer] the tool's, once it runs
+      # @yieldparam tool [Process::Waiter] the tool, once it runs; it gets a signal that ends this meanwhile, and is
+      #   waited for
       # @return [String] what the tool printed, be it UTF-8 or a profile; what it has to say of that goes to stderr
       # @raise [Error]
       def run(*arguments, &started)
@@ -43,10 +44,29 @@ module MemprofilerPprof
       def capture(command, started)
         Open3.popen3(*command) do |input, output, error, tool|
           input.close
-          started&.call(tool.pid)
-          texts = [output, error].map { |io| Thread.new { io.binmode.read.force_encoding(Encoding::UTF_8) } }
+          started&.call(tool)
+          texts = [output, error].map { |io| reading(io) }
           [texts.first.value, texts.last.value.chomp, tool.value]
+        rescue SignalException
+          terminate(tool)
+          raise
         end
+      end
+
+      # @return [Thread] whose value is all of it
+      def reading(io)
+        Thread.new do
+          Thread.current.report_on_exception = false
+          io.binmode.read.force_encoding(Encoding::UTF_8)
+        end
+      end
+
+      # It brings what it has begun to a good end.
+      def terminate(tool)
+        Process.kill(:TERM, tool.pid)
+      rescue SystemCallError
+        # It has ended, or runs as another user.
+        nil
       end
     end
   end

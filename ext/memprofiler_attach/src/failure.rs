@@ -5,18 +5,31 @@ use std::fmt;
 
 /// A message for the user, without a full stop: what failed, and what would help.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Failure(String);
+pub struct Failure {
+    message: String,
+    pending: bool,
+}
 
 impl Failure {
     /// With this message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self { message: message.into(), pending: false }
+    }
+
+    /// The same, where the process may still do what it was asked for.
+    pub fn pending(self) -> Self {
+        Self { pending: true, ..self }
+    }
+
+    /// Whether the process may still do what it was asked for.
+    pub fn is_pending(&self) -> bool {
+        self.pending
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&printable(&self.0))
+        formatter.write_str(&printable(&self.message))
     }
 }
 

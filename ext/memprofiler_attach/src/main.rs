@@ -7,7 +7,7 @@
 //!     memprofiler-attach core FILE [json]
 //!     memprofiler-attach watch PID SECONDS RATE [pause]
 //!
-//! Prints to stdout. An error goes to stderr, with the exit status 2.
+//! Prints to stdout. An error goes to stderr, with the exit status 2; or 3 if the process may still require the file.
 
 #[cfg(target_os = "linux")]
 mod elf;
@@ -15,6 +15,8 @@ mod elf;
 mod failure;
 #[cfg(target_os = "linux")]
 mod inject;
+#[cfg(target_os = "linux")]
+mod interrupt;
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
@@ -34,39 +36,42 @@ use std::time::Duration;
 /// As of `memprofiler`, when a command could not do its work.
 #[cfg(target_os = "linux")]
 const TROUBLE: u8 = 2;
+/// The process was asked to require a file, and may still do so.
+#[cfg(target_os = "linux")]
+const PENDING: u8 = 3;
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let result = match arguments[..] {
-        ["ps"] => ps::run(),
-        ["stack", pid, ref options @ ..] => {
-            process::parse(pid).and_then(|pid| stack::run(pid, stack::Options::parse(options)?))
-        }
-        ["check", pid] => number(pid).and_then(inject::check),
-        ["require", pid, path, seconds] => number(pid)
-            .and_then(|pid| inject::require(pid, path, Duration::from_secs(number(seconds)?.unsigned_abs().into()))),
-        ["core", path, ref options @ ..] => {
-            stack::Options::parse(options).and_then(|options| stack::run_core(path, options))
-        }
-        ["watch", pid, seconds, rate, ref options @ ..] => {
-            process::parse(pid).and_then(|pid| stack::watch::run(pid, seconds, rate, stack::Options::parse(options)?))
-        }
-        _ => Err(failure::Failure::new(format!("unknown arguments: {}", arguments.join(" ")))),
-    };
+    let result =
+        match arguments[..] {
+            ["ps"] => ps::run(),
+            ["stack", pid, ref options @ ..] => {
+                process::parse(pid).and_then(|pid| stack::run(pid, stack::Options::parse(options)?))
+            }
+            ["check", pid] => process::parse(pid).and_then(inject::check),
+            ["require", pid, path, seconds] => process::parse(pid)
+                .and_then(|pid| inject::require(pid, path, Duration::from_secs(number(seconds)?.into()))),
+            ["core", path, ref options @ ..] => {
+                stack::Options::parse(options).and_then(|options| stack::run_core(path, options))
+            }
+            ["watch", pid, seconds, rate, ref options @ ..] => process::parse(pid)
+                .and_then(|pid| stack::watch::run(pid, seconds, rate, stack::Options::parse(options)?)),
+            _ => Err(failure::Failure::new(format!("unknown arguments: {}", arguments.join(" ")))),
+        };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{failure}");
-            std::process::ExitCode::from(TROUBLE)
+            std::process::ExitCode::from(if failure.is_pending() { PENDING } else { TROUBLE })
         }
     }
 }
 
 #[cfg(target_os = "linux")]
-fn number(text: &str) -> Result<i32, failure::Failure> {
-    text.parse().map_err(|_| failure::Failure::new(format!("{text} is no number")))
+fn number(text: &str) -> Result<u32, failure::Failure> {
+    text.parse().map_err(|_| failure::Failure::new(format!("{text} is no number of seconds: 0 to {}", u32::MAX)))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -39,7 +39,7 @@ impl<M: Memory> Vm<M> {
         let named = named.and_then(|symbol| reader.memory.word(symbol.address).ok());
         let mut address = named.filter(|&vm| reader.is_vm(vm).unwrap_or(false));
         let mut symbols = None;
-        for word in variables(&reader.memory, &image) {
+        for (_, word) in variables(&reader.memory, &image) {
             if address.is_none() && reader.is_vm(word).unwrap_or(false) {
                 address = Some(word);
             }
@@ -57,8 +57,8 @@ impl<M: Memory> Vm<M> {
     }
 }
 
-/// The words that a library's variables contain, as far as they may be references.
-fn variables<M: Memory>(memory: &M, image: &Image) -> Vec<usize> {
+/// The addresses of a library's variables, and the words in them, as far as they may be references.
+pub fn variables<M: Memory>(memory: &M, image: &Image) -> Vec<(usize, usize)> {
     let segments = image.segments.iter().filter(|segment| segment.writable);
     let mut words = Vec::new();
     for segment in segments {
@@ -66,7 +66,8 @@ fn variables<M: Memory>(memory: &M, image: &Image) -> Vec<usize> {
         let size = segment.end.saturating_sub(start).min(MOST_DATA);
         let Ok(bytes) = memory.bytes(start, size) else { continue };
         let all = bytes.chunks_exact(WORD).filter_map(|word| Some(usize::from_ne_bytes(word.try_into().ok()?)));
-        words.extend(all.filter(|&word| word >= 0x1000 && word % WORD == 0 && word < 1 << 47));
+        let all = (start..).step_by(WORD).zip(all);
+        words.extend(all.filter(|&(_, word)| word >= 0x1000 && word % WORD == 0 && word < 1 << 47));
     }
     words
 }

@@ -18,7 +18,9 @@ module MemprofilerPprof
       EXTENSION = "ruby_memprofiler_pprof.so"
       # Seconds within which a process has to be at a point where it could run a signal's handler.
       TIMEOUT = 30
-      private_constant :EXTENSION
+      # The tool's exit statuses after which the process does not look for the file any more.
+      OVER = [0, 2].freeze
+      private_constant :EXTENSION, :OVER
 
       # What came of it.
       #
@@ -98,10 +100,20 @@ module MemprofilerPprof
           order = { pid: @subject.own_pid, answer: exchange.path("answer"), call: yield(exchange.parent) }
           order.merge!(extension: extension, **sources(exchange)) if extension
           file = exchange.write("attach.rb", Payload.code(order))
-          figures = JSON.parse(ByPid.run("require", pid, file, @timeout))
+          figures = JSON.parse(load(file, exchange))
           Outcome.new(figures["pauses_us"].map { |pause| pause / 1e6 }, figures["reached_ms"] / 1e3,
                       figures["loaded_ms"] / 1e3, value(exchange.answer("answer")))
         end
+      end
+
+      # Has the process load the file. However that ends, the exchange knows whether it is over.
+      # @return [String]
+      def load(file, exchange)
+        exchange.promise
+        tool = nil
+        ByPid.run("require", pid, file, @timeout) { |running| tool = running }
+      ensure
+        exchange.settle if tool.nil? || OVER.include?(tool.value.exitstatus)
       end
 
       # @return [Hash{Symbol => Object}] the file with all texts, and how many bytes each has

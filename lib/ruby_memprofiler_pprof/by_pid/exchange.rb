@@ -6,7 +6,8 @@ module MemprofilerPprof
   module ByPid
     # A directory among the files of another process, in which it finds the file that it is to load, and leaves its
     # answer. It belongs to that process's user, and nobody else can look or write there. As that user can move it, and
-    # put a link in its place, all that this tool does there goes through a descriptor.
+    # put a link in its place, all that this tool does there goes through a descriptor. Its name is given up only when
+    # the process looks for nothing in it any more: until then, others must not be able to use that.
     # @api private
     class Exchange
       # Where to try, in this order.
@@ -65,6 +66,19 @@ module MemprofilerPprof
         nil
       end
 
+      # From now on the process may look for files in it.
+      # @return [void]
+      def promise
+        @promised = true
+      end
+
+      # It does not any more.
+      # @return [void]
+      def settle
+        @promised = false
+      end
+
+      # Removes its files, and itself, or says why that must remain.
       # @return [void]
       def remove
         Dir.each_child(outside) { |name| File.unlink(outside(name)) }
@@ -109,7 +123,12 @@ module MemprofilerPprof
       end
 
       def discard
-        Dir.rmdir(named)
+        if @promised
+          warn "memprofiler: process #{@subject.pid} may still look into the empty directory #{@parent}/#{@name}: " \
+               "remove it when that has ended"
+        else
+          Dir.rmdir(named)
+        end
       rescue SystemCallError
         # It is not empty, or has been moved.
         nil

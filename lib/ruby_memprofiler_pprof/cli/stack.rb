@@ -111,7 +111,7 @@ module MemprofilerPprof
       end
 
       def pass_on(signal, tool)
-        Process.kill(signal, tool)
+        Process.kill(signal, tool.pid)
       rescue Errno::ESRCH
         # It has just ended by itself.
         nil

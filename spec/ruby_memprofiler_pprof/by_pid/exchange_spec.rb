@@ -66,6 +66,13 @@ RSpec.describe "MemprofilerPprof::ByPid::Exchange", if: RUBY_PLATFORM.include?("
     expect(Dir.children("run")).to eq([])
   end
 
+  it "keeps its name while the process may look into it", :aggregate_failures do
+    Dir.mkdir("run")
+    expect { type.open(process_below(Dir.pwd)) { |exchange| exchange.write("a", "1") && exchange.promise } }
+      .to output(%r{process 7 may still look into the empty directory /run/memprofiler-attach-7-}).to_stderr
+    expect([Dir.children("run").size, Dir.children(Dir.glob("run/*").first)]).to eq([1, []])
+  end
+
   it "leaves nothing behind where it fails" do
     Dir.mkdir("run")
     allow(File).to receive(:open).and_wrap_original do |original, path, *rest|

@@ -68,6 +68,29 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
   end
 
   describe "to a process in one C call" do
+    # Is asked for in vain, until the tool for it gets a signal.
+    # @return [String] what was printed
+    def interrupted(program, signal, to:)
+      IO.popen([own_environment, *command("attach", "--timeout", 600, program.pid)], err: %i[child out],
+                                                                                     pgroup: true) do |output|
+        tools = nil
+        wait_until { tools = tools_of(output.pid) and Dir.glob("#{directory(program)}/attach.rb").any? }
+        # So that the process has been asked for the job.
+        sleep 1
+        Process.kill(signal, to == :tool ? tools.first : -output.pid)
+        output.read
+      end
+    end
+
+    def tools_of(pid)
+      tools = File.read("/proc/#{pid}/task/#{pid}/children").split.map { |child| Integer(child) }
+      tools if tools.any? && File.read("/proc/#{tools.first}/cmdline").include?("require")
+    end
+
+    def directory(program)
+      Dir.glob("/tmp/memprofiler-attach-#{program.pid}-*").first
+    end
+
     # Is in a C call that keeps the GVL until there is the file `path`, and then prints whether it has the profiler.
     def busy_until(path)
       skip CompiledExtension.missing if CompiledExtension.missing
@@ -92,6 +115,32 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
         expect(refused("--timeout", 1, program.pid)).to include("busy in one C call").and include("--timeout")
         FileUtils.touch("ends")
         expect(program.gets).to eq("nil")
+      end
+    end
+
+    # Else anybody could make a directory of that name, from which the process would require a file.
+    it "looks for nothing any more after Ctrl-C" do
+      busy_until(File.expand_path("ends")) do |program|
+        name = nil
+        Thread.new { wait_until { name = directory(program) } }
+        interrupted(program, :INT, to: :all)
+        expect(File.exist?(name)).to be(false)
+        Dir.mkdir(name)
+        File.write("#{name}/attach.rb", "File.write(#{File.expand_path("required").dump}, '')")
+        FileUtils.touch("ends")
+        program.gets
+        expect(File.exist?("required")).to be(false)
+      ensure
+        FileUtils.rm_rf(name)
+      end
+    end
+
+    it "keeps the name of what it may still look for" do
+      busy_until(File.expand_path("ends")) do |program|
+        expect(interrupted(program, :KILL, to: :tool)).to include("may still look into the empty directory /tmp/memp")
+        expect([File.stat(directory(program)).mode & 0o777, Dir.children(directory(program))]).to eq([0o700, []])
+      ensure
+        FileUtils.rm_rf(directory(program))
       end
     end
 
@@ -161,6 +210,20 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       expect(refused(program.pid)).to include("kill -CONT #{program.pid} first")
     ensure
       Process.kill(:CONT, program.pid)
+    end
+  end
+
+  it "leaves alone a process whose VM is gone" do
+    skip CompiledExtension.missing if CompiledExtension.missing
+    Dir.mktmpdir do |directory|
+      gone, ends = %w[gone ends].map { |name| "#{directory}/#{name}" }
+      require_it = "require #{CompiledExtension.new("holds_gvl").library.delete_suffix(".so").dump}"
+      io = IO.popen([RbConfig.ruby, "-e", "#{require_it}; HoldsGvl.outlive(#{gone.dump}, #{ends.dump})"])
+      wait_until { File.exist?(gone) }
+      expect(refused(io.pid)).to include("process #{io.pid} is ending")
+      FileUtils.touch(ends)
+      io.close
+      expect(Process.last_status).to be_success
     end
   end
 

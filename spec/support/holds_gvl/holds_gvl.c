@@ -1,7 +1,11 @@
 /* C calls that keep the GVL, for specs. */
 #include <ruby.h>
+#include <fcntl.h>
 #include <glob.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Takes `bytes` of memory, appends a few Strings to `array` and waits, without a safe point, until a file matches `pattern`,
    for `seconds` at most. Returns whether one did. */
@@ -28,8 +32,32 @@ until_there_is(VALUE self, VALUE pattern, VALUE array, VALUE seconds, VALUE byte
     return Qfalse;
 }
 
+/* What is made when the VM is gone, and what the process then waits for. */
+static char *gone, *end;
+
+static void
+outlive_vm(void)
+{
+    close(open(gone, O_CREAT | O_WRONLY, 0600));
+    struct timespec moment = {0, 1000000};
+    while (access(end, F_OK) != 0)
+        nanosleep(&moment, NULL);
+}
+
+/* Has the process, when it ends, make the file `gone` after the VM, and wait for the file `end`. */
+static VALUE
+outlive(VALUE self, VALUE gone_path, VALUE end_path)
+{
+    gone = strdup(StringValueCStr(gone_path));
+    end = strdup(StringValueCStr(end_path));
+    atexit(outlive_vm);
+    return Qnil;
+}
+
 void
 Init_holds_gvl(void)
 {
-    rb_define_module_function(rb_define_module("HoldsGvl"), "until_there_is", until_there_is, 4);
+    VALUE module = rb_define_module("HoldsGvl");
+    rb_define_module_function(module, "until_there_is", until_there_is, 4);
+    rb_define_module_function(module, "outlive", outlive, 2);
 }

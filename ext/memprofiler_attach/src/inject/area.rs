@@ -23,7 +23,7 @@ pub const REQUIRE: usize = 80;
 pub const THREAD_CREATE: usize = 88;
 /// The address of `rb_protect`.
 pub const PROTECT: usize = 96;
-/// The process that this is about. A forked child has a copy, in which nothing goes on.
+/// The process that this is about, by the id that it sees itself. A forked child has a copy, in which nothing goes on.
 pub const OWNER: usize = 104;
 /// The name of the file to be required, with its zero.
 pub const PATH: usize = 112;

@@ -7,6 +7,7 @@
 
 mod arch;
 mod area;
+mod living;
 mod place;
 mod preflight;
 mod target;
@@ -16,11 +17,14 @@ mod vm;
 mod wake;
 
 use crate::failure::Failure;
+use crate::interrupt;
+use crate::process::{State, Status};
 use arch::Code;
 use area::Call;
 use place::Place;
 use preflight::Candidate;
 use ruby_layout::memory::Memory;
+use std::cell::Cell;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::thread::sleep;
@@ -44,25 +48,26 @@ pub fn check(pid: i32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has process `pid` require the file `path`, as it sees it, within `timeout`, and waits until that has ended.
+/// Has process `pid` require the file `path`, as it sees it, within `timeout`, and waits until that has ended. However
+/// this ends: if the failure is not pending, the process does not look for the file any more.
 pub fn require(pid: i32, path: &str, timeout: Duration) -> Result<(), Failure> {
     if path.len() >= area::PATH_SIZE {
         return Err(Failure::new(format!("{path} is longer than {} bytes", area::PATH_SIZE - 1)));
     }
+    interrupt::catch();
     let _lock = lock(pid)?;
     hurry();
     let candidate = Candidate::find(pid)?;
     let target = Target::open(pid)?;
     let place = Place::find(&target, &candidate.images, &candidate.mappings, &candidate.table)
         .ok_or_else(|| Failure::new(format!("process {pid} has no room for the code")))?;
-    let errand = Errand { target: &target, table: candidate.table, place: &place };
-    let mut job = Job { errand: &errand, vm: &candidate.vm, pauses: Vec::new() };
-    let asked = Instant::now();
+    let errand = Errand { target: &target, table: candidate.table, place: &place, living: &candidate.living };
+    let mut job = Job { errand: &errand, vm: &candidate.vm, asked: Cell::new(false), pauses: Vec::new() };
     job.wait_for_an_earlier_one()?;
-    job.ask(path)?;
-    job.reach(asked + timeout)?;
+    let asked = Instant::now();
+    job.ask(path).and_then(|()| job.reach(asked + timeout)).or_else(|failure| job.take_back(failure))?;
     let reached = asked.elapsed();
-    job.load(timeout.max(LOAD_LIMIT))?;
+    job.load(timeout.max(LOAD_LIMIT)).map_err(|failure| job.unless_ended(failure))?;
     job.print(reached, asked.elapsed());
     Ok(())
 }
@@ -85,6 +90,8 @@ fn hurry() {
 struct Job<'a> {
     errand: &'a Errand<'a>,
     vm: &'a Vm,
+    /// Whether the process has been asked.
+    asked: Cell<bool>,
     pauses: Vec<Duration>,
 }
 
@@ -105,6 +112,9 @@ impl Job<'_> {
             if self.word(distance)? != 0 {
                 return Ok(true);
             }
+            if interrupt::happened() {
+                return Err(Failure::new("interrupted"));
+            }
             if Instant::now() >= deadline {
                 return Ok(false);
             }
@@ -115,7 +125,7 @@ impl Job<'_> {
     /// The thread of an earlier tool reads the area when it begins, and writes to it when it ends. If it does not end,
     /// the program has killed it before it began.
     fn wait_for_an_earlier_one(&self) -> Result<(), Failure> {
-        let own = self.word(area::OWNER)? == self.errand.target.pid as usize;
+        let own = self.word(area::OWNER)? == self.errand.target.own_pid as usize;
         if own && self.word(area::THREAD)? != 0 {
             self.until(area::ENDED, Instant::now() + LOAD_LIMIT)?;
         }
@@ -137,10 +147,11 @@ impl Job<'_> {
                 (area::REQUIRE, self.vm.require),
                 (area::THREAD_CREATE, self.vm.thread_create),
                 (area::PROTECT, self.vm.protect),
-                (area::OWNER, target.pid as usize),
+                (area::OWNER, target.own_pid as usize),
             ];
             words.iter().try_for_each(|&(distance, word)| target.set(place.area + distance, word))?;
             target.write(place.area + area::PATH, format!("{path}\0").as_bytes())?;
+            self.asked.set(true);
             target.set(place.area + area::WANTED, 1)
         };
         let calls = self.calls();
@@ -148,15 +159,12 @@ impl Job<'_> {
         self.pauses.push(visit.pause);
         let result = visit.results.first().map_or(0, |&result| result as u32);
         match self.vm.jobs {
-            Jobs::Once { .. } if result == 0 => self.refuse("Ruby's buffer of postponed jobs is full: try again later"),
-            Jobs::Table { .. } if result == u32::MAX => self.refuse("Ruby's table of postponed jobs is full"),
+            Jobs::Once { .. } if result == 0 => {
+                Err(Failure::new("Ruby's buffer of postponed jobs is full: try again later"))
+            }
+            Jobs::Table { .. } if result == u32::MAX => Err(Failure::new("Ruby's table of postponed jobs is full")),
             _ => Ok(()),
         }
-    }
-
-    fn refuse(&self, reason: &str) -> Result<(), Failure> {
-        self.set(area::WANTED, 0)?;
-        Err(Failure::new(reason))
     }
 
     /// The calls that ask for it.
@@ -173,12 +181,16 @@ impl Job<'_> {
         }
     }
 
-    /// Waits until the job has run, and wakes the main thread if it is idle. If that does not help, takes the job back.
+    /// Waits until the job has run, and wakes the main thread if it is idle.
     fn reach(&mut self, deadline: Instant) -> Result<(), Failure> {
         let mut wait = FIRST_WAIT;
         while !self.until(area::RAN, deadline.min(Instant::now() + wait))? {
             if Instant::now() >= deadline {
-                return self.take_back();
+                return Err(Failure::new(format!(
+                    "process {} was busy in one C call, or waited in one, all the time: nothing was done; try again, or \
+                     with a longer --timeout",
+                    self.errand.target.pid
+                )));
             }
             self.wake()?;
             wait = (wait * 2).min(LONGEST_WAIT);
@@ -198,17 +210,25 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// The job says that it runs before it looks whether it is wanted, so one of the two notices the other.
-    fn take_back(&self) -> Result<(), Failure> {
-        self.set(area::WANTED, 0)?;
-        if self.word(area::RAN)? != 0 {
-            return Ok(());
+    /// Takes the job back, for want of which `failure` is; unless it has just run. It says that it runs before it looks
+    /// whether it is wanted, so one of the two notices the other.
+    fn take_back(&self, failure: Failure) -> Result<(), Failure> {
+        if !self.asked.get() {
+            return Err(failure);
         }
-        Err(Failure::new(format!(
-            "process {} was busy in one C call, or waited in one, all the time: nothing was done; try again, or with a \
-             longer --timeout",
-            self.errand.target.pid
-        )))
+        match self.set(area::WANTED, 0).and_then(|()| self.word(area::RAN)) {
+            Ok(0) => Err(failure),
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.unless_ended(failure)),
+        }
+    }
+
+    /// The failure of what the process still does, unless it has ended.
+    fn unless_ended(&self, failure: Failure) -> Failure {
+        match Status::of(self.errand.target.pid) {
+            Ok(status) if status.state() != State::Ended => failure.pending(),
+            _ => failure,
+        }
     }
 
     /// Waits until the thread has ended.

@@ -1,6 +1,7 @@
 //! What can be known before anything is touched.
 
 use super::arch::{self, Table};
+use super::living::LivingVm;
 use super::vm::Vm;
 use crate::elf::Image;
 use crate::failure::Failure;
@@ -12,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// How long a starting Ruby may take.
 const BOOT_LIMIT: Duration = Duration::from_secs(10);
+/// How long a VM may not be found, as a collection moves its objects just then.
+const VM_LIMIT: Duration = Duration::from_secs(1);
+const RETRY: Duration = Duration::from_millis(5);
 
 /// A process into which code can be brought.
 #[derive(Debug)]
@@ -20,6 +24,8 @@ pub struct Candidate {
     pub ruby: Ruby,
     /// What is needed of that.
     pub vm: Vm,
+    /// Its VM.
+    pub living: LivingVm,
     /// Its programs and libraries, Ruby's first.
     pub images: Vec<Image>,
     /// What is mapped.
@@ -39,7 +45,7 @@ impl Candidate {
         loop {
             match Self::look(pid, table) {
                 Ok(Some(found)) => return Ok(found),
-                Ok(None) if Instant::now() < deadline => sleep(Duration::from_millis(5)),
+                Ok(None) if Instant::now() < deadline => sleep(RETRY),
                 Ok(None) => return Err(Failure::new(format!("Ruby in process {pid} is still starting: try again"))),
                 Err(failure) => return Err(failure),
             }
@@ -62,14 +68,30 @@ impl Candidate {
         }
         images.sort_by_key(|image| image.path != ruby.image.path);
         let vm = Vm::find(&memory, &ruby.image, &ruby.version)?;
-        let booted = memory.word(vm.booted).is_ok_and(|word| word != 0);
-        if booted && !has_glibc(&memory, &images) {
+        if !memory.word(vm.booted).is_ok_and(|word| word != 0) {
+            return Ok(None);
+        }
+        if !has_glibc(&memory, &images) {
             return Err(Failure::new(format!(
                 "process {pid} has another C library than glibc: musl lets malloc use the memory in which the code and \
                  its data would be"
             )));
         }
-        Ok(booted.then_some(Self { ruby, vm, images, mappings, table }))
+        let living = Self::living(pid, &ruby)?;
+        Ok(Some(Self { ruby, vm, living, images, mappings, table }))
+    }
+
+    fn living(pid: i32, ruby: &Ruby) -> Result<LivingVm, Failure> {
+        let deadline = Instant::now() + VM_LIMIT;
+        loop {
+            if let Some(living) = LivingVm::find(pid, ruby) {
+                return Ok(living);
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::new(format!("process {pid} is ending: it has no Ruby VM any more")));
+            }
+            sleep(RETRY);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The memory of the process, written.
 
 use crate::failure::Failure;
-use crate::process;
+use crate::process::{self, Status};
 use ruby_layout::memory::{Memory, ProcessMemory};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,6 +12,8 @@ use std::os::unix::fs::FileExt;
 pub struct Target {
     /// Its id, which is also that of its main thread.
     pub pid: i32,
+    /// Its id, as it sees it.
+    pub own_pid: i32,
     memory: ProcessMemory,
     file: File,
 }
@@ -21,7 +23,8 @@ impl Target {
     pub fn open(pid: i32) -> Result<Self, Failure> {
         let file = OpenOptions::new().write(true).open(format!("/proc/{pid}/mem"));
         let file = file.map_err(|error| process::explain(pid, &error))?;
-        Ok(Self { pid, memory: ProcessMemory::new(pid), file })
+        let own_pid = Status::of(pid)?.own_id().unwrap_or(pid);
+        Ok(Self { pid, own_pid, memory: ProcessMemory::new(pid), file })
     }
 
     /// Writes to memory, even where the process itself can only read.

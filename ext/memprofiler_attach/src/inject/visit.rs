@@ -3,10 +3,12 @@
 
 use super::arch::{Code, Destination, Table};
 use super::area::{self, Call};
+use super::living::LivingVm;
 use super::place::Place;
 use super::target::Target;
 use super::thread::{HeldThread, Missed};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::process::{self, Status};
 use ruby_layout::memory::Memory;
 use std::io;
@@ -41,6 +43,8 @@ pub struct Errand<'a> {
     pub table: Table,
     /// Where its code and area are.
     pub place: &'a Place,
+    /// What it must not have lost meanwhile.
+    pub living: &'a LivingVm,
 }
 
 impl Errand<'_> {
@@ -58,12 +62,13 @@ impl Errand<'_> {
         loop {
             let thread = HeldThread::hold(pid, self.table, STOP_LIMIT).map_err(|missed| reason(pid, missed))?;
             let registers = thread.registers().map_err(failed)?;
-            if self.must_not_be_disturbed(&thread, &registers).map_err(failed)? {
+            let living = self.living.is_there();
+            if !living || self.must_not_be_disturbed(&thread, &registers).map_err(failed)? {
                 drop(thread);
                 if Instant::now() > deadline {
-                    return Err(Failure::new(format!(
-                        "process {pid} was always where it must not be disturbed: try again"
-                    )));
+                    let reason =
+                        if living { "was always where it must not be disturbed: try again" } else { "is ending" };
+                    return Err(Failure::new(format!("process {pid} {reason}")));
                 }
                 sleep(RETRY);
                 continue;
@@ -101,7 +106,7 @@ impl Errand<'_> {
     }
 
     fn is_busy(&self) -> io::Result<bool> {
-        let here = self.target.word(self.place.area + area::OWNER)? == self.target.pid as usize;
+        let here = self.target.word(self.place.area + area::OWNER)? == self.target.own_pid as usize;
         Ok(here && self.target.word(self.place.area + area::BUSY)? != 0)
     }
 
@@ -113,6 +118,9 @@ impl Errand<'_> {
                     "process {} does not get to run: it waits for a processor, or its cgroup is frozen",
                     self.target.pid
                 )));
+            }
+            if interrupt::happened() {
+                return Err(Failure::new("interrupted"));
             }
             sleep(POLL);
         }

@@ -59,6 +59,11 @@ impl Status {
         self.field("TracerPid").parse().ok().filter(|&pid| pid != 0)
     }
 
+    /// Its id in its own PID namespace.
+    pub fn own_id(&self) -> Option<i32> {
+        self.field("NSpid").split_ascii_whitespace().last().and_then(|id| id.parse().ok())
+    }
+
     /// The process to which the thread belongs.
     pub fn process(&self) -> Option<i32> {
         self.field("Tgid").parse().ok()
@@ -74,6 +79,7 @@ mod tests {
         let status = Status::parse("Name:\truby\nState:\tT (stopped)\nTgid:\t12\nTracerPid:\t0\nUid:\t0\t1\t0\t0\n");
         assert_eq!(status.state(), State::Stopped);
         assert_eq!((status.process(), status.tracer()), (Some(12), None));
+        assert_eq!((status.own_id(), Status::parse("NSpid:\t12\t3\n").own_id()), (None, Some(3)));
         assert_eq!((status.field("Uid"), status.field("CapEff")), ("0\t1\t0\t0", ""));
     }
 

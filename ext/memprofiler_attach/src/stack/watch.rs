@@ -7,6 +7,7 @@ use super::recording::Recording;
 use super::sample::{is_torn, threads};
 use super::{Options, open};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::process;
 use crate::vm::Vm;
 use ruby_layout::memory::ProcessMemory;
@@ -15,19 +16,10 @@ use ruby_layout::thread::Thread;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How many stacks to remember.
 const MOST_KNOWN: usize = 10_000;
-
-/// Set by SIGINT and SIGTERM: what was read so far is written.
-static STOPPED: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn stop(_: libc::c_int) {
-    STOPPED.store(true, Ordering::Relaxed);
-}
 
 /// What reading the stacks of a process takes.
 struct Watcher {
@@ -49,10 +41,7 @@ pub fn run(pid: i32, seconds: &str, rate: &str, options: Options) -> Result<(), 
         return Err(Failure::new(format!("seconds and rate must be 0.001 to 1000000, not {seconds} and {rate}")));
     };
     let vm = open(pid)?;
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: the handler only sets a flag.
-        unsafe { libc::signal(signal, stop as *const () as libc::sighandler_t) };
-    }
+    interrupt::catch();
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let version = vm.version.clone();
     let mut watcher = Watcher {
@@ -67,14 +56,17 @@ pub fn run(pid: i32, seconds: &str, rate: &str, options: Options) -> Result<(), 
     let (start, mut readings, mut random) = (Instant::now(), 0, Random(since_1970.as_nanos() as u64));
     let end = Duration::from_secs_f64(seconds);
     let mut next = Duration::ZERO;
-    while !STOPPED.load(Ordering::Relaxed) {
+    while !interrupt::happened() {
         // At random, so as not to be in step with the program.
         next += Duration::from_secs_f64(2.0 * random.fraction() / rate);
         if next >= end {
-            sleep(end.saturating_sub(start.elapsed()));
+            interrupt::sleep(end.saturating_sub(start.elapsed()));
             break;
         }
-        sleep(next.saturating_sub(start.elapsed()));
+        interrupt::sleep(next.saturating_sub(start.elapsed()));
+        if interrupt::happened() {
+            break;
+        }
         // What took too long is not made up for.
         next = next.max(start.elapsed());
         match watcher.read(options.pause) {

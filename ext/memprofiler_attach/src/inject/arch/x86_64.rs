@@ -24,6 +24,7 @@ const FRAME: u64 = 17 * 8;
 /// What XRSTOR wants.
 const ALIGNMENT: u64 = 64;
 const DIRECTION_FLAG: u64 = 0x400;
+const NR_GETPID: u64 = 39;
 const NR_RESTART_SYSCALL: u64 = 219;
 /// The length of the instruction `syscall`.
 const SYSCALL: u64 = 2;
@@ -62,10 +63,15 @@ global_asm!(
     "pop rbx",
     "xor eax, eax",
     "ret",
-    // The job: takes `wanted`, after it has said that it runs. XCHG is a full barrier. (area)
+    // The job: takes `wanted`, after it has said that it runs. XCHG is a full barrier. A child that was forked before it
+    // ran has a copy of it, which nobody could take back. (area)
     "memprofiler_job:",
     "push rbx",
     "mov rbx, rdi",
+    "mov eax, {getpid}",
+    "syscall",
+    "cmp rax, [rbx + {owner}]",
+    "jne 3f",
     "mov eax, 1",
     "xchg [rbx + {ran}], rax",
     "xor eax, eax",
@@ -129,6 +135,8 @@ global_asm!(
     "memprofiler_end:",
     // A symbol at the end of a section would belong to whatever follows.
     ".byte 0",
+    getpid = const NR_GETPID,
+    owner = const area::OWNER,
     require = const area::REQUIRE,
     path = const area::PATH,
     protect = const area::PROTECT,
