@@ -51,7 +51,7 @@ module Attaching
     def kill
       Process.kill(:KILL, -pid)
       @io.close
-      FileUtils.rm_f("/tmp/memprofiler-#{pid}.sock")
+      FileUtils.rm_rf(["/tmp/memprofiler-#{pid}.sock", *Dir.glob("/tmp/memprofiler-attach-#{pid}-*")])
     end
   end
 

@@ -80,14 +80,15 @@ module MemprofilerPprof
         end
       end
 
-      # Its failure is no reason to lose the profile.
+      # Its failure is no reason to lose the profile, nor is a second Ctrl-C.
       def stop(attachment)
         attachment.stop unless attachment.ended?
-      rescue ByPid::Error => e
+      rescue ByPid::Error, SystemCallError, Interrupt => e
         return if attachment.ended?
 
         @stays = true
-        warn "#{@invocation}: could not detach: #{e.message}; then: memprofiler detach #{attachment.pid}"
+        reason = e.is_a?(Interrupt) ? "interrupted" : e.message
+        warn "#{@invocation}: could not detach: #{reason}; then: memprofiler detach #{attachment.pid}"
       end
 
       # @raise [Failure] if the block fails as the process has ended

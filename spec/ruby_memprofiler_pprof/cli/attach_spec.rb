@@ -373,12 +373,26 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       end
     end
 
-    # @yield once it has attached
+    it "writes the profile even if Ctrl-C ends the detaching" do
+      with_program("sleep") do |program|
+        Dir.mktmpdir do |directory|
+          printed = printed_by_record("--seconds", 1, "-o", "#{directory}/a.pprof", program.pid) do |pid|
+            program.ask("MemprofilerPprof::Attached.define_singleton_method(:stop) { sleep }; 1")
+            wait_until { program.ask(threads).include?("ruby_memprofiler_pprof attach") }
+            Process.kill(:INT, pid)
+          end
+          expect(printed).to include("could not detach: interrupted; then: memprofiler detach #{program.pid}")
+          expect(memprofiler!("report", "#{directory}/a.pprof")).to include("Attached at")
+        end
+      end
+    end
+
+    # @yieldparam pid [Integer] once it has attached
     # @return [String] what it has printed since, up to its end, which takes minutes only if it hangs
     def printed_by_record(*arguments)
       IO.popen([own_environment, "timeout", "300", *command("record", *arguments)], err: %i[child out]) do |output|
         expect(output.gets).to include("attached in")
-        yield
+        yield output.pid
         output.read
       end
     end

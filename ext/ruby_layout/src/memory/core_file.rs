@@ -6,10 +6,12 @@ use object::pod;
 use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{LittleEndian as LE, U64};
-use std::fs::File;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::rc::Rc;
 
 /// The note that lists mapped files.
 const NT_FILE: NoteType = NoteType(0x4649_4c45);
@@ -25,7 +27,7 @@ pub struct MappedFile {
     pub offset: usize,
     /// Its name at the time.
     pub path: String,
-    file: Option<File>,
+    file: Option<Rc<File>>,
 }
 
 /// Memory that is in the core file.
@@ -117,13 +119,23 @@ fn contents(core: &ReadCache<&File>) -> Option<(Vec<Segment>, Vec<MappedFile>)> 
 fn mapped_files(note: &[u8]) -> Option<Vec<MappedFile>> {
     let (&[count, unit], rest) = pod::from_bytes::<[U64<LE>; 2]>(note).ok()?;
     let (places, names) = pod::slice_from_bytes::<[U64<LE>; 3]>(rest, count.get(LE) as usize).ok()?;
+    // A big process has ten thousand mappings of some hundred files.
+    let mut opened = HashMap::new();
     let files = places.iter().zip(names.split(|&byte| byte == 0)).map(|(place, name)| {
         let [start, end, offset] = place.map(|number| number.get(LE) as usize);
         let path = String::from_utf8_lossy(name).into_owned();
-        let file = File::open(&path).ok();
+        let file = opened.entry(name).or_insert_with(|| regular_file(&path).map(Rc::new)).clone();
         MappedFile { start, end, offset: offset.wrapping_mul(unit.get(LE) as usize), path, file }
     });
     Some(files.collect())
+}
+
+/// None if it cannot be opened, or has a memory of its own: devices may do anything when they are opened.
+fn regular_file(path: &str) -> Option<File> {
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()
 }
 
 fn invalid() -> io::Error {
@@ -140,6 +152,28 @@ mod tests {
         assert_eq!(own.map_err(|error| error.kind()), Err(io::ErrorKind::InvalidData));
         let missing = CoreFile::open(Path::new("/no/such/file")).map(|_| ());
         assert_eq!(missing.map_err(|error| error.kind()), Err(io::ErrorKind::NotFound));
+    }
+
+    fn note(paths: &[&str]) -> Vec<u8> {
+        let numbers = [paths.len() as u64, 4096].into_iter().chain(paths.iter().flat_map(|_| [0x1000, 0x2000, 0]));
+        let names = paths.iter().flat_map(|path| path.bytes().chain([0]));
+        numbers.flat_map(u64::to_le_bytes).chain(names).collect()
+    }
+
+    #[test]
+    fn opens_each_file_once() {
+        let own = std::env::current_exe().unwrap();
+        let own = own.to_str().unwrap();
+        let mapped = mapped_files(&note(&[own, "/no/such/file", own])).unwrap();
+        let [Some(first), None, Some(second)] = [0, 1, 2].map(|number: usize| mapped[number].file.as_ref()) else {
+            panic!("{mapped:?}");
+        };
+        assert!(Rc::ptr_eq(first, second));
+    }
+
+    #[test]
+    fn opens_no_device() {
+        assert!(mapped_files(&note(&["/dev/zero"])).unwrap()[0].file.is_none());
     }
 
     #[test]
