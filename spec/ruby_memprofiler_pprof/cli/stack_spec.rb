@@ -50,6 +50,26 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
     end
   end
 
+  describe "a process in a PID namespace of its own" do
+    # @yieldparam pid [Integer] of its main thread, which waits, and has threads
+    def in_namespace
+      by = %w[unshare --pid --fork --kill-child]
+      skip "namespaces cannot be made here" unless system(*by, "true", %i[out err] => IO::NULL)
+      io = IO.popen([*by, RbConfig.ruby, "-e", "Thread.new { sleep }; $stdout.sync = true; puts; sleep"])
+      io.gets
+      yield Integer(File.read("/proc/#{io.pid}/task/#{io.pid}/children").split.first)
+    ensure
+      Process.kill(:KILL, io.pid) if io
+      io&.close
+    end
+
+    [[], %w[pause]].each do |options|
+      it "is known by thread what it does#{", while it is stopped" if options.any?}" do
+        in_namespace { |pid| wait_until { threads_of(pid, *options).map { |t| t["activity"] } == %w[waits waits] } }
+      end
+    end
+  end
+
   describe "the frames of a scenario" do
     around do |example|
       Names.observer = -> { threads_of(Process.pid) }

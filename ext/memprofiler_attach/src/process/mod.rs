@@ -3,11 +3,13 @@
 mod maps;
 mod permission;
 mod status;
+mod tasks;
 mod tracee;
 
 pub use maps::{Mapping, mappings};
 pub use permission::{explain, is_refusal};
 pub use status::{State, Status};
+pub use tasks::Tasks;
 pub use tracee::next_stop;
 
 use crate::failure::Failure;

@@ -33,6 +33,11 @@ impl Status {
         }
     }
 
+    /// That of a file of this kind; None if it cannot be read.
+    pub fn of_file(path: &str) -> Option<Self> {
+        Some(Self::parse(&String::from_utf8_lossy(&fs::read(path).ok()?)))
+    }
+
     /// From the text of the file.
     pub fn parse(text: &str) -> Self {
         let fields = text.lines().filter_map(|line| line.split_once(':'));

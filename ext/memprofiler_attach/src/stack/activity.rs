@@ -1,6 +1,7 @@
 //! What a thread does.
 
 use super::pause::Paused;
+use crate::process::Tasks;
 use ruby_layout::thread::Thread;
 use std::fs;
 
@@ -15,14 +16,15 @@ pub enum Linux {
     Unknown,
 }
 
-/// What thread `tid` of process `pid` does.
-pub fn of_linux(pid: i32, tid: u32, paused: Option<&Paused>) -> Linux {
-    if let Some(paused) = paused {
-        return paused.state_of(tid);
-    }
-    if tid == 0 {
+/// What the thread that is `own` for process `pid` does.
+pub fn of_linux(pid: i32, own: u32, tasks: &Tasks, paused: Option<&Paused>) -> Linux {
+    if own == 0 {
         // It can only run once a native thread takes it.
         return Linux::Waits;
+    }
+    let Some(tid) = tasks.id(own) else { return Linux::Unknown };
+    if let Some(paused) = paused {
+        return paused.state_of(tid);
     }
     match fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok().as_deref().and_then(state_letter) {
         Some('R') => Linux::Runs,

@@ -9,7 +9,7 @@ mod sample;
 pub mod watch;
 
 use crate::failure::Failure;
-use crate::process::{self, Mapping, State, Status};
+use crate::process::{self, Mapping, State, Status, Tasks};
 use crate::ruby::Ruby;
 use crate::vm::Vm;
 use activity::Linux;
@@ -50,7 +50,8 @@ impl Options {
 pub fn run(pid: i32, options: Options) -> Result<(), Failure> {
     let vm = open(pid)?;
     let paused = if options.pause { Some(Paused::new(pid)?) } else { None };
-    let linux = |thread: &Thread| activity::of_linux(pid, thread.tid, paused.as_ref());
+    let tasks = Tasks::of(pid);
+    let linux = |thread: &Thread| activity::of_linux(pid, thread.tid, &tasks, paused.as_ref());
     let threads = reports(&vm, linux).map_err(|error| process::explain(pid, &error))?;
     drop(paused);
     Report { pid: Some(pid), ruby: vm.version, threads }.print(options.json)

@@ -54,8 +54,8 @@ impl Paused {
     }
 
     /// What a thread did before it was stopped.
-    pub fn state_of(&self, tid: u32) -> Linux {
-        self.threads.get(&(tid as i32)).map_or(Linux::Unknown, |&(state, _)| state)
+    pub fn state_of(&self, tid: i32) -> Linux {
+        self.threads.get(&tid).map_or(Linux::Unknown, |&(state, _)| state)
     }
 }
 

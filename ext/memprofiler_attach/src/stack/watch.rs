@@ -8,7 +8,7 @@ use super::sample::{is_torn, threads};
 use super::{Options, open};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::process;
+use crate::process::{self, Tasks};
 use crate::vm::Vm;
 use ruby_layout::memory::ProcessMemory;
 use ruby_layout::stack::Copy;
@@ -24,6 +24,7 @@ const MOST_KNOWN: usize = 10_000;
 /// What reading the stacks of a process takes.
 struct Watcher {
     pid: i32,
+    tasks: Tasks,
     vm: Vm<ProcessMemory>,
     names: Names,
     recording: Recording,
@@ -46,6 +47,7 @@ pub fn run(pid: i32, seconds: &str, rate: &str, options: Options) -> Result<(), 
     let version = vm.version.clone();
     let mut watcher = Watcher {
         pid,
+        tasks: Tasks::of(pid),
         vm,
         names: Names::default(),
         recording: Recording::new(since_1970),
@@ -115,7 +117,7 @@ impl Watcher {
     }
 
     fn add(&mut self, stack: u32, thread: &Thread, paused: Option<&Paused>) {
-        let activity = activity::of(thread, of_linux(self.pid, thread.tid, paused));
+        let activity = activity::of(thread, of_linux(self.pid, thread.tid, &self.tasks, paused));
         let name = match &thread.name {
             Some(name) => name.clone(),
             None if thread.is_main => "main".to_owned(),
