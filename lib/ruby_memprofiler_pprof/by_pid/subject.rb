@@ -96,7 +96,8 @@ module MemprofilerPprof
       end
 
       def field(name)
-        File.read("/proc/#{pid}/status")[/^#{name}:\s*(.*)$/, 1].to_s
+        # The name of a program may be any bytes.
+        File.binread("/proc/#{pid}/status")[/^#{name}:\s*(.*)$/, 1].to_s
       rescue SystemCallError => e
         raise_error(e)
       end

@@ -29,6 +29,17 @@ RSpec.describe "MemprofilerPprof::ByPid::Subject", if: RUBY_PLATFORM.include?("l
     expect(%w[ruby_memprofiler_pprof.so no_such_library.so].map { |name| own.maps?(name) }).to eq([true, false])
   end
 
+  it "reads what is known of a program whose name is no text" do
+    name = "\xFF"
+    FileUtils.cp("/bin/sleep", name)
+    pid = spawn("./#{name}", "60")
+    wait_until { File.binread("/proc/#{pid}/comm") == "\xFF\n".b }
+    expect(type.new(pid).own_pid).to eq(pid)
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+
   it "knows a library that was deleted" do
     FileUtils.cp("/bin/sleep", "a.so")
     pid = spawn("./a.so", "60")

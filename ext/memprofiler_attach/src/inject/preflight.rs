@@ -96,9 +96,10 @@ impl Candidate {
 }
 
 /// musl's loader gives the rests of pages behind the data of libraries to malloc (`reclaim_gaps` in its
-/// ldso/dynlink.c): these are in use, though they may be zero.
+/// ldso/dynlink.c): these are in use, though they may be zero. gcompat has glibc's functions beside it.
 fn has_glibc<M: Memory>(memory: &M, images: &[Image]) -> bool {
     images.iter().any(|image| image.symbol(memory, "gnu_get_libc_version").is_some())
+        && !images.iter().any(|image| image.path.contains("/ld-musl-"))
 }
 
 fn check_status(pid: i32, status: &Status) -> Result<(), Failure> {
@@ -151,6 +152,9 @@ mod tests {
         let mappings = process::mappings(pid).unwrap();
         let mut images: Vec<Image> = mappings.iter().filter_map(|mapping| Image::at(&memory, mapping)).collect();
         assert!(has_glibc(&memory, &images));
+        let path = std::mem::replace(&mut images[0].path, "/lib/ld-musl-x86_64.so.1".to_owned());
+        assert!(!has_glibc(&memory, &images));
+        images[0].path = path;
         images.retain(|image| !image.path.contains("/libc"));
         assert!(!images.is_empty() && !has_glibc(&memory, &images));
     }
