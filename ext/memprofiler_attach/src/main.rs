@@ -44,28 +44,29 @@ const PENDING: u8 = 3;
 fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let result =
-        match arguments[..] {
-            ["ps"] => ps::run(),
-            ["stack", pid, ref options @ ..] => {
-                process::parse(pid).and_then(|pid| stack::run(pid, stack::Options::parse(options)?))
-            }
-            ["check", pid] => process::parse(pid).and_then(inject::check),
-            ["require", pid, path, seconds] => process::parse(pid)
-                .and_then(|pid| inject::require(pid, path, Duration::from_secs(number(seconds)?.into()))),
-            ["core", path, ref options @ ..] => {
-                stack::Options::parse(options).and_then(|options| stack::run_core(path, options))
-            }
-            ["watch", pid, seconds, rate, ref options @ ..] => process::parse(pid)
-                .and_then(|pid| stack::watch::run(pid, seconds, rate, stack::Options::parse(options)?)),
-            _ => Err(failure::Failure::new(format!("unknown arguments: {}", arguments.join(" ")))),
-        };
-    match result {
+    match run(&arguments) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{failure}");
             std::process::ExitCode::from(if failure.is_pending() { PENDING } else { TROUBLE })
         }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn run(arguments: &[&str]) -> Result<(), failure::Failure> {
+    match *arguments {
+        ["ps"] => ps::run(),
+        ["stack", pid, ref options @ ..] => stack::run(process::parse(pid)?, stack::Options::parse(options)?),
+        ["check", pid] => inject::check(process::parse(pid)?),
+        ["require", pid, path, seconds] => {
+            inject::require(process::parse(pid)?, path, Duration::from_secs(number(seconds)?.into()))
+        }
+        ["core", path, ref options @ ..] => stack::run_core(path, stack::Options::parse(options)?),
+        ["watch", pid, seconds, rate, ref options @ ..] => {
+            stack::watch::run(process::parse(pid)?, seconds, rate, stack::Options::parse(options)?)
+        }
+        _ => Err(failure::Failure::new(format!("unknown arguments: {}", arguments.join(" ")))),
     }
 }
 
