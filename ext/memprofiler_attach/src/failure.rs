@@ -2,6 +2,7 @@
 
 use crate::text::printable;
 use std::fmt;
+use std::io::{self, Write};
 
 /// A message for the user, without a full stop: what failed, and what would help.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,6 +15,12 @@ impl Failure {
     /// With this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), pending: false }
+    }
+
+    /// Writes it to stderr. Whoever has started this tool may have stopped listening, which is no reason to panic, and
+    /// so to end with another status.
+    pub fn print(&self) {
+        let _ = writeln!(io::stderr(), "{self}");
     }
 
     /// The same, where the process may still do what it was asked for.

@@ -47,7 +47,7 @@ fn main() -> std::process::ExitCode {
     match run(&arguments) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            failure.print();
             std::process::ExitCode::from(if failure.is_pending() { PENDING } else { TROUBLE })
         }
     }

@@ -10,6 +10,7 @@ use crate::interrupt;
 use crate::process::{State, Status};
 use ruby_layout::memory::Memory;
 use std::cell::Cell;
+use std::io::{self, Write};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -185,10 +186,11 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Prints as JSON what came of it; milliseconds and microseconds.
+    /// Prints as JSON what came of it, if anybody listens; milliseconds and microseconds.
     pub fn print(&self, reached: Duration, loaded: Duration) {
         let pauses: Vec<String> = self.pauses.iter().map(|pause| pause.as_micros().to_string()).collect();
-        println!(
+        let _ = writeln!(
+            io::stdout(),
             r#"{{"pauses_us":[{}],"reached_ms":{},"loaded_ms":{},"state":{}}}"#,
             pauses.join(","),
             reached.as_millis(),

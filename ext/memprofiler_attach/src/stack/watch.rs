@@ -76,7 +76,7 @@ pub fn run(pid: i32, seconds: &str, rate: &str, options: Options) -> Result<(), 
             Ok(false) => watcher.unreadable += 1,
             // What was read so far is written.
             Err(failure) if readings > 0 => {
-                eprintln!("{failure}");
+                failure.print();
                 break;
             }
             Err(failure) => return Err(failure),
