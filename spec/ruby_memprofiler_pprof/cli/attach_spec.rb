@@ -79,12 +79,18 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
         sleep 1
         Process.kill(signal, to == :tool ? tools.first : -output.pid)
         output.read
+      ensure
+        # Else closing the pipe would wait for it.
+        Process.kill(:KILL, -output.pid)
       end
     end
 
     def tools_of(pid)
       tools = File.read("/proc/#{pid}/task/#{pid}/children").split.map { |child| Integer(child) }
       tools if tools.any? && File.read("/proc/#{tools.first}/cmdline").include?("require")
+    rescue SystemCallError
+      # The one before, which only looks, has just ended.
+      nil
     end
 
     def directory(program)
