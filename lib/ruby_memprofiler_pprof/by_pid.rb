@@ -11,7 +11,9 @@ module MemprofilerPprof
     class Error < StandardError; end
 
     NAME = "memprofiler-attach"
-    private_constant :NAME
+    # Bytes, at most, that are read at once.
+    CHUNK = 65_536
+    private_constant :NAME, :CHUNK
 
     class << self
       # @param arguments [Array<#to_s>]
@@ -45,20 +47,27 @@ module MemprofilerPprof
         Open3.popen3(*command) do |input, output, error, tool|
           input.close
           started&.call(tool)
-          texts = [output, error].map { |io| reading(io) }
-          [texts.first.value, texts.last.value.chomp, tool.value]
+          texts = texts_of(output, error)
+          [texts.first, texts.last.chomp, tool.value]
         rescue SignalException
           terminate(tool)
           raise
         end
       end
 
-      # @return [Thread] whose value is all of it
-      def reading(io)
-        Thread.new do
-          Thread.current.report_on_exception = false
-          io.binmode.read.force_encoding(Encoding::UTF_8)
+      # Without threads: a second signal, as of a second Ctrl-C, may crash Ruby where it waits for other threads to
+      # leave a pipe that it closes (up to 3.4: `rb_notify_fd_close_wait` keeps their list on its stack).
+      # @return [Array<String>] all that comes from each pipe
+      def texts_of(*pipes)
+        texts = pipes.to_h { |pipe| [pipe.binmode, String.new] }
+        until (open = pipes.reject(&:closed?)).empty?
+          IO.select(open).first.each do |pipe|
+            texts[pipe] << pipe.readpartial(CHUNK)
+          rescue EOFError
+            pipe.close
+          end
         end
+        texts.values.map { |text| text.force_encoding(Encoding::UTF_8) }
       end
 
       # It brings what it has begun to a good end.

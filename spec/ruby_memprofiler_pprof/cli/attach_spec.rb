@@ -396,7 +396,9 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     # @yieldparam pid [Integer] once it has attached
     # @return [String] what it has printed since, up to its end, which takes minutes only if it hangs
     def printed_by_record(*arguments)
-      IO.popen([own_environment, "timeout", "300", *command("record", *arguments)], err: %i[child out]) do |output|
+      # In the foreground timeout passes signals on once, rather than to the command and then to all of its group.
+      timeout = %w[timeout --foreground 300]
+      IO.popen([own_environment, *timeout, *command("record", *arguments)], err: %i[child out]) do |output|
         expect(output.gets).to include("attached in")
         yield output.pid
         output.read
