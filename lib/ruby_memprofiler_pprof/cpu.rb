@@ -19,16 +19,18 @@ module MemprofilerPprof
       #   250 or 1,000; beyond that samples stand for more time each
       # @param labels [Boolean] whether the labels of {MemprofilerPprof.with_labels} are on the samples
       # @param thread_names [Boolean] whether each sample has the name of its thread, as the label `thread`
-      # @param only [Symbol, nil] `:thread` samples the calling thread only
+      # @param only [Symbol, nil] `:thread` samples the calling thread only; with Ruby's M:N threads, those that share
+      #   its native thread, too
       # @param signal [Integer, nil] the number of the signal that timers send; nil stands for a real-time signal that
-      #   is not in use. What handled it before is still called for signals that are not from these timers
+      #   is not in use. What handled it before is still called for signals that are not from these timers; if nothing
+      #   did, they do nothing from now on
       # @return [void]
       # @raise [ArgumentError, TypeError] naming the option, its value and what is allowed
       # @raise [Error] if it runs already, or the system has no timers on CPU time
       # @raise [RactorError] outside of the main Ractor
       def start(frequency: 100, labels: true, thread_names: false, only: nil, signal: nil)
         options = { frequency: frequency, labels: labels, thread_names: thread_names, only: only, signal: signal }
-        sampler.start(options, threads(only))
+        sampler.start(options, -> { threads(only) })
         nil
       end
 
@@ -62,7 +64,8 @@ module MemprofilerPprof
 
       # @return [Hash{Symbol => Object}] `period_nsecs`, `signal`, `signal_taken` (whether something else has replaced
       #   its handler), the number of `threads` with timers, of `refused_timers`, of `samples` since the start, of
-      #   `signals` in this process, of different `stacks` since the last flush, of `lost_stacks`, and the `bytes` held
+      #   `signals` in this process, and before its fork in its parent, of different `stacks` since the last flush, of
+      #   `lost_stacks`, and the `bytes` held
       def stats
         sampler.stats
       end

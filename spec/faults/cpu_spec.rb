@@ -38,6 +38,17 @@ RSpec.describe "sampling CPU time", :faults do
     RUBY
   end
 
+  it "looks into no thread in its signals' handler after a panic" do
+    expect(lines(<<~RUBY)).to eq(%w[true])
+      CPU.start(frequency: 1000)
+      faults.inject("cpu: job", :panic)
+      toil
+      before = CPU.stats[:signals]
+      toil
+      puts CPU.stats[:signals] == before
+    RUBY
+  end
+
   ["cpu: name", "cpu: encode"].each do |place|
     it "ends after a panic at '#{place}'" do
       expect(lines(<<~RUBY)).to match([/panic in its flush/, "false"])

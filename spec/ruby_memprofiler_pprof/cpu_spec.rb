@@ -260,6 +260,19 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     expect(outcome.stdout.split.uniq).to eq(["true"]), outcome.to_s
   end
 
+  # As minitest/autorun runs tests.
+  it "samples what an at_exit block runs that was there before the start" do
+    outcome = run_ruby(<<~RUBY)
+      def late = 1000.times { nil }
+      at_exit do
+        late while MemprofilerPprof::CPU.running? && MemprofilerPprof::CPU.stats[:samples] < 3
+        puts MemprofilerPprof::CPU.flush.profile.to_folded(type: :cpu)
+      end
+      MemprofilerPprof::CPU.start(frequency: 1000)
+    RUBY
+    expect(outcome.stdout).to include("Object#late"), outcome.to_s
+  end
+
   it "starts in a process of many threads, in which its first tick comes before Ruby runs any job" do
     outcome = run_ruby(<<~RUBY)
       400.times { Thread.new { sleep } }

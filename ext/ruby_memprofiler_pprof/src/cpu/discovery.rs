@@ -37,6 +37,9 @@ mod watched {
         let (period, signal) = (PERIOD.load(Ordering::Relaxed), SIGNAL.load(Ordering::Relaxed));
         let (native, period) = (native_id(), Duration::from_nanos(period));
         if let Ok(mut scouts) = SCOUTS.try_lock() {
+            if WANTED.load(Ordering::Acquire) != wanted {
+                return;
+            }
             scouts.extend(Timer::new(native, signal, period, period).ok().map(|timer| (native, timer)));
             KNOWN.set(wanted);
         }

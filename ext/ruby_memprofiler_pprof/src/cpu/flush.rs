@@ -229,8 +229,10 @@ impl Flush<'_> {
             comments.push("signal_taken=true: something else handles the signal, so ticks were lost".to_owned());
         }
         if statistics.refused > 0 {
-            comments
-                .push(format!("refused_timers={}: the CPU time of these threads is in (other)", statistics.refused));
+            comments.push(format!(
+                "refused_timers={}: the CPU time of these threads is in (native threads), or in (other) if they ended",
+                statistics.refused
+            ));
         }
         if statistics.lost_stacks > 0 {
             comments.push(format!("lost_stacks={}", statistics.lost_stacks));

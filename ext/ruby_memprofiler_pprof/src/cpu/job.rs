@@ -3,7 +3,7 @@
 use super::Sampler;
 use crate::faults;
 use crate::vm::hooks::{THREAD_BEGIN, THREAD_END, TraceArg};
-use crate::vm::{ractor, safepoint};
+use crate::vm::{cpu_timer, ractor, safepoint};
 use rb_sys::{VALUE, rb_event_flag_t};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -76,6 +76,10 @@ impl Sampler {
     /// After a panic: uses no data any more.
     pub fn panicked(&self, place: &'static str) {
         faults::panicked(place);
+        // Nobody marks the threads any more, which the handler would look into.
+        if self.is_running() {
+            cpu_timer::ignore();
+        }
         // Only the first place counts.
         let _ = self.panicked.set(place);
     }

@@ -25,6 +25,7 @@ use magnus::{Error, Ruby};
 use rb_sys::VALUE;
 use state::State;
 use std::cell::Cell;
+use std::ffi::c_int;
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -113,7 +114,7 @@ impl Sampler {
         if !RUNNING.load(Ordering::Acquire).is_null() {
             return Err(StartFailure::Running);
         }
-        stop_at_exit()?;
+        stop_at_exit(holder)?;
         gc::prepare_marking(ruby)?;
         cpu_timer::listen(options.signal, job::run).map_err(StartFailure::NoTimer)?;
         self.holder.set(holder);
@@ -193,16 +194,23 @@ impl Sampler {
     }
 }
 
-/// Has the sampler stopped before the VM ends: the handler asks the VM, and must not find it gone.
-fn stop_at_exit() -> Result<(), Error> {
+/// Has the sampler stopped before the VM ends: the handler asks the VM, and must not find it gone. By a finalizer of its
+/// class, as these come after all `at_exit` blocks, in which most of a program may run: all of minitest/autorun's tests.
+fn stop_at_exit(holder: VALUE) -> Result<(), Error> {
     static REGISTERED: AtomicBool = AtomicBool::new(false);
-    unsafe extern "C" fn end(_: VALUE) {
-        // SAFETY: the VM calls this at the end of the main thread, before it frees anything.
+    unsafe extern "C" fn end(_: VALUE, _: VALUE, _: c_int, _: *const VALUE, _: VALUE) -> VALUE {
+        // SAFETY: the VM calls this in the main thread, before it frees what has no finalizer.
         Sampler::running(|sampler| unsafe { sampler.stop() });
+        rb_sys::Qnil as VALUE
     }
     if !REGISTERED.load(Ordering::Relaxed) {
-        // SAFETY: the GVL is held; nil is no object.
-        protect(|| unsafe { rb_sys::rb_set_end_proc(Some(end), rb_sys::Qnil as VALUE) })?;
+        // SAFETY: the GVL is held, and the holder is alive, as is its class until the end.
+        protect(|| unsafe {
+            rb_sys::rb_define_finalizer(
+                rb_sys::rb_obj_class(holder),
+                rb_sys::rb_proc_new(Some(end), rb_sys::Qnil as VALUE),
+            )
+        })?;
         REGISTERED.store(true, Ordering::Relaxed);
     }
     Ok(())

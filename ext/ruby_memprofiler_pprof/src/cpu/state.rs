@@ -14,7 +14,7 @@ use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::{StackId, StackTree};
 use memprofiler_core::sums::Sums;
 use rb_sys::VALUE;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::io;
 
@@ -43,7 +43,8 @@ pub struct State {
     is_running: bool,
     /// How often it has begun: what a flush holds is of no use after another start or a fork.
     pub beginnings: u64,
-    refused: u64,
+    /// The threads that got no timer.
+    refused: HashSet<NativeId>,
     pub(super) samples: u64,
     pub(super) lost_stacks: u64,
 }
@@ -66,7 +67,7 @@ impl Default for State {
             shares_natives: false,
             is_running: false,
             beginnings: 0,
-            refused: 0,
+            refused: HashSet::new(),
             samples: 0,
             lost_stacks: 0,
         }
@@ -105,7 +106,7 @@ impl State {
                     self.is_running = false;
                     return Err(error);
                 }
-                Err(_) => self.refused += 1,
+                Err(_) => _ = self.refused.insert(native),
             }
         }
         match options.threads {
@@ -181,7 +182,7 @@ impl State {
                 unsafe { gc::write_barrier(holder, record.thread) };
                 self.records.push(record);
             }
-            Err(_) => self.refused += 1,
+            Err(_) => _ = self.refused.insert(native),
         }
     }
 
@@ -245,7 +246,7 @@ impl State {
         Statistics {
             options: self.options,
             threads: self.records.len(),
-            refused: self.refused,
+            refused: self.refused.len() as u64,
             samples: self.samples,
             stacks: self.sums.len(),
             lost_stacks: self.lost_stacks,

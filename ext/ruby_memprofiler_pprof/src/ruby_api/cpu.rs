@@ -10,6 +10,7 @@ use crate::collector::walker_check;
 use crate::cpu::{Options, Sampler, StartFailure, Threads};
 use crate::vm::cpu_clock::{NativeId, native_id};
 use crate::vm::{cpu_timer, gc, threads};
+use magnus::block::Proc;
 use magnus::rb_sys::AsRawValue;
 use magnus::typed_data::Obj;
 use magnus::value::Opaque;
@@ -75,8 +76,8 @@ fn initialize_copy(ruby: &Ruby, _this: Obj<RubySampler>, _other: Value) -> Resul
     Err(Error::new(ruby.exception_type_error(), "a MemprofilerPprof::CPU::Sampler cannot be copied"))
 }
 
-/// Starts with a Hash of all options, on `threads`: pairs of Thread and native id.
-fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: RArray) -> Result<(), Error> {
+/// Starts with a Hash of all options, on what the Proc `threads` returns: pairs of Thread and native id.
+fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: Proc) -> Result<(), Error> {
     check_failure(ruby, &this)?;
     check_ractors(ruby)?;
     walker_check::run(ruby)?;
@@ -84,6 +85,8 @@ fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: RArray) 
     let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
     // A flush that goes on needs what a start forgets.
     let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
+    // From here on no other thread gets to run, and so to begin or end.
+    let threads: RArray = threads.call(())?;
     let mut list = Vec::with_capacity(threads.len());
     for pair in threads {
         let (thread, native) = <(Value, Option<NativeId>)>::try_convert(pair)?;

@@ -31,6 +31,8 @@ pub const MOST: usize = 1024;
 #[derive(Debug)]
 struct Slot {
     taken: AtomicBool,
+    /// Whether a handler uses it. It may still do so after its timer is gone.
+    busy: AtomicBool,
     ticks: Queue,
     /// The timer's number plus 1; 0 while there is none.
     timer: AtomicUsize,
@@ -39,7 +41,13 @@ struct Slot {
 }
 
 static SLOTS: [Slot; MOST] = [const {
-    Slot { taken: AtomicBool::new(false), ticks: Queue::new(), timer: AtomicUsize::new(0), thread: AtomicI32::new(0) }
+    Slot {
+        taken: AtomicBool::new(false),
+        busy: AtomicBool::new(false),
+        ticks: Queue::new(),
+        timer: AtomicUsize::new(0),
+        thread: AtomicI32::new(0),
+    }
 }; MOST];
 
 /// The job that reads the stacks; null while nobody wants ticks.
@@ -169,8 +177,30 @@ fn slot_at(address: *mut c_void) -> Option<&'static Slot> {
 }
 
 impl Slot {
+    /// Takes it, if nobody has it.
+    fn take(&self) -> bool {
+        if self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        // Whoever had it before has made `timer` 0. A handler that saw it before that has become busy earlier.
+        if self.busy.load(Ordering::SeqCst) {
+            self.taken.store(false, Ordering::Release);
+            return false;
+        }
+        true
+    }
+
+    /// Counts a tick, unless this has interrupted another handler, or a late signal of an earlier owner is looked at
+    /// just now: then its time counts with the next one.
     fn tick(&self) {
-        let (timer, job) = (self.timer.load(Ordering::Acquire), JOB.load(Ordering::Acquire));
+        if !self.busy.swap(true, Ordering::SeqCst) {
+            self.count();
+            self.busy.store(false, Ordering::Release);
+        }
+    }
+
+    fn count(&self) {
+        let (timer, job) = (self.timer.load(Ordering::SeqCst), JOB.load(Ordering::Acquire));
         if timer == 0 || job.is_null() || self.thread.load(Ordering::Relaxed) != native_id() {
             return;
         }
@@ -203,9 +233,7 @@ impl Timer {
         if faults::denied("timer_create") {
             return Err(io::Error::from_raw_os_error(libc::EAGAIN));
         }
-        let free =
-            |slot: &&Slot| slot.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        let Some(slot) = SLOTS.iter().find(free) else {
+        let Some(slot) = SLOTS.iter().find(|slot| slot.take()) else {
             return Err(io::Error::other(format!("{MOST} threads have timers")));
         };
         slot.thread.store(thread, Ordering::Relaxed);
@@ -255,8 +283,11 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        let timer = self.slot.timer.swap(0, Ordering::AcqRel);
-        if timer != 0 && self.process == std::process::id() {
+        let timer = self.slot.timer.swap(0, Ordering::SeqCst);
+        if self.process != std::process::id() {
+            // The thread in whose handler the process was forked is not here.
+            self.slot.busy.store(false, Ordering::Relaxed);
+        } else if timer != 0 {
             // SAFETY: made by `new` in this process, and deleted once.
             unsafe { libc::timer_delete((timer - 1) as libc::timer_t) };
         }

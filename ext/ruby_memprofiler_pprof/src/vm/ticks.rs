@@ -35,7 +35,7 @@ pub struct Ticks {
 /// comes then is added to the last.
 const LENGTH: usize = 8;
 
-/// A queue of ticks, to which only the thread's own handler adds. One at a time takes them, perhaps in another thread.
+/// A queue of ticks, to which one handler at a time adds. One at a time takes them, perhaps in another thread.
 #[derive(Debug)]
 pub struct Queue {
     /// The thread's `rb_thread_t`; null if its places are not noted.
@@ -55,7 +55,7 @@ struct Entry {
     cpu: AtomicU64,
 }
 
-// SAFETY: the cells of entries that wait are only read, and the others only used by the handler of one thread.
+// SAFETY: the cells of entries that wait are only read, and the others only used by one handler at a time.
 unsafe impl Sync for Queue {}
 
 impl Queue {
