@@ -1,7 +1,7 @@
 //! `ps`: the Ruby processes of this machine.
 
 use crate::failure::Failure;
-use crate::process;
+use crate::process::{State, Status};
 use crate::ruby::Ruby;
 use crate::text::printable;
 use std::fs;
@@ -17,11 +17,12 @@ pub fn run() -> Result<(), Failure> {
                 println!("{pid:>7}  {:<7}  {profiler:<8}  {}", ruby.version, command(pid));
             }
             Ok(None) => (),
-            Err(_) => hidden += usize::from(process::mappings(pid).is_err_and(|error| process::is_refusal(&error))),
+            // Of others, or of the same user where Yama lets only parents look into processes.
+            Err(_) => hidden += usize::from(Status::of(pid).is_ok_and(|status| status.state() != State::Ended)),
         }
     }
     if hidden > 0 {
-        println!("Processes of others that could not be looked into: {hidden}. Use sudo to see all.");
+        println!("Processes that could not be looked into: {hidden}. Use sudo to see all.");
     }
     Ok(())
 }

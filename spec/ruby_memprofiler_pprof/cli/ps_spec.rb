@@ -1,5 +1,9 @@
 # frozen_string_literal: true
 
+require "fileutils"
+require "tmpdir"
+require "ruby_memprofiler_pprof/by_pid"
+
 RSpec.describe "memprofiler ps", if: RUBY_PLATFORM.include?("linux") do
   # Runs Ruby code until the block returns. Its output has begun, so all of Ruby is loaded.
   def with_ruby(code, *options)
@@ -24,6 +28,15 @@ RSpec.describe "memprofiler ps", if: RUBY_PLATFORM.include?("linux") do
 
   it "says whether the profiler is loaded" do
     with_ruby("", "-rruby_memprofiler_pprof") { |pid| expect(line_of(pid)[2]).to eq("yes") }
+  end
+
+  it "counts what it may not look into", if: Process.uid.zero? do
+    Dir.mktmpdir do |directory|
+      File.chmod(0o755, directory)
+      FileUtils.cp(MemprofilerPprof::ByPid.path, directory)
+      outcome = run_command("setpriv", "--reuid", "65534", "--clear-groups", "#{directory}/memprofiler-attach", "ps")
+      expect(outcome.stdout).to match(/^Processes that could not be looked into: [1-9]/)
+    end
   end
 
   it "lists no other programs" do

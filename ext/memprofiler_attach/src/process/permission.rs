@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use std::{fs, io};
 
 /// Whether the kernel refused for want of permission.
-pub fn is_refusal(error: &io::Error) -> bool {
+fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
 }
 

@@ -7,6 +7,7 @@ use ruby_layout::reader::Reader;
 use ruby_layout::stack::Call;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// A line of a backtrace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,15 +20,32 @@ pub struct NamedFrame {
     pub line: u32,
 }
 
-/// Remembers names.
-#[derive(Debug, Default)]
+/// For so long a name is taken to be that of what is at its address. A collection may give the address to other code.
+const LIFE: Duration = Duration::from_secs(1);
+
+/// Remembers names for a while.
+#[derive(Debug)]
 pub struct Names {
+    since: Instant,
     /// Of calls, whatever instruction they run.
     functions: HashMap<Call, Rc<Function>>,
     lines: HashMap<Call, u32>,
 }
 
+impl Default for Names {
+    fn default() -> Self {
+        Self { since: Instant::now(), functions: HashMap::new(), lines: HashMap::new() }
+    }
+}
+
 impl Names {
+    /// Forgets what may have changed.
+    pub fn refresh(&mut self) {
+        if self.since.elapsed() >= LIFE {
+            *self = Self::default();
+        }
+    }
+
     /// The lines of the backtrace of a stack, as the newest Ruby would write them. The outermost comes first.
     pub fn frames<M: Memory>(
         &mut self,
@@ -70,5 +88,21 @@ impl Names {
         let line = line(&reader.memory, reader.layout, call.iseq, call.index)?;
         self.lines.insert(call, line);
         Ok(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remembers_for_a_while() {
+        let mut names = Names::default();
+        names.lines.insert(Call { iseq: 8, entry: 0, code: 16, index: 0 }, 1);
+        names.refresh();
+        assert_eq!(names.lines.len(), 1);
+        names.since -= LIFE;
+        names.refresh();
+        assert!(names.lines.is_empty());
     }
 }

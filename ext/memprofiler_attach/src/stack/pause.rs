@@ -46,7 +46,8 @@ impl Paused {
                 match stop(tid, deadline) {
                     Ok(Some(signal)) => _ = this.threads.insert(tid, (state, signal)),
                     Ok(None) => return Err(late(pid, tid)),
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => (),
+                    // That of a main thread may be listed up to the end of the others.
+                    Err(error) if has_ended(pid, tid, &error) => _ = this.threads.insert(tid, (state, 0)),
                     Err(error) => return Err(process::explain(pid, &error)),
                 }
             }
@@ -67,6 +68,12 @@ impl Drop for Paused {
             unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, ptr::null_mut::<libc::c_void>(), signal as usize) };
         }
     }
+}
+
+/// Whether a thread cannot be stopped since it has ended: of one that is still listed, the kernel says EPERM.
+fn has_ended(pid: i32, tid: i32, error: &io::Error) -> bool {
+    let stat = || fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    error.raw_os_error() == Some(libc::ESRCH) || matches!(state_letter(&stat()), None | Some('Z' | 'X'))
 }
 
 /// The failure of a thread to stop in time.

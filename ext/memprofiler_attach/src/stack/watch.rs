@@ -97,6 +97,7 @@ impl Watcher {
     /// Reads all stacks once; whether the list of threads made sense. Fails if the process has ended, or cannot be
     /// stopped or read.
     fn read(&mut self, pause: bool) -> Result<bool, Failure> {
+        self.names.refresh();
         let paused = if pause { Some(Paused::new(self.pid)?) } else { None };
         match self.read_threads(paused.as_ref()) {
             Ok(()) => Ok(true),
