@@ -45,8 +45,8 @@ module MemprofilerPprof
       # @return [Array(String, String, Process::Status)] stdout, a message, and how it ended
       def capture(command, started)
         Open3.popen3(*command) do |input, output, error, tool|
-          input.close
           started&.call(tool)
+          input.close
           texts = texts_of(output, error)
           [texts.first, texts.last.chomp, tool.value]
         rescue SignalException

@@ -112,8 +112,12 @@ module MemprofilerPprof
         exchange.promise
         tool = nil
         ByPid.run("require", pid, file, @timeout) { |running| tool = running }
+      rescue Error, SystemCallError
+        # It has not begun. After an exception from outside, it may have, even if there is no sign of it.
+        exchange.settle if tool.nil?
+        raise
       ensure
-        exchange.settle if tool.nil? || OVER.include?(tool.value.exitstatus)
+        exchange.settle if tool && OVER.include?(tool.value.exitstatus)
       end
 
       # @return [Hash{Symbol => Object}] the file with all texts, and how many bytes each has

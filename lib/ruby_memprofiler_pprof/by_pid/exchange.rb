@@ -124,8 +124,9 @@ module MemprofilerPprof
 
       def discard
         if @promised
-          warn "memprofiler: process #{@subject.pid} may still look into the empty directory #{@parent}/#{@name}: " \
-               "remove it when that has ended"
+          warn "memprofiler: process #{@subject.pid} may still do what it was asked for, or have done it: " \
+               "`memprofiler ps` says if it has the profiler. As it may look into the directory #{@parent}/#{@name}, " \
+               "remove that only when it has ended."
         else
           Dir.rmdir(named)
         end

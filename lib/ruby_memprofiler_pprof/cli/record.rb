@@ -71,8 +71,8 @@ module MemprofilerPprof
       # @return [String] a profile
       def between(attachment)
         outcome = attachment.start(variables)
-        warn "#{@invocation}: attached in #{describe(outcome)}"
         begin
+          warn "#{@invocation}: attached in #{describe(outcome)}"
           wait(attachment) unless @cpu
           ask(attachment.outside(outcome.socket), nil)
         ensure
@@ -80,14 +80,14 @@ module MemprofilerPprof
         end
       end
 
-      # Its failure is no reason to lose the profile, nor is a second Ctrl-C.
+      # Its failure is no reason to lose the profile, nor is a second Ctrl-C, or another signal.
       def stop(attachment)
         attachment.stop unless attachment.ended?
-      rescue ByPid::Error, SystemCallError, Interrupt => e
+      rescue ByPid::Error, SystemCallError, SignalException => e
         return if attachment.ended?
 
         @stays = true
-        reason = e.is_a?(Interrupt) ? "interrupted" : e.message
+        reason = e.is_a?(SignalException) ? "interrupted" : e.message
         warn "#{@invocation}: could not detach: #{reason}; then: memprofiler detach #{attachment.pid}"
       end
 

@@ -69,7 +69,7 @@ RSpec.describe "MemprofilerPprof::ByPid::Exchange", if: RUBY_PLATFORM.include?("
   it "keeps its name while the process may look into it", :aggregate_failures do
     Dir.mkdir("run")
     expect { type.open(process_below(Dir.pwd)) { |exchange| exchange.write("a", "1") && exchange.promise } }
-      .to output(%r{process 7 may still look into the empty directory /run/memprofiler-attach-7-}).to_stderr
+      .to output(%r{process 7 may still .* look into the directory /run/memprofiler-attach-7-}).to_stderr
     expect([Dir.children("run").size, Dir.children(Dir.glob("run/*").first)]).to eq([1, []])
   end
 

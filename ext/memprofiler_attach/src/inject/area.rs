@@ -9,14 +9,14 @@ pub const BUSY: usize = 24;
 pub const IMAGE: usize = 32;
 /// 1: the job is to create the thread. Whoever makes it 0, the job or this tool, decides that.
 pub const WANTED: usize = 40;
-/// 1: the job has run.
-pub const RAN: usize = 48;
+/// 1: the job has run. Behind `WANTED`, with which it is written.
+pub const RAN: usize = WANTED + 8;
 /// The Thread that it has created.
 pub const THREAD: usize = 56;
-/// 1: the thread's `require` has ended.
+/// 1: the thread's `require` has ended, however it did.
 pub const ENDED: usize = 64;
-/// How: the state of `rb_protect`, 0 if nothing was raised.
-pub const STATE: usize = 72;
+/// 1: the thread has begun. The program may have killed it before it did.
+pub const BEGUN: usize = 72;
 /// The address of `rb_require`.
 pub const REQUIRE: usize = 80;
 /// The address of `rb_thread_create`.

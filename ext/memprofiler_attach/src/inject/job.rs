@@ -20,6 +20,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_micros(500);
 /// How long the job may take to create the thread.
 const THREAD_LIMIT: Duration = Duration::from_secs(5);
+/// The same for a job of a tool that was killed: it has hardly just run.
+const EARLIER_THREAD_LIMIT: Duration = Duration::from_millis(100);
 
 /// The job, in one process.
 pub struct Job<'a> {
@@ -62,12 +64,22 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The thread of an earlier tool reads the area when it begins, and writes to it when it ends. If it does not end,
-    /// the program has killed it before it began.
+    /// Takes back the job of an earlier tool that was killed, and waits for the thread of one that has run: it reads the
+    /// area when it begins, and writes to it when it ends.
     pub fn wait_for_an_earlier_one(&self, limit: Duration) -> Result<(), Failure> {
-        let own = self.word(area::OWNER)? == self.errand.target.own_pid as usize;
-        if own && self.word(area::THREAD)? != 0 {
-            self.until(area::ENDED, Instant::now() + limit)?;
+        let pid = self.errand.target.pid;
+        if self.word(area::OWNER)? != self.errand.target.own_pid as usize {
+            return Ok(());
+        }
+        self.set(area::WANTED, 0)?;
+        if self.word(area::RAN)? == 0 || !self.until(area::THREAD, Instant::now() + EARLIER_THREAD_LIMIT)? {
+            return Ok(());
+        }
+        // If it has not begun by then, the program has killed it before it could.
+        if !self.until(area::ENDED, Instant::now() + limit)? && self.word(area::BEGUN)? != 0 {
+            return Err(Failure::new(format!(
+                "process {pid} still loads what was brought into it before: try again later"
+            )));
         }
         Ok(())
     }
@@ -80,10 +92,9 @@ impl<'a> Job<'a> {
             place.mark_area(target)?;
             let words = [
                 (area::BUSY, 0),
-                (area::RAN, 0),
                 (area::THREAD, 0),
                 (area::ENDED, 0),
-                (area::STATE, 0),
+                (area::BEGUN, 0),
                 (area::REQUIRE, self.vm.require),
                 (area::THREAD_CREATE, self.vm.thread_create),
                 (area::PROTECT, self.vm.protect),
@@ -92,7 +103,8 @@ impl<'a> Job<'a> {
             words.iter().try_for_each(|&(distance, word)| target.set(place.area + distance, word))?;
             target.write(place.area + area::PATH, format!("{path}\0").as_bytes())?;
             self.asked.set(true);
-            target.set(place.area + area::WANTED, 1)
+            // At once, as an earlier tool's job, which was taken back, may run any time.
+            target.write(place.area + area::WANTED, [1_usize, 0].map(usize::to_ne_bytes).as_flattened())
         };
         let calls = self.calls();
         let visit = self.errand.visit(prepare, |_| calls.clone(), false)?;
@@ -191,11 +203,10 @@ impl<'a> Job<'a> {
         let pauses: Vec<String> = self.pauses.iter().map(|pause| pause.as_micros().to_string()).collect();
         let _ = writeln!(
             io::stdout(),
-            r#"{{"pauses_us":[{}],"reached_ms":{},"loaded_ms":{},"state":{}}}"#,
+            r#"{{"pauses_us":[{}],"reached_ms":{},"loaded_ms":{}}}"#,
             pauses.join(","),
             reached.as_millis(),
             loaded.as_millis(),
-            self.word(area::STATE).unwrap_or(0)
         );
     }
 }

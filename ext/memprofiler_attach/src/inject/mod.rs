@@ -61,7 +61,8 @@ pub fn require(pid: i32, path: &str, timeout: Duration) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Only one tool at a time. The name is gone with the tool.
+/// Only one tool at a time: the name is gone with the tool. It is of this network namespace, so tools of a container and
+/// of its host do not see each other.
 fn lock(pid: i32) -> Result<UnixListener, Failure> {
     SocketAddr::from_abstract_name(format!("memprofiler-attach-{pid}"))
         .and_then(|name| UnixListener::bind_addr(&name))

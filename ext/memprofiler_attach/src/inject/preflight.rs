@@ -5,6 +5,7 @@ use super::living::LivingVm;
 use super::vm::Vm;
 use crate::elf::Image;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::process::{self, Mapping, State, Status};
 use crate::ruby::Ruby;
 use ruby_layout::memory::{Memory, ProcessMemory};
@@ -45,6 +46,7 @@ impl Candidate {
         loop {
             match Self::look(pid, table) {
                 Ok(Some(found)) => return Ok(found),
+                Ok(None) if interrupt::happened() => return Err(Failure::new("interrupted")),
                 Ok(None) if Instant::now() < deadline => sleep(RETRY),
                 Ok(None) => return Err(Failure::new(format!("Ruby in process {pid} is still starting: try again"))),
                 Err(failure) => return Err(failure),
@@ -87,8 +89,13 @@ impl Candidate {
             if let Some(living) = LivingVm::find(pid, ruby) {
                 return Ok(living);
             }
+            if interrupt::happened() {
+                return Err(Failure::new("interrupted"));
+            }
             if Instant::now() >= deadline {
-                return Err(Failure::new(format!("process {pid} is ending: it has no Ruby VM any more")));
+                return Err(Failure::new(format!(
+                    "process {pid} is ending, or its Ruby was built in an unusual way: no VM was found in it"
+                )));
             }
             sleep(RETRY);
         }

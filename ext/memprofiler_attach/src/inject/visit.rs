@@ -65,6 +65,9 @@ impl Errand<'_> {
             let living = self.living.is_there();
             if !living || self.must_not_be_disturbed(&thread, &registers).map_err(failed)? {
                 drop(thread);
+                if interrupt::happened() {
+                    return Err(Failure::new("interrupted"));
+                }
                 if Instant::now() > deadline {
                     let reason =
                         if living { "was always where it must not be disturbed: try again" } else { "is ending" };
@@ -89,6 +92,8 @@ impl Errand<'_> {
                 self.target.write(address, &bytes).map_err(failed)?;
             }
             thread.set_registers(detour.registers).map_err(failed)?;
+            // It writes that itself, too, but perhaps runs a handler of signals first.
+            self.target.set(place.area + area::BUSY, 1).map_err(failed)?;
             let pause = thread.release();
             self.wait()?;
             return Ok(Visit { pause, results: self.results(calls.len()).map_err(failed)? });
@@ -114,10 +119,13 @@ impl Errand<'_> {
         let deadline = Instant::now() + RUN_LIMIT;
         while self.target.word(self.place.area + area::DONE).map_err(|error| explain(self.target.pid, &error))? == 0 {
             if Instant::now() > deadline {
-                return Err(Failure::new(format!(
-                    "process {} does not get to run: it waits for a processor, or its cgroup is frozen",
-                    self.target.pid
-                )));
+                let pid = self.target.pid;
+                let stopped = Status::of(pid).is_ok_and(|status| status.state() == process::State::Stopped);
+                return Err(Failure::new(if stopped {
+                    format!("process {pid} is stopped: kill -CONT {pid}")
+                } else {
+                    format!("process {pid} does not get to run: it waits for a processor, or its cgroup is frozen")
+                }));
             }
             if interrupt::happened() {
                 return Err(Failure::new("interrupted"));
@@ -137,7 +145,11 @@ impl Errand<'_> {
 pub fn explain(pid: i32, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ESRCH) => ended(pid),
-        Some(libc::EPERM | libc::EACCES) => process::explain(pid, error),
+        // It could be read before.
+        Some(libc::EPERM | libc::EACCES) => match Status::of(pid).ok().and_then(|status| status.tracer()) {
+            Some(tracer) => Failure::new(format!("process {pid} is being traced by process {tracer}: end that first")),
+            None => process::explain(pid, error),
+        },
         _ if Status::of(pid).is_ok_and(|status| status.state() != process::State::Ended) => {
             Failure::new(format!("process {pid}: {error}"))
         }
