@@ -62,9 +62,8 @@ module MemprofilerPprof
       # @param names [Regexp]
       # @return [Array<String>] the files there with such names; none of this gem's has a name that is not valid
       def matching(directory, names)
-        Dir.children(directory).select(&:valid_encoding?).grep(names).map { |name| File.join(directory, name) }
-      rescue SystemCallError
-        []
+        MemprofilerPprof.names_in(directory).select(&:valid_encoding?).grep(names)
+                        .map { |name| File.join(directory, name) }
       end
 
       private

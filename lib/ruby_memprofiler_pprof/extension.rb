@@ -5,8 +5,7 @@
 # before `require` fails, RubyGems searches all gems, which took 15 ms of each start.
 
 minor = RUBY_VERSION[/\A\d+\.\d+/]
-minors = Dir.children(__dir__).grep(/\A\d+\.\d+\z/)
-precompiled = minors.include?(minor)
+precompiled = File.directory?(File.join(__dir__, minor))
 library = ["ruby_memprofiler_pprof", *(minor if precompiled), "ruby_memprofiler_pprof"].join("/")
 from_source = "`gem install ruby_memprofiler_pprof --platform ruby`, or `bundle config set force_ruby_platform " \
               "true`, compiles the gem instead, which takes Rust"
@@ -16,6 +15,8 @@ begin
 rescue LoadError => e
   raise LoadError, "#{e.message}\nThe precompiled library does not fit this system; #{from_source}" if precompiled
   raise unless e.path == library
+
+  minors = Dir.children(__dir__).grep(/\A\d+\.\d+\z/)
   raise LoadError, "ruby_memprofiler_pprof is not compiled: run `rake compile`, or install the gem" if minors.empty?
 
   minors.sort_by! { |name| name.split(".").map(&:to_i) }

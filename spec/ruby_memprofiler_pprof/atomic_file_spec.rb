@@ -164,6 +164,34 @@ RSpec.describe MemprofilerPprof::AtomicFile do
     end
   end
 
+  describe ".matching" do
+    it "finds files by their names" do
+      FileUtils.touch(%w[a.pprof b.pprof c])
+      expect(described_class.matching(".", /pprof/)).to contain_exactly("./a.pprof", "./b.pprof")
+    end
+
+    it "passes over names that are no text" do
+      FileUtils.touch("a\xff".b)
+      expect(described_class.matching(".", /a/)).to eq([])
+    end
+
+    it "finds nothing where there is no directory" do
+      expect(described_class.matching("none", //)).to eq([])
+    end
+
+    # Beside a thread that computes, each turn is waited for.
+    it "takes few turns, however many files there are", if: File.exist?("/proc/thread-self/status") do
+      FileUtils.touch(Array.new(100) { |number| "#{number}.pprof" })
+      turns = -> { File.read("/proc/thread-self/status")[/^voluntary_ctxt_switches:\s*(\d+)/, 1].to_i }
+      computing = Thread.new { loop { nil } }
+      before = turns.call
+      found = described_class.matching(".", /pprof/)
+      taken = turns.call - before
+      computing.kill
+      expect([found.size, taken]).to match([100, be < 20])
+    end
+  end
+
   describe ".write" do
     it "replaces a file" do
       File.write("a.pprof", "old")

@@ -263,9 +263,11 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
   # As minitest/autorun runs tests.
   it "samples what an at_exit block runs that was there before the start" do
     outcome = run_ruby(<<~RUBY)
-      def late = 1000.times { nil }
+      def late
+        1000.times { nil } while MemprofilerPprof::CPU.running? && MemprofilerPprof::CPU.stats[:samples] < 3
+      end
       at_exit do
-        late while MemprofilerPprof::CPU.running? && MemprofilerPprof::CPU.stats[:samples] < 3
+        late
         puts MemprofilerPprof::CPU.flush.profile.to_folded(type: :cpu)
       end
       MemprofilerPprof::CPU.start(frequency: 1000)

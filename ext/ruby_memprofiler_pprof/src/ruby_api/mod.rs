@@ -3,6 +3,7 @@
 mod collector;
 mod cpu;
 mod diagnosis;
+mod directory;
 pub mod errors;
 mod flush_options;
 mod labels;
@@ -37,6 +38,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     errors::init(ruby, module)?;
     module::init(module)?;
     memory::init(module)?;
+    directory::init(module)?;
     without_profiling::init(ruby, module)?;
     diagnosis::init(module)?;
     labels::init(ruby, module)?;
