@@ -1,5 +1,6 @@
 //! SIGINT, SIGTERM and SIGHUP, as a flag: whoever has begun something brings it to a good end first.
 
+use crate::failure::Failure;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,11 @@ pub fn catch() {
 /// Whether there was one since.
 pub fn happened() -> bool {
     HAPPENED.load(Ordering::Relaxed)
+}
+
+/// Fails if there was one since.
+pub fn check() -> Result<(), Failure> {
+    if happened() { Err(Failure::new("interrupted")) } else { Ok(()) }
 }
 
 /// Sleeps, until there is one.

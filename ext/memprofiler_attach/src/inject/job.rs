@@ -54,9 +54,7 @@ impl<'a> Job<'a> {
             if self.word(distance)? != 0 {
                 return Ok(true);
             }
-            if interrupt::happened() {
-                return Err(Failure::new("interrupted"));
-            }
+            interrupt::check()?;
             if Instant::now() >= deadline {
                 return Ok(false);
             }

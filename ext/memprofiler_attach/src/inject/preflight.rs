@@ -46,11 +46,11 @@ impl Candidate {
         loop {
             match Self::look(pid, table) {
                 Ok(Some(found)) => return Ok(found),
-                Ok(None) if interrupt::happened() => return Err(Failure::new("interrupted")),
                 Ok(None) if Instant::now() < deadline => sleep(RETRY),
                 Ok(None) => return Err(Failure::new(format!("Ruby in process {pid} is still starting: try again"))),
                 Err(failure) => return Err(failure),
             }
+            interrupt::check()?;
         }
     }
 
@@ -89,9 +89,7 @@ impl Candidate {
             if let Some(living) = LivingVm::find(pid, ruby) {
                 return Ok(living);
             }
-            if interrupt::happened() {
-                return Err(Failure::new("interrupted"));
-            }
+            interrupt::check()?;
             if Instant::now() >= deadline {
                 return Err(Failure::new(format!(
                     "process {pid} is ending, or its Ruby was built in an unusual way: no VM was found in it"

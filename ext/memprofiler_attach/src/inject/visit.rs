@@ -65,9 +65,7 @@ impl Errand<'_> {
             let living = self.living.is_there();
             if !living || self.must_not_be_disturbed(&thread, &registers).map_err(failed)? {
                 drop(thread);
-                if interrupt::happened() {
-                    return Err(Failure::new("interrupted"));
-                }
+                interrupt::check()?;
                 if Instant::now() > deadline {
                     let reason =
                         if living { "was always where it must not be disturbed: try again" } else { "is ending" };
@@ -127,9 +125,7 @@ impl Errand<'_> {
                     format!("process {pid} does not get to run: it waits for a processor, or its cgroup is frozen")
                 }));
             }
-            if interrupt::happened() {
-                return Err(Failure::new("interrupted"));
-            }
+            interrupt::check()?;
             sleep(POLL);
         }
         Ok(())

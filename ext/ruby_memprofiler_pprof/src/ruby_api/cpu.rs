@@ -85,7 +85,7 @@ fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: Proc) ->
     let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
     // A flush that goes on needs what a start forgets.
     let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
-    // From here on no other thread gets to run, and so to begin or end.
+    // As late as this, since no other thread runs from then on, and so none begins or ends.
     let threads: RArray = threads.call(())?;
     let mut list = Vec::with_capacity(threads.len());
     for pair in threads {

@@ -285,7 +285,7 @@ impl Drop for Timer {
     fn drop(&mut self) {
         let timer = self.slot.timer.swap(0, Ordering::SeqCst);
         if self.process != std::process::id() {
-            // The thread in whose handler the process was forked is not here.
+            // A thread that was in the handler when this process was forked is not here.
             self.slot.busy.store(false, Ordering::Relaxed);
         } else if timer != 0 {
             // SAFETY: made by `new` in this process, and deleted once.
