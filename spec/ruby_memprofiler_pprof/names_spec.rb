@@ -31,7 +31,7 @@ RSpec.describe MemprofilerPprof::Collector, "names", :liveness, :moving, :jit, :
   end
 
   after do
-    Object.send(:remove_const, :App)
+    Object.send(:remove_const, :App) if Object.const_defined?(:App)
     Object.send(:remove_method, :at_top) if Object.private_method_defined?(:at_top)
   end
 
@@ -53,6 +53,35 @@ RSpec.describe MemprofilerPprof::Collector, "names", :liveness, :moving, :jit, :
       frames = frames_of(definition, call)
       labels = locations.map(&:label).first(names.size + 1)
       expect(frames.map(&:name).first(names.size + 1)).to eq(labels)
+    end
+  end
+
+  describe "of frames that are recognised" do
+    # How many objects the block allocates below the innermost function with such a name, by name.
+    def allocations(pattern, &)
+      stub_const("Marker", Class.new)
+      samples = profile_of(&).samples.select { |sample| sample.labels["class"] == "Marker" }
+      samples.each_with_object(Hash.new(0)) do |sample, counts|
+        counts[sample.names.filter_map { |name| name[pattern] }.first] += sample[:allocations]
+      end
+    end
+
+    it "are those of the methods around blocks that run the same code" do
+      stub_const("Makers", Module.new)
+      code = proc { -> { Marker.new } }
+      blocks = %i[made_here made_there].map do |name|
+        Makers.define_singleton_method(name, &code)
+        Makers.public_send(name)
+      end
+      counts = allocations(/made_\w+/) { 100.times { blocks.each { |block| block.call } } } # rubocop:disable Style/SymbolProc
+      expect(counts).to eq("made_here" => 100, "made_there" => 100)
+    end
+
+    it "are those of C functions that are called in the same place" do
+      counts = allocations(/Array#\w+/) do
+        100.times { %i[each reverse_each].each { |name| [1].public_send(name) { Marker.new } } }
+      end
+      expect(counts).to eq("Array#each" => 100, "Array#reverse_each" => 100)
     end
   end
 end

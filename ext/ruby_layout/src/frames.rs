@@ -112,12 +112,17 @@ impl Frame {
         Ok(memory.word(self.ep)? & layout::VM_FRAME_FLAG_CFRAME != 0)
     }
 
+    /// Whether it is the frame of a C function itself.
+    #[inline(always)]
+    pub fn is_function<M: Memory>(&self, memory: &M) -> Result<bool, M::Error> {
+        Ok(memory.word(self.ep)? & layout::VM_FRAME_MAGIC_MASK == layout::VM_FRAME_MAGIC_CFUNC)
+    }
+
     /// What runs in the frame, whose method entry is `entry`.
     #[inline(always)]
     pub fn running<M: Memory>(&self, memory: &M, entry: usize) -> Result<Running, M::Error> {
-        let flags = memory.word(self.ep)?;
-        if flags & layout::VM_FRAME_FLAG_CFRAME != 0 {
-            let is_function = flags & layout::VM_FRAME_MAGIC_MASK == layout::VM_FRAME_MAGIC_CFUNC;
+        if self.is_native(memory)? {
+            let is_function = self.is_function(memory)?;
             return Ok(if is_function && entry != 0 { Running::Native } else { Running::Hidden });
         }
         if self.pc == 0 || !is_heap(self.iseq as u64) {

@@ -179,6 +179,17 @@ impl ControlFrame {
         native
     }
 
+    /// Whether it is the frame of a C function itself.
+    ///
+    /// # Safety
+    /// The frame must be on the stack.
+    pub unsafe fn is_function(&self) -> bool {
+        // SAFETY: the environment of a frame on the stack has its three words.
+        let memory = unsafe { OwnMemory::new() };
+        let Ok(function) = self.frame().is_function(&memory);
+        function
+    }
+
     /// What runs in the frame.
     ///
     /// # Safety

@@ -114,7 +114,6 @@ unsafe fn native_entry(context: *const u8, address: *const u8, frame: &ControlFr
         if !(bottom..address as usize).contains(&(frame.ep as usize)) {
             return 0;
         }
-        let is_function = *frame.ep as usize & layout::VM_FRAME_MAGIC_MASK == layout::VM_FRAME_MAGIC_CFUNC;
-        if is_function { *frame.ep.sub(2) as usize } else { 0 }
+        if frame.is_function() { *frame.ep.sub(2) as usize } else { 0 }
     }
 }

@@ -6,7 +6,7 @@ use super::layout;
 use super::object::read;
 use rb_sys::VALUE;
 
-/// Whether frames of C code have no program counter. On newer Rubies JIT compilers leave it unchanged.
+/// Whether frames of C code have no program counter. On newer Rubies JIT compilers leave there what was there before.
 const NATIVE_PC_IS_NULL: bool = cfg!(not(ruby_gte_3_3));
 
 /// A control frame as it was at an earlier time.
@@ -59,14 +59,42 @@ impl SeenFrame {
     ///
     /// # Safety
     /// There must be a control frame at the address.
-    #[cold]
     #[inline(never)]
     pub(super) unsafe fn is_at(&self, at: *const u8) -> bool {
-        // SAFETY: there is a control frame at this address.
-        let frame = unsafe { ControlFrame::at(at) };
-        frame.pc == self.pc
-            && frame.iseq == self.iseq
-            // SAFETY: the frame was just read from the stack, where it still is.
-            && unsafe { Self::new(&frame, frame.method_entry()) }.entry == self.entry
+        // SAFETY: there is a control frame at this address, which is on the stack with its environment of three words.
+        unsafe {
+            let frame = ControlFrame::at(at);
+            if frame.iseq != self.iseq {
+                return false;
+            }
+            if frame.pc != self.pc {
+                // It says nothing of a C function, which is identified by its method entry: only its own frame has that.
+                return !NATIVE_PC_IS_NULL && *frame.ep.sub(2) == self.entry && frame.is_function();
+            }
+            self.is_entry_of(frame.ep) || Self::new(&frame, frame.method_entry()).entry == self.entry
+        }
+    }
+
+    /// Whether the first method entry in `environment` or those around it is this one; false also if that takes more to
+    /// find out. Blocks name nothing.
+    ///
+    /// # Safety
+    /// It must be the environment of a frame on the stack.
+    #[inline(always)]
+    unsafe fn is_entry_of(&self, mut environment: *const VALUE) -> bool {
+        loop {
+            // SAFETY: an environment has three words, and lives no longer than the one it was created in.
+            unsafe {
+                let word = *environment.sub(2);
+                if word != 0 {
+                    return word == self.entry;
+                }
+                if *environment as usize & layout::VM_ENV_FLAG_LOCAL != 0 {
+                    return self.entry == NO_ENTRY;
+                }
+                // The low two bits of the word are flags of the block handler.
+                environment = (*environment.sub(1) & !3) as *const VALUE;
+            }
+        }
     }
 }
