@@ -25,8 +25,9 @@ module MemprofilerPprof
   #   Waits until a profile is to be taken by this thread, which then has to call `done`.
   #   @param path [String] the file to write in case that this thread does not get the GVL; in it the end of the year
   #     9999 stands for the time of writing
-  #   @return [Array(String, Integer, Integer, Float, Boolean), nil] why, bytes used, the limit in bytes if there is
-  #     one, bytes per second of growth, and whether this process is what fills the memory; nil when watching has ended
+  #   @return [Array(String, Integer, Integer, Float, Boolean, Boolean), nil] why, bytes used, the limit in bytes if
+  #     there is one, bytes per second of growth, whether this process is what fills the memory, and whether this is
+  #     the last one; nil when watching has ended
   # @!method self.queue(waits)
   #   Says that this thread waits until other processes have taken their profiles, so that none has to be written
   #   without the GVL unless the limit is near.
@@ -50,10 +51,12 @@ module MemprofilerPprof
     SURVIVABLE = [StandardError, ScriptError, NoMemoryError, SystemStackError].freeze
     # Seconds to wait for a profile in progress when watching ends.
     TIMEOUT = 15
+    # Seconds from one look to the next at whether it is this process's turn.
+    LOOK_INTERVAL = 0.02
     # Which of them watches, and the lock for changes of that.
     @owner = nil
     @mutex = Mutex.new
-    private_constant :LATER, :AT_ONCE, :SURVIVABLE, :TIMEOUT
+    private_constant :LATER, :AT_ONCE, :SURVIVABLE, :TIMEOUT, :LOOK_INTERVAL
 
     # Makes a watch the one that watches, if the block begins that.
     # @return [Boolean] whether it did
@@ -131,6 +134,8 @@ module MemprofilerPprof
       @thread = BackgroundThread.start("ruby_memprofiler_pprof memory watch") { work(mine) }
       @thread.priority = 3
     rescue Error, ThreadError => e
+      # Nobody would take the profiles that are asked for.
+      MemoryWatch.end_for(self)
       log(:error, "memory is not watched: #{e.message}")
     end
 
@@ -146,14 +151,19 @@ module MemprofilerPprof
     def work(mine)
       tidy
       while mine == @turn && (alarm = MemoryWatch.wait(path(LATER)))
-        *figures, at_fault = alarm
+        *figures, at_fault, last = alarm
         begin
-          at_fault ? write(explain(*figures)) : in_turn { write(explain(*figures)) }
+          at_fault ? write(explain(*figures)) : in_turn(mine) { write(explain(*figures)) }
         ensure
           emergency = MemoryWatch.done
         end
-        log(:warn, "wrote #{emergency} without Ruby, which came to no safe point in time") if emergency
+        report(emergency, last)
       end
+    end
+
+    def report(emergency, last)
+      log(:warn, "wrote #{emergency} without Ruby: no safe point came in time, or the limit was near") if emergency
+      log(:warn, "that was the last profile of this process that is written when memory runs short") if last
     end
 
     # Now rather than before a file is written, when memory is short: a process writes few.
@@ -163,15 +173,16 @@ module MemprofilerPprof
       log(:error, "old files were not removed: #{e.class}: #{e.message}")
     end
 
-    # One process after another: together they would take what is left of the memory.
-    def in_turn
+    # One process after another: together they would take what is left of the memory. Not at all if watching ends
+    # before it is this one's turn, since a process that exits waits for it.
+    def in_turn(mine)
       AtomicFile.make_directory_of(path)
       File.open(@pattern.common_directory) do |directory|
         @queue = directory
         MemoryWatch.queue(true)
-        directory.flock(File::LOCK_EX)
+        sleep(LOOK_INTERVAL) until (first = directory.flock(File::LOCK_EX | File::LOCK_NB)) || mine != @turn
         MemoryWatch.queue(false)
-        yield
+        yield if first
       ensure
         # A child that was forked meanwhile may have it open for longer.
         directory.flock(File::LOCK_UN)

@@ -126,6 +126,28 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     expect { described_class.new(new_collector, 1, pattern: pattern).start.stop }.not_to raise_error
   end
 
+  it "says which one was the last of the process" do
+    allow(described_class).to receive_messages(begin: true, done: nil)
+    alarms = [false, true].map { |last| ["level", 90, 100, 0.0, true, last] }
+    allow(described_class).to receive(:wait) { alarms.shift }
+    logger = FakeLogger.new
+    pattern = MemprofilerPprof::FilePattern.new("mem.pprof")
+    watch = described_class.new(new_collector.start, 1, pattern: pattern, logger: logger).start
+    wait_until { logger[:warn].size == 3 }
+    watch.stop
+    expect(logger[:warn]).to match([/wrote/, /wrote/, /that was the last profile/])
+  end
+
+  it "does not go on watching if there is no thread for its profiles" do
+    allow(described_class).to receive(:begin).and_return(true)
+    allow(described_class).to receive(:end)
+    allow(MemprofilerPprof::BackgroundThread).to receive(:start).and_raise(ThreadError, "no threads")
+    logger = FakeLogger.new
+    described_class.new(new_collector, 1, pattern: MemprofilerPprof::FilePattern.new("mem.pprof"), logger: logger).start
+    expect(described_class).to have_received(:end)
+    expect(logger[:error]).to match([/memory is not watched: no threads/])
+  end
+
   it "ends with the process, whatever it is doing" do
     20.times { expect(run_program("")).to be_success }
   end
@@ -151,7 +173,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
   describe "beside other processes that run out of the same memory" do
     # Returns once there was an alarm.
     def alarm(at_fault)
-      alarms = [["level", 90, 100, 0.0, at_fault]]
+      alarms = [["level", 90, 100, 0.0, at_fault, false]]
       allow(described_class).to receive(:begin).and_return(true)
       allow(described_class).to receive(:wait) { alarms.shift }
       pattern = MemprofilerPprof::FilePattern.new("mem.pprof")
@@ -174,11 +196,27 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     end
 
     it "waits its turn otherwise" do
+      turns = []
+      allow(described_class).to receive(:queue) { |waits| turns << waits }
       while_another_writes do
-        alarm(false).stop(0.2)
+        alarm(false)
+        wait_until { turns == [true] }
         expect(Dir.children(".")).to be_empty
       end
       wait_until { File.exist?("mem-oom.pprof") }
+      expect(turns).to eq([true, false])
+    end
+
+    it "no longer waits when watching ends" do
+      turns = []
+      allow(described_class).to receive(:queue) { |waits| turns << waits }
+      while_another_writes do
+        watch = alarm(false)
+        wait_until { turns == [true] }
+        watch.stop
+        expect(Thread.list.map(&:name)).not_to include(/memory watch/)
+      end
+      expect(Dir.children(".")).to be_empty
     end
 
     it "does not leave its turn to children that are forked meanwhile" do
@@ -199,7 +237,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
         #{found}
         queued = Queue.new
         MemprofilerPprof::MemoryWatch.singleton_class.prepend(Module.new do
-          define_method(:wait) { |path| super(path)&.then { |*figures, _| [*figures, false] } }
+          define_method(:wait) { |path| super(path)&.then { |*figures, _, last| [*figures, false, last] } }
           define_method(:queue) { |waits| super(waits).tap { queued << waits } }
         end)
         File.open(".") do |directory|

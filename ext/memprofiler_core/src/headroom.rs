@@ -62,7 +62,7 @@ impl Headroom {
             headroom.add(Limit::Overcommit, promises(&machine, &status));
         }
         headroom.add(Limit::AddressSpace, address_space(&file("proc/self/limits"), &status));
-        headroom.add_cgroups(&root.join("sys/fs/cgroup"), &file("proc/self/cgroup"));
+        cgroup::all(root).for_each(|(group, files)| headroom.add_cgroup(&group, files));
         headroom
     }
 
@@ -75,37 +75,17 @@ impl Headroom {
         self.bounds.extend(left.map(|left| Bound { left, by }));
     }
 
-    /// `memberships` has a line like `0::/app.slice` for version 2, and one per hierarchy for version 1, whose second
-    /// part names the controllers.
-    fn add_cgroups(&mut self, mount: &Path, memberships: &str) {
-        for line in memberships.lines() {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-            if controllers.is_empty() {
-                self.add_cgroup(mount, path, &cgroup::VERSION_2);
-                // Where version 1 has the controllers.
-                self.add_cgroup(&mount.join("unified"), path, &cgroup::VERSION_2);
-            } else if controllers.split(',').any(|controller| controller == "memory") {
-                self.add_cgroup(&mount.join("memory"), path, &cgroup::VERSION_1);
-            }
+    /// The limits of a cgroup.
+    fn add_cgroup(&mut self, group: &Path, files: &Files) {
+        let number = |name: &str| linux::read(group.join(name)).ok()?.trim().parse::<u64>().ok();
+        let Some(used) = number(files.usage) else { return };
+        let cache = field(&linux::read(group.join("memory.stat")).unwrap_or_default(), files.cache).unwrap_or(0);
+        for name in files.limits {
+            let limit = linux::read(group.join(name)).ok().and_then(|text| cgroup::limit(&text));
+            let left = limit.map(|limit| limit.saturating_sub(used.saturating_sub(cache)));
+            self.add(Limit::Cgroup(group.join(name)), left);
         }
-    }
-
-    /// The limits of a cgroup and of all those that it is in. In a container, `path` may be the host's: then its own
-    /// cgroup is what is mounted.
-    fn add_cgroup(&mut self, mount: &Path, path: &str, files: &Files) {
-        for ancestor in Path::new(path.trim_start_matches('/')).ancestors() {
-            let group = mount.join(ancestor);
-            let number = |name: &str| linux::read(group.join(name)).ok()?.trim().parse::<u64>().ok();
-            let Some(used) = number(files.usage) else { continue };
-            let cache = field(&linux::read(group.join("memory.stat")).unwrap_or_default(), files.cache).unwrap_or(0);
-            for name in files.limits {
-                let limit = linux::read(group.join(name)).ok().and_then(|text| cgroup::limit(&text));
-                let left = limit.map(|limit| limit.saturating_sub(used.saturating_sub(cache)));
-                self.add(Limit::Cgroup(group.join(name)), left);
-            }
-            self.killed_together |= number("memory.oom.group") == Some(1);
-        }
+        self.killed_together |= number("memory.oom.group") == Some(1);
     }
 }
 

@@ -76,7 +76,8 @@ pub struct Look {
 enum Armed {
     /// Anything.
     Fully,
-    /// Nothing yet in this episode; from then on the level.
+    /// Nothing yet in this episode; from then on the level. Also in a cgroup that stays nearly full, whatever this
+    /// process does: the kernel would report that again and again.
     Doubtful(Duration),
     /// Nothing: there was one at the level in this episode.
     Not,
@@ -130,12 +131,14 @@ impl Watch {
             return Look { fire: None, next: Some(INTERVALS[1]) };
         };
         let used = self.used(reading);
-        if used < (level as f64 * CALM) as u64 && self.fired.is_none_or(|fired| now.saturating_sub(fired) >= PAUSE) {
-            self.armed = Armed::Fully;
-        }
         let serious =
             reading.limit.zip(reading.usage).is_some_and(|(limit, usage)| usage as f64 > limit as f64 * SERIOUS);
-        let fully = self.armed == Armed::Fully;
+        let paused = self.fired.is_none_or(|fired| now.saturating_sub(fired) >= PAUSE);
+        if self.armed != Armed::Fully && used < (level as f64 * CALM) as u64 && paused {
+            self.armed = if serious { Armed::Doubtful(now) } else { Armed::Fully };
+        }
+        // The last one is for the level.
+        let fully = self.armed == Armed::Fully && self.count + 1 < MOST;
         let reason = match self.armed {
             _ if reading.copied || was_copied => None,
             Armed::Not => None,
@@ -151,11 +154,7 @@ impl Watch {
             self.count += 1;
             self.armed = if reason == Reason::Level { Armed::Not } else { Armed::Doubtful(now + DOUBT) };
         }
-        let exhausted = self.count >= MOST;
-        if exhausted {
-            self.armed = Armed::Not;
-        }
-        Look { fire: reason, next: (!exhausted).then(|| self.interval(reading, level)) }
+        Look { fire: reason, next: (self.count < MOST).then(|| self.interval(reading, level)) }
     }
 
     /// Takes notice of the memory as it is now, and decides nothing.
@@ -167,10 +166,12 @@ impl Watch {
         self.own_rate.add(now, reading.resident);
     }
 
-    /// Whether this process, rather than others of its cgroup, is what fills the memory.
-    pub fn is_at_fault(&self, reading: &Reading) -> bool {
+    /// Whether this process, rather than others of its cgroup, is what fills the memory. `own` says how many bytes it
+    /// shares with no other process.
+    pub fn is_at_fault(&self, reading: &Reading, own: impl FnOnce() -> u64) -> bool {
         let growth = self.own_rate.bytes_per_second();
-        reading.usage.is_none_or(|usage| reading.resident >= usage / 2)
+        // The cgroup counts once what forked processes share; each of them has it in physical memory.
+        reading.usage.is_none_or(|usage| reading.resident >= usage / 2 && own() >= usage / 2)
             || growth >= LEAST_GROWTH && growth >= self.rate.bytes_per_second() / 2.0
     }
 
@@ -385,6 +386,39 @@ mod tests {
         assert_eq!(fire(100 * MB, stalled(0), stalled(50)), None);
     }
 
+    /// Why profiles are taken of a process whose cgroup uses `usage`, and reaches its limit all the time.
+    fn live_at_the_limit(level: Level, usage: impl Fn(u64) -> u64, resident: impl Fn(u64) -> u64) -> Vec<Reason> {
+        let (mut watch, mut fired) = (Watch::new(level), Vec::new());
+        for second in 0..3600 {
+            let reading = Reading { resident: resident(second), reached: second, ..reading(usage(second)) };
+            let look = watch.look(Duration::from_secs(second), &reading);
+            fired.extend(look.fire);
+            if look.next.is_none() {
+                break;
+            }
+        }
+        fired
+    }
+
+    #[test]
+    fn a_cgroup_that_is_always_full_is_reported_once() {
+        let full = |_| 240 * MB;
+        assert_eq!(live_at_the_limit(Level::Part(0.9), full, |_| MB), [Reason::Events]);
+        assert_eq!(live_at_the_limit(Level::Resident(100 * MB), full, |_| MB), [Reason::Events]);
+        let leaks = |second| if second < 3000 { 240 * MB } else { 280 * MB };
+        assert_eq!(live_at_the_limit(Level::Part(0.9), leaks, |_| MB), [Reason::Events, Reason::Level]);
+        let waves = |second| if second / 100 % 2 == 0 { 50 * MB } else { 100 * MB };
+        let fired = live_at_the_limit(Level::Resident(100 * MB), full, waves);
+        assert_eq!(fired, [&[Reason::Events][..], &[Reason::Level; 9]].concat());
+    }
+
+    #[test]
+    fn the_last_profile_is_kept_for_the_level() {
+        let waves = |second| if second < 3000 { [100, 230][second as usize / 50 % 2] * MB } else { 280 * MB };
+        let fired = live_at_the_limit(Level::Part(0.9), waves, |_| MB);
+        assert_eq!(fired, [&[Reason::Events; 9][..], &[Reason::Level]].concat());
+    }
+
     #[test]
     fn a_copy_of_the_process_is_no_reason() {
         let mut watch = Watch::new(Level::Part(0.9));
@@ -399,19 +433,20 @@ mod tests {
 
     #[test]
     fn who_has_or_takes_most_is_at_fault() {
-        let at_fault = |resident: [u64; 2], usage: [u64; 2]| {
+        let at_fault = |resident: [u64; 2], shared: u64, usage: [u64; 2]| {
             let mut watch = Watch::new(Level::Part(0.9));
             let [before, now] = [0, 1].map(|at| Reading { resident: resident[at] * MB, ..reading(usage[at] * MB) });
             watch.follow(Duration::ZERO, &before);
             watch.follow(Duration::from_secs(1), &now);
-            watch.is_at_fault(&now)
+            watch.is_at_fault(&now, || now.resident - shared * MB)
         };
-        assert!(at_fault([150, 150], [250, 270]), "it has most");
-        assert!(at_fault([50, 65], [250, 270]), "it grows most");
-        assert!(!at_fault([50, 55], [250, 270]), "another grows more");
-        assert!(!at_fault([50, 50], [250, 250]), "nobody grows");
+        assert!(at_fault([150, 150], 10, [250, 270]), "it has most");
+        assert!(!at_fault([150, 150], 100, [250, 270]), "it shares most of what it has");
+        assert!(at_fault([50, 65], 10, [250, 270]), "it grows most");
+        assert!(!at_fault([50, 55], 10, [250, 270]), "another grows more");
+        assert!(!at_fault([50, 50], 10, [250, 250]), "nobody grows");
         let alone = Reading { resident: MB, ..Reading::default() };
-        assert!(Watch::new(Level::Resident(MB)).is_at_fault(&alone));
+        assert!(Watch::new(Level::Resident(MB)).is_at_fault(&alone, || 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the kernel reports of memory that is short: memory.events, memory.failcnt and memory.pressure.
+//! What the kernel reports of memory that is short: memory.events.local, memory.failcnt and memory.pressure.
 
 use super::source::Reading;
 use std::time::Duration;

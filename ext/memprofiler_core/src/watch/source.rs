@@ -1,11 +1,10 @@
 //! Reads how much memory is in use, from files of Linux that stay open.
 
 use crate::cgroup::{self, Files};
-use crate::headroom::{Headroom, Limit};
-use crate::linux::field;
+use crate::linux::{self, field, kilobytes};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long the size of the page cache is believed, since it takes longer to read.
@@ -39,7 +38,9 @@ pub struct Reading {
 #[derive(Debug)]
 pub struct Source {
     resident: Option<File>,
-    /// The cgroups with a limit that the process is in, from the innermost on.
+    /// The file that says what is shared; not kept open, since it is read once in a while.
+    rollup: PathBuf,
+    /// The cgroups that the process is in and that can have a limit, from the innermost on.
     groups: Vec<Group>,
     /// The one that leaves the least.
     tightest: Option<usize>,
@@ -47,7 +48,7 @@ pub struct Source {
     measured: Option<Duration>,
 }
 
-/// A cgroup with a limit.
+/// A cgroup that has a limit, or may get one.
 #[derive(Debug)]
 struct Group {
     limit: File,
@@ -56,7 +57,7 @@ struct Group {
     files: &'static Files,
     /// The size in bytes of the page cache that the kernel gives up first, when it was measured.
     cache: u64,
-    /// memory.events, or memory.failcnt of version 1.
+    /// See [`Files::events`].
     events: Option<File>,
     pressure: Option<File>,
 }
@@ -64,21 +65,25 @@ struct Group {
 impl Source {
     /// Finds the files below `root`, which is "/" but for tests.
     pub fn open(root: &Path) -> Self {
-        let limits = Headroom::read(root).bounds.into_iter().filter_map(|bound| match bound.by {
-            Limit::Cgroup(file) if file.ends_with(Files::beside(&file).limit) => Some(file),
-            _ => None,
-        });
         Self {
             resident: File::open(root.join("proc/self/status")).ok(),
-            groups: limits.filter_map(|file| Group::open(&file)).collect(),
+            rollup: root.join("proc/self/smaps_rollup"),
+            groups: cgroup::all(root).filter_map(|(path, files)| Group::open(&path, files)).collect(),
             tightest: None,
             measured: None,
         }
     }
 
-    /// Whether there is a limit.
+    /// Whether there is a limit now.
     pub fn has_limit(&self) -> bool {
-        !self.groups.is_empty()
+        self.groups.iter().any(|group| group.limit().is_some())
+    }
+
+    /// The bytes that this process has in physical memory and shares with no other; None if unknown. Takes some 10 ms
+    /// per GB.
+    pub fn unshared(&self) -> Option<u64> {
+        let text = linux::read(&self.rollup).ok()?;
+        Some(kilobytes(&text, "Private_Clean")? + kilobytes(&text, "Private_Dirty")?)
     }
 
     /// Reads it; `now` is the time since any moment.
@@ -119,22 +124,21 @@ impl Source {
 }
 
 impl Group {
-    fn open(limit: &Path) -> Option<Self> {
-        let file = |name: &str| File::open(limit.with_file_name(name)).ok();
-        let files = Files::beside(limit);
+    fn open(path: &Path, files: &'static Files) -> Option<Self> {
+        let file = |name: &str| File::open(path.join(name)).ok();
         Some(Self {
-            limit: File::open(limit).ok()?,
+            limit: file(files.limit)?,
             usage: file(files.usage)?,
             stat: file("memory.stat"),
             files,
             cache: 0,
-            events: file(files.events),
+            events: files.events.iter().find_map(|name| file(name)),
             // Without version 2 only the machine has pressure, which says nothing about this cgroup.
             pressure: file("memory.pressure").filter(|file| read(file, stalled).is_some()),
         })
     }
 
-    /// None if there is none any more.
+    /// None if there is none, which can change.
     fn limit(&self) -> Option<u64> {
         read(&self.limit, cgroup::limit)
     }
@@ -165,7 +169,7 @@ fn number(file: &File) -> Option<u64> {
     read(file, |text| text.trim().parse().ok())
 }
 
-/// How often a process was to be killed, and the limit was reached: from memory.events, or the one number of
+/// How often a process was to be killed, and the limit was reached: from memory.events.local, or the one number of
 /// memory.failcnt.
 fn counts(text: &str) -> (u64, u64) {
     let count = |name| field(text, name).unwrap_or(0);
@@ -288,6 +292,34 @@ mod tests {
         // It would leave 2200 of the other's 2300.
         assert_eq!(limit("2800\n"), (0, Some(3000)));
         assert_eq!(limit("4000\n"), (1, Some(5000)));
+    }
+
+    #[test]
+    fn a_cgroup_may_get_a_limit_later() {
+        let mut files = VERSION_2.to_vec();
+        files.extend([("sys/fs/cgroup/memory.max", "max\n"), ("sys/fs/cgroup/memory.current", "4900\n")]);
+        let system = System::new(&files);
+        let mut source = Source::open(&system.0);
+        assert_eq!(source.read(Duration::ZERO).limit, Some(3000));
+        system.write("sys/fs/cgroup/memory.max", "5000\n");
+        assert_eq!(source.read(Duration::ZERO).limit, Some(5000));
+    }
+
+    #[test]
+    fn what_happens_to_cgroups_below_does_not_count() {
+        let mut files = VERSION_2.to_vec();
+        files.push(("sys/fs/cgroup/a/memory.events.local", "low 0\nhigh 0\nmax 1\noom 0\noom_kill 9\n"));
+        let reading = System::new(&files).read();
+        assert_eq!((reading.kills, reading.reached), (0, 1));
+    }
+
+    #[test]
+    fn what_is_shared_with_other_processes_is_known() {
+        let rollup = "00400000-7ffc [rollup]\nRss: 900 kB\nShared_Clean: 400 kB\nPrivate_Clean: 200 kB\n\
+                      Private_Dirty: 300 kB\n";
+        let system = System::new(&[("proc/self/smaps_rollup", rollup)]);
+        assert_eq!(Source::open(&system.0).unshared(), Some(500 << 10));
+        assert_eq!(Source::open(&System::new(&[]).0).unshared(), None);
     }
 
     #[test]

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An alarm: the reason, bytes used, the limit in bytes, bytes per second of growth, and whether this process is at
-/// fault.
-type Alarm = (&'static str, u64, Option<u64>, f64, bool);
+/// An alarm: the reason, bytes used, the limit in bytes, bytes per second of growth, whether this process is at fault,
+/// and whether this is the last alarm.
+type Alarm = (&'static str, u64, Option<u64>, f64, bool, bool);
 
 /// Defines the functions.
 pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
@@ -54,7 +54,7 @@ fn keep(ruby: &Ruby, this: Obj<RubyCollector>) {
 fn wait(path: PathBuf) -> Result<Option<Alarm>, Error> {
     Ok(watch::wait(path)?.map(|alarm| {
         let (used, limit) = alarm.used();
-        (alarm.reason.name(), used, limit, alarm.growth, alarm.own)
+        (alarm.reason.name(), used, limit, alarm.growth, alarm.own, alarm.last)
     }))
 }
 

@@ -21,6 +21,8 @@ pub struct Alarm {
     pub growth: f64,
     /// Whether this process is what fills the memory.
     pub own: bool,
+    /// Whether no other one follows in this process.
+    pub last: bool,
 }
 
 impl Alarm {

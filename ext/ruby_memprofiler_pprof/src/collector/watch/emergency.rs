@@ -30,9 +30,9 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const SWEEP: Duration = Duration::from_millis(20);
 
 /// What is said about such a profile.
-const CAVEAT: &str = "emergency=written without the GVL, since Ruby came to no safe point in time: only String and Array \
-                      have their contents counted, what was not named yet lacks its class, C functions their names, and \
-                      allocations are left out";
+const CAVEAT: &str = "emergency=written without the GVL, since Ruby came to no safe point in time or the limit was \
+                      near: only String and Array have their contents counted, what was not named yet lacks its class, \
+                      C functions their names, and allocations are left out";
 
 /// What is said besides if no object could be read.
 const MOVING: &str = "emergency_gc=a garbage collection was freeing or moving objects: no contents are counted, and what \

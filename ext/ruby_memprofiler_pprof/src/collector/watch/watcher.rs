@@ -25,6 +25,9 @@ const INSISTENCE: Duration = Duration::from_secs(5);
 /// After this time without a safe point there may be none before the end.
 const PATIENCE: Duration = Duration::from_millis(250);
 
+/// How long Ruby has in any case: a thread that comes to a safe point makes way within moments.
+const CHANCE: Duration = Duration::from_millis(20);
+
 /// What writing without the GVL takes: time, and bytes of memory.
 const EMERGENCY: (Duration, u64) = (Duration::from_millis(50), 8_000_000);
 
@@ -52,7 +55,9 @@ impl Watcher {
             let reading = Reading { copied: child::is_under_way(), ..source.read(self.begun.elapsed()) };
             let look = watch.look(self.begun.elapsed(), &reading);
             if let Some(reason) = look.fire {
-                let mut alarm = Alarm { reason, reading, growth: watch.growth(), own: watch.is_at_fault(&reading) };
+                let unshared = || source.unshared().unwrap_or(reading.resident);
+                let own = watch.is_at_fault(&reading, unshared);
+                let mut alarm = Alarm { reason, reading, growth: watch.growth(), own, last: look.next.is_none() };
                 if matches!((self.level, reason), (Level::Resident(_), Reason::Level)) {
                     // What others of the cgroup use is no reason.
                     alarm = Alarm { reading: Reading { usage: None, limit: None, ..reading }, own: true, ..alarm };
@@ -84,7 +89,8 @@ impl Watcher {
             // A thread that takes a profile may have lost the GVL to one that keeps it.
             let patience = if progress == Progress::Taking { 8 * PATIENCE } else { PATIENCE };
             let late = asked.elapsed() > patience;
-            let dying = watch.is_dying(&reading, EMERGENCY.0, EMERGENCY.1);
+            let had_chance = progress == Progress::Queued || asked.elapsed() > CHANCE;
+            let dying = had_chance && watch.is_dying(&reading, EMERGENCY.0, EMERGENCY.1);
             if !written && progress != Progress::Done && (late || dying) {
                 let path = self.shared.files().0.clone();
                 let emergency = self.shared.use_vm(|| emergency::write(self.shared.collector, &path, &alarm, dying));
