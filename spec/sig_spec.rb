@@ -28,9 +28,10 @@ module RealMethods
     "MemprofilerPprof::Atfork" => %i[around install remove],
     "MemprofilerPprof::Atfork::Handler" => %i[initialize],
     "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
-    "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options close_lost_readers],
+    "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options discard],
     "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without
                                             writes_files?],
+    "MemprofilerPprof::Configuration::Type" => %i[shown],
     "MemprofilerPprof::CPU" => %i[after_fork],
     "MemprofilerPprof::DelayedJob" => %i[name_of],
     "MemprofilerPprof::FileFlusher" => %i[file_pattern profiles],
@@ -125,9 +126,9 @@ RSpec.describe "The signatures", :own_process do
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request SocketClient
                  SocketClient::NoAnswer]
-  internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread ByPid ByPid::Error
-                 Configuration::Settable Configuration::Types CPU::Sampler CPUFiles DefaultProfiler DelayedJob::Job
-                 Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch OpenTelemetry::Contexts OwnLabels
+  internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread BlockEndings ByPid
+                 ByPid::Error Configuration::Settable Configuration::Types CPU::Sampler CPUFiles DefaultProfiler
+                 DelayedJob::Job Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch OpenTelemetry::Contexts OwnLabels
                  PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job Retainers::Recording
                  Retainers::Reference RetainersFile RunningFlushers Service SignalActions SocketServer Tags] +
               rack + pyroscope + report + socket + on_demand + testing)

@@ -49,6 +49,7 @@ end
 # The same module under the gem's own name.
 RubyMemprofilerPprof = MemprofilerPprof unless defined?(RubyMemprofilerPprof)
 
+require "ruby_memprofiler_pprof/block_endings"
 require "ruby_memprofiler_pprof/collector"
 require "ruby_memprofiler_pprof/profile"
 require "ruby_memprofiler_pprof/profile_data"
@@ -64,10 +65,8 @@ require "ruby_memprofiler_pprof/module_api"
 # Registered before the flushers' handler, so that a child's collectors are ready when its flushers start again.
 MemprofilerPprof::Atfork.at_fork(:child) do
   MemprofilerPprof.forget_threads
-  MemprofilerPprof.collectors.each do |collector|
-    collector.after_fork
-    collector.close_lost_readers
-  end
+  MemprofilerPprof.collectors.each(&:after_fork)
   MemprofilerPprof::CPU.after_fork
+  MemprofilerPprof::BlockEndings.after_fork
 end
 MemprofilerPprof::RunningFlushers.install

@@ -186,20 +186,10 @@ module MemprofilerPprof
       return reader unless block_given?
 
       begin
-        block_readers[reader] = Thread.current
+        ending = BlockEndings.enter { reader.close }
         yield reader
       ensure
-        block_readers.delete(reader)
-        reader.close
-      end
-    end
-
-    # Closes, in a forked child, the readers of blocks that ran in other threads: these never end there.
-    # @return [void]
-    # @api private
-    def close_lost_readers
-      block_readers.reject { |_, thread| thread.alive? }.each_key do |reader|
-        block_readers.delete(reader)
+        BlockEndings.leave(ending)
         reader.close
       end
     end
@@ -241,13 +231,15 @@ module MemprofilerPprof
       end
     end
 
-    # Samples while the block runs. Sampling stops even if the block raises.
+    # Samples while the block runs. Sampling stops even if the block raises, and in a child that another thread forks
+    # meanwhile.
     #
     # @param only [Symbol, nil] as for {#start}
     # @return [ProfileData] of what the block allocated, and of what is alive of it
     def profile(only: nil)
       raise ArgumentError, "profile needs a block" unless block_given?
 
+      ending = BlockEndings.enter { discard }
       start(only: only)
       begin
         yield
@@ -255,13 +247,20 @@ module MemprofilerPprof
         stop
       end
       flush
+    ensure
+      BlockEndings.leave(ending)
     end
 
-    private
-
-    # @return [Hash{Reader => Thread}] those that are closed when their block ends, and where it runs
-    def block_readers
-      @block_readers ||= {}.compare_by_identity
+    # Stops, and forgets what was sampled. Until it is flushed, a stopped collector keeps a hook, to follow the deaths
+    # of its objects.
+    # @return [void]
+    # @api private
+    def discard
+      stop
+      flush
+    rescue Error
+      # It could not be started, so there is no hook.
+      nil
     end
   end
 end

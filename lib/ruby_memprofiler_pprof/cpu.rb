@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/atomic_file"
+require "ruby_memprofiler_pprof/block_endings"
 require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
@@ -71,7 +72,7 @@ module MemprofilerPprof
       end
 
       # Profiles the CPU time that the whole process uses while the block runs; with `only: :thread`, that of the
-      # calling thread.
+      # calling thread. In a child that another thread forks meanwhile, sampling stops.
       #
       # @example
       #   puts MemprofilerPprof::CPU.profile(frequency: 1000, only: :thread) { parse(file) }.profile.report
@@ -83,7 +84,10 @@ module MemprofilerPprof
         raise ArgumentError, "profile needs a block" unless block_given?
 
         AtomicFile.make_directory_of(out) if out
+        started = false
+        ending = BlockEndings.enter { stop if started }
         start(**options)
+        started = true
         begin
           yield
         ensure
@@ -92,6 +96,8 @@ module MemprofilerPprof
         end
         profile.write(out) if out
         profile
+      ensure
+        BlockEndings.leave(ending)
       end
 
       # Called in a forked child.

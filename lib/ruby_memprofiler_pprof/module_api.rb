@@ -118,9 +118,9 @@ module MemprofilerPprof
     end
 
     # Profiles the block with a separate collector, every object unless `sample_rate` says otherwise, whether or not the
-    # profiler of the process runs. If more objects are alive at once than `max_heap_samples`, or their stacks need more
-    # than `max_stack_bytes`, samples are dropped and the figures are estimates: a warning and the profile's comments
-    # say so.
+    # profiler of the process runs. It ends in a child that another thread forks meanwhile. If more objects are alive at
+    # once than `max_heap_samples`, or their stacks need more than `max_stack_bytes`, samples are dropped and the
+    # figures are estimates: a warning and the profile's comments say so.
     #
     # @example
     #   MemprofilerPprof.profile(out: "boot.pb.gz") { require "rails" }
@@ -140,7 +140,9 @@ module MemprofilerPprof
       settings = block_settings(sample_rate: sample_rate, max_heap_samples: max_heap_samples, sampling: :always,
                                 **options)
       AtomicFile.make_directory_of(out) if out
-      collector = Collector.new(**settings.collector_options).start
+      collector = Collector.new(**settings.collector_options)
+      ending = BlockEndings.enter { collector.discard }
+      collector.start
       begin
         yield
       ensure
@@ -151,6 +153,8 @@ module MemprofilerPprof
       end
       profile.write(out) if out
       profile
+    ensure
+      BlockEndings.leave(ending)
     end
 
     private

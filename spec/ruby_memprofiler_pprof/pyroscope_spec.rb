@@ -310,6 +310,8 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
     {
       { url: "pyroscope:4040" } => /url must begin with http:.* got "pyroscope:4040"/,
       { url: "http://" } => /url must begin/,
+      { url: "htps://me:secret@x" } => %r{url must begin .* got "htps://\[hidden\]@x"},
+      { url: "http://me:secret@x y" } => %r{url must begin .* got "http://\[hidden\]@x y"},
       { url: "ftp://x" } => /url must begin/,
       { url: "http://me:secret@x" } => /url must not have a user or password: pass basic_auth\z/,
       { app_name: "a b" } => /app_name must consist of .* got "a b"/,

@@ -15,6 +15,12 @@ module MemprofilerPprof
     # A kind of value: what stands for one in a usage line, what is allowed in words, how text becomes a value, and how
     # a value is checked and brought into its final form. `parser` and `caster` return nil for what is not allowed.
     Type = Struct.new(:placeholder, :allowed, :parser, :caster) do
+      # @param value [Object] which may be a URL with a password
+      # @return [String] the value for messages, without that
+      def self.shown(value)
+        value.inspect.sub(USER_INFORMATION, "[hidden]")
+      end
+
       # @param text [String] from the environment or the command line
       # @return [Object, nil] the value; nil if that text is none
       def parse(text)
@@ -34,7 +40,7 @@ module MemprofilerPprof
       # @param value [Object]
       # @return [String] the value for messages, without secrets
       def show(value)
-        secret? ? "[hidden]" : value.inspect.sub(USER_INFORMATION, "[hidden]")
+        secret? ? "[hidden]" : Type.shown(value)
       end
 
       # @return [Boolean] whether nothing may show a value

@@ -27,6 +27,7 @@ module MemprofilerPprof
       # @param logger [#error]
       # @param flush_options [Hash{Symbol => Object}] as for {Collector#flush}
       # @raise [Error] if the collector has no reader left
+      # @raise [ThreadError] if there can be no thread
       def initialize(collector, logger, flush_options)
         @flush_options = flush_options
         @logger = logger
@@ -34,8 +35,7 @@ module MemprofilerPprof
         @asked = now
         @reader = collector.open_reader
         @thread = PeriodicThread.new(INTERVAL, name: "ruby_memprofiler_pprof leaks") { take }
-        @thread.start
-        RunningFlushers.add_sink(self)
+        start
         take
       end
 
@@ -66,6 +66,14 @@ module MemprofilerPprof
       alias finish close
 
       private
+
+      def start
+        @thread.start
+        RunningFlushers.add_sink(self)
+      rescue ThreadError
+        @reader.close
+        raise
+      end
 
       def take
         return close unless @reader.running? && now - @asked < IDLE

@@ -73,7 +73,7 @@ module MemprofilerPprof
       end
 
       def wrong_url(url)
-        "url must begin with http:// or https:// and name a host, got #{url.inspect}"
+        "url must begin with http:// or https:// and name a host, got #{Configuration::Type.shown(url)}"
       end
 
       def pair(basic_auth)

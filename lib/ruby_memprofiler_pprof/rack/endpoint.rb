@@ -72,23 +72,29 @@ module MemprofilerPprof
       def call(env)
         method = env["REQUEST_METHOD"]
         return Response.not_allowed unless %w[GET HEAD].include?(method)
-        return Response.forbidden unless @access.permit?(env)
-        return Response.off unless @collector || MemprofilerPprof.profiler.enabled?
 
-        Service.announce
-        response = MemprofilerPprof.without_profiling { respond(env, head: method == "HEAD") }
-        method == "HEAD" ? Response.without_body(response) : response
-      rescue Query::Invalid => e
-        Response.error(400, e.message)
-      rescue Cluster::Refusal => e
-        Response.error(e.status, e.message)
-      rescue MemprofilerPprof::Error => e
-        Response.error(503, "#{e.message} (#{e.class})")
+        head = method == "HEAD"
+        response = answer(env, head)
+        head ? Response.without_body(response) : response
       end
 
       private
 
-      def respond(env, head:)
+      def answer(env, head)
+        return Response.forbidden unless @access.permit?(env)
+        return Response.off unless @collector || MemprofilerPprof.profiler.enabled?
+
+        Service.announce
+        MemprofilerPprof.without_profiling { respond(env, head) }
+      rescue Query::Invalid => e
+        Response.error(400, e.message)
+      rescue Cluster::Refusal => e
+        Response.error(e.status, e.message)
+      rescue MemprofilerPprof::Error, ThreadError => e
+        Response.error(503, "#{e.message} (#{e.class})")
+      end
+
+      def respond(env, head)
         name = env["PATH_INFO"].to_s.delete_prefix("/").delete_suffix("/")
         case name
         when "" then index(env)
@@ -130,7 +136,7 @@ module MemprofilerPprof
         # Loaded only here, as the pages are.
         %w[page query].each { |part| require "ruby_memprofiler_pprof/rack/retainers_#{part}" }
         query = RetainersQuery.new(env["QUERY_STRING"], @max_seconds)
-        with_collector(query, head, Response.html("")) do |collector|
+        with_collector(query, head, Response.empty(query.format)) do |collector|
           answers = answers(query.pid, query.request, collector)
           answers.mark(RetainersPage.new(answers, query, env["SCRIPT_NAME"]).response)
         end
@@ -140,7 +146,7 @@ module MemprofilerPprof
         # Loaded only here, as the pages are.
         %w[page query].each { |part| require "ruby_memprofiler_pprof/rack/memory_#{part}" }
         query = MemoryQuery.new(env["QUERY_STRING"], @max_seconds)
-        with_collector(query, head, Response.html("")) do |collector|
+        with_collector(query, head, Response.empty(query.format)) do |collector|
           answers = answers(query.pid, query.request, collector)
           answers.mark(MemoryPage.new(answers, query, env["SCRIPT_NAME"]).response)
         end

@@ -68,13 +68,18 @@ module MemprofilerPprof
         wanted = MemprofilerPprof.without_profiling { asked(env) }
         return @app.call(env) if wanted.nil? || !MemprofilerPprof.profiler.enabled? || !@access.permit?(env)
 
+        response = profile(wanted, env)
+        env["REQUEST_METHOD"] == "HEAD" ? Response.without_body(response) : response
+      end
+
+      private
+
+      def profile(wanted, env)
         format = format_of(wanted, env)
         return not_a_format(wanted) unless format
 
         @gate.enter { format == "cpu" ? answer_cpu(env) : answer(env, format) } || Response.too_many
       end
-
-      private
 
       # @return [String, nil] nil if no profile is
       def asked(env)
@@ -94,6 +99,7 @@ module MemprofilerPprof
 
       def answer(env, format)
         collector = Collector.new(**@collector_options)
+        ending = BlockEndings.enter { collector.discard }
         outcome = run(collector, env)
         profile = collector.flush(gc: true)
         MemprofilerPprof.without_profiling { show(profile, env, outcome, format) }
@@ -103,8 +109,9 @@ module MemprofilerPprof
 
         Response.error(503, "#{e.message} (#{e.class})")
       ensure
+        BlockEndings.leave(ending)
         # No profile: because of an exception, a throw, or the end of the thread, perhaps while the profile was made.
-        discard(collector) unless profile
+        collector&.discard unless profile
       end
 
       def show(profile, env, outcome, format)
@@ -134,7 +141,7 @@ module MemprofilerPprof
 
         # Loaded only here, since few programs are asked for it.
         require "ruby_memprofiler_pprof/flamegraph"
-        request = "#{env["REQUEST_METHOD"]} #{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}"
+        request = RequestSummary.request(env)
         Response.html(Flamegraph.new([data.profile], title: request).to_html, policy: Flamegraph.policy)
       end
 
@@ -165,15 +172,6 @@ module MemprofilerPprof
       def call_and_drain(env)
         status, headers, body = @app.call(env)
         [status, Drain.call(headers, body, @max_seconds)]
-      end
-
-      # A stopped collector keeps a hook, to follow the deaths of its objects, until a flush removes that, too.
-      def discard(collector)
-        collector&.stop
-        collector&.flush
-      rescue MemprofilerPprof::Error
-        # It could not be started, so there is no hook.
-        nil
       end
     end
   end

@@ -19,13 +19,19 @@ module MemprofilerPprof
       PATHS = 10
       private_constant :OUTERMOST, :OWN, :PATHS
 
+      # @param env [Hash] of the request
+      # @return [String] the request's method and path, which servers pass on as any bytes
+      def self.request(env)
+        "#{env["REQUEST_METHOD"]} #{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}".dup.force_encoding(Encoding::UTF_8).scrub
+      end
+
       # @param data [ProfileData]
       # @param env [Hash] of the request
       # @param outcome [Outcome]
       # @param top [Integer] rows of each table
       def initialize(data, env, outcome, top)
         @samples = data.profile.samples.reject { |sample| OWN.match?(sample.stack.first&.name.to_s) }
-        @request = "#{env["REQUEST_METHOD"]} #{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}"
+        @request = self.class.request(env)
         @outcome = outcome
         @top = top
       end

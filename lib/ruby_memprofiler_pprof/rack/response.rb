@@ -55,9 +55,20 @@ module MemprofilerPprof
                 "content-disposition" => "attachment; filename=\"#{name}.pprof\"")
         end
 
-        # For a HEAD request.
+        # What has this format, with nothing in it.
+        # @param format [Symbol]
+        def empty(format)
+          case format
+          when :html then html("")
+          when :text then text("")
+          when :json then json("")
+          else profile("retainers", "")
+          end
+        end
+
+        # For a HEAD request, in answer to which nobody knows how long the body would be.
         def without_body((status, headers, _))
-          [status, headers, []]
+          [status, headers.except("content-length"), []]
         end
 
         # @return [String] as text or attribute in HTML

@@ -54,6 +54,14 @@ RSpec.describe MemprofilerPprof::OnDemand::RecentProfiles do
     expect([series.of?(collector), free_readers]).to eq([false, 7])
   end
 
+  it "keeps no reader if there can be no thread" do
+    # It has one.
+    series
+    allow(MemprofilerPprof::BackgroundThread).to receive(:start).and_raise(ThreadError)
+    expect { described_class.new(collector, MemprofilerPprof::StderrLogger, {}) }.to raise_error(ThreadError)
+    expect(free_readers).to eq(6)
+  end
+
   it "goes on for its own collector" do
     expect([collector, new_collector].map { |each| series.of?(each) }).to eq([true, false])
   end

@@ -520,6 +520,20 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(get("/diff", REQUEST_METHOD: "HEAD")).to match([200, include("content-type" => /html/), ""])
       expect(collector.stats[:flushes]).to eq(flushes)
     end
+
+    it "has neither a body nor a length, whatever the answer" do
+      answers = %w[/ /heap /heap?gc=x /nothing].map { |path| get(path, REQUEST_METHOD: "HEAD") }
+      answers << get("/heap", app: endpoint_of(authorize: ->(_) { false }), REQUEST_METHOD: "HEAD")
+      expect(answers.map(&:first)).to eq([200, 200, 400, 404, 403])
+      expect(answers).to all(match([Integer, satisfy { |headers| !headers.key?("content-length") }, ""]))
+    end
+
+    it "has the type of what was asked for" do
+      types = %w[/retainers?format=json /retainers?format=pprof /memory?format=json /memory?debug=1].map do |path|
+        get(path, REQUEST_METHOD: "HEAD")[1]["content-type"]
+      end
+      expect(types).to match(["application/json", "application/octet-stream", "application/json", /plain/])
+    end
   end
 
   it "uses the running collector if none is given, but none that is limited to a thread" do

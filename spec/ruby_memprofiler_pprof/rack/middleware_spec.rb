@@ -416,4 +416,22 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       MemprofilerPprof::CPU.stop
     end
   end
+
+  describe "a HEAD request" do
+    ["/?memprofiler", "/?memprofiler=pprof", "/?memprofiler=x"].each do |path|
+      it "has an answer without a body: #{path}" do
+        _, headers, body = get(middleware(->(_) { [200, {}, []] }), path, REQUEST_METHOD: "HEAD")
+        expect([headers, body]).to match([satisfy { |all| !all.key?("content-length") }, []])
+      end
+    end
+  end
+
+  %w[text html].each do |format|
+    it "shows a path of any bytes beside names in UTF-8, as #{format}" do
+      stub_const("Müller", Class.new)
+      app = ->(_) { [200, {}, [Object.const_get("Müller").new.class.name]] }
+      status, _, body = get(middleware(app), "/m\xFC?memprofiler=#{format}".b)
+      expect([status, body.join]).to match([200, %r{GET /m\uFFFD.*Müller}m])
+    end
+  end
 end

@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+RSpec.describe MemprofilerPprof::BlockEndings do
+  # The values of an expression in a child that is forked while another thread is in a block, and in its parent.
+  def in_child_and_parent(expression, call, before: "")
+    outcome = run_ruby(<<~RUBY)
+      require "ruby_memprofiler_pprof/rack"
+
+      def profile_request
+        app = ->(_) { yield }
+        env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/", "QUERY_STRING" => "memprofiler" }
+        MemprofilerPprof::Rack::Middleware.new(app, authorize: ->(_) { true }).call(env)
+      end
+
+      #{before}
+      entered = Queue.new
+      Thread.new { #{call} { (entered << true) && sleep } }
+      entered.pop
+      Process.wait(fork { p(#{expression}) })
+      p(#{expression})
+    RUBY
+    expect(outcome).to be_success, outcome.to_s
+    outcome.stdout.split
+  end
+
+  it "ends a profile of CPU time" do
+    expect(in_child_and_parent("MemprofilerPprof::CPU.running?", "MemprofilerPprof::CPU.profile")).to eq(%w[false true])
+  end
+
+  ["new_collector.profile", "MemprofilerPprof.profile", "profile_request"].each do |call|
+    it "ends #{call}, whose collector is not kept alive" do
+      expect(in_child_and_parent("MemprofilerPprof.collectors.size", call)).to eq(%w[0 1])
+    end
+  end
+
+  it "does not end what the block has not begun" do
+    before = <<~RUBY
+      MemprofilerPprof::CPU.start
+      MemprofilerPprof::CPU.singleton_class.prepend(Module.new { def start(**) = yield_to_fork || super })
+      def (MemprofilerPprof::CPU).yield_to_fork = ($asked << true) && sleep
+      $asked = Queue.new
+      Thread.new { MemprofilerPprof::CPU.profile { nil } }
+      $asked.pop
+    RUBY
+    expect(in_child_and_parent("MemprofilerPprof::CPU.running?", "1.times", before: before)).to eq(%w[true true])
+  end
+
+  it "ends nothing in a child that is forked in the block" do
+    outcome = run_ruby(<<~RUBY)
+      MemprofilerPprof::CPU.profile { Process.wait(fork { p MemprofilerPprof::CPU.running? }) }
+      MemprofilerPprof.profile { Process.wait(fork { p MemprofilerPprof.collectors.size }) }
+    RUBY
+    expect(outcome.stdout.split).to eq(%w[true 1]), outcome.to_s
+  end
+end
