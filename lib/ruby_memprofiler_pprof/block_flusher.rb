@@ -26,9 +26,10 @@ module MemprofilerPprof
   class BlockFlusher
     # What a failing flush or block may raise without ending the flusher.
     SURVIVABLE = [StandardError, ScriptError, NoMemoryError, SystemStackError].freeze
-    # How many seconds an exiting process waits for a flush in progress.
+    # How many seconds an exiting process waits for a flush in progress, and from one look at it to the next.
     EXIT_TIMEOUT = 15
-    private_constant :SURVIVABLE, :EXIT_TIMEOUT
+    LOOK_INTERVAL = 0.02
+    private_constant :SURVIVABLE, :EXIT_TIMEOUT, :LOOK_INTERVAL
 
     # @return [Collector, Reader]
     attr_reader :collector
@@ -58,6 +59,9 @@ module MemprofilerPprof
       Collector.check_flush_options(**flush_options)
       @flush_options = flush_options
       @thread = PeriodicThread.new(interval, name: "ruby_memprofiler_pprof flusher", priority: priority) { flush }
+      # Threads in #stop!; the array is replaced, never changed.
+      @stopping = []
+      @mutex = Mutex.new
     end
 
     # Starts the thread, unless it runs already. Replaces one that was killed.
@@ -73,9 +77,12 @@ module MemprofilerPprof
     # @return [self]
     # @raise [ThreadError] in a signal handler, where Ruby allows no locks; let a new Thread do it
     def stop!
-      RunningFlushers.remove(self)
+      @mutex.synchronize { @stopping += [Thread.current] }
       flush if @thread.stop == :ended
       self
+    ensure
+      @mutex.synchronize { @stopping -= [Thread.current] }
+      RunningFlushers.remove(self)
     end
 
     # Starts, yields and stops, also when the block raises.
@@ -121,10 +128,13 @@ module MemprofilerPprof
       @thread.alive?
     end
 
-    # Restarts the thread in a forked child.
+    # Restarts the thread in a forked child, unless it was being stopped.
     # @api private
     def after_fork
-      @thread.after_fork
+      return @thread.after_fork if @stopping.empty?
+
+      @stopping = @stopping.select(&:alive?)
+      RunningFlushers.remove(self)
     rescue ThreadError => e
       log(:error, "no thread in the forked process: #{e.message}")
     end
@@ -132,14 +142,28 @@ module MemprofilerPprof
     # Stops when the process exits, which a flush that hangs must not prevent.
     # @api private
     def finish
+      ended = @thread.stop(EXIT_TIMEOUT)
+      flush if ended == :ended
+      return unless ended == :hangs || (ended == :none && !stopped?(EXIT_TIMEOUT))
+
+      log(:error, "no last flush: one did not end within #{EXIT_TIMEOUT} s of the process's exit")
+    ensure
       RunningFlushers.remove(self)
-      case @thread.stop(EXIT_TIMEOUT)
-      when :ended then flush
-      when :hangs then log(:error, "no last flush: one did not end within #{EXIT_TIMEOUT} s of the process's exit")
-      end
     end
 
     private
+
+    # Waits for other threads in #stop!.
+    # @return [Boolean] whether there are none any more
+    def stopped?(timeout)
+      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + timeout
+      while @stopping.any? { |thread| thread.alive? && thread != Thread.current }
+        return false if Process.clock_gettime(Process::CLOCK_MONOTONIC) >= deadline
+
+        sleep(LOOK_INTERVAL)
+      end
+      true
+    end
 
     # What is done with a profile. Subclasses override this.
     def deliver(profile)

@@ -26,10 +26,11 @@ module MemprofilerPprof
         replace { |flushers| flushers.include?(flusher) ? flushers : flushers + [flusher] }
       end
 
+      # Unless it was started again meanwhile.
       # @param flusher [BlockFlusher]
       # @return [void]
       def remove(flusher)
-        replace { |flushers| flushers - [flusher] }
+        replace { |flushers| flusher.running? ? flushers : flushers - [flusher] }
       end
 
       # @param sink [#after_fork, #finish]

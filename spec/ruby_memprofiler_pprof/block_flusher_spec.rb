@@ -131,6 +131,53 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
       expect(delivered).to eq(["profile 1", "profile 2"])
     end
 
+    # In whose last flush a thread is when the process exits.
+    def exiting(call)
+      run_ruby(<<~RUBY)
+        entered, exiting = Queue.new, Queue.new
+        deliver = lambda do |_|
+          entered << true
+          exiting.pop
+          # As long as a process that does not wait takes to end.
+          sleep 0.3
+          puts "delivered"
+        end
+        flusher = MemprofilerPprof::BlockFlusher.new(new_collector.start, interval: 3600, on_flush: deliver).start!
+        at_exit { 2.times { exiting << true } }
+        #{call}
+        entered.pop
+      RUBY
+    end
+
+    it "is waited for by a process that exits" do
+      expect(exiting("Thread.new { flusher.stop! }").stdout).to eq("delivered\n")
+    end
+
+    it "is waited for with the flush that it waits for" do
+      outcome = exiting(<<~RUBY)
+        flusher.flush_soon
+        entered.pop
+        stopping = Thread.new { flusher.stop! }
+        Thread.pass until stopping.stop?
+        entered << true
+      RUBY
+      expect(outcome.stdout).to eq("delivered\n" * 2), outcome.to_s
+    end
+
+    it "leaves no flusher to a child that is forked meanwhile" do
+      outcome = run_ruby(<<~RUBY)
+        entered = Queue.new
+        deliver = ->(_) { (entered << true) && sleep }
+        flusher = MemprofilerPprof::BlockFlusher.new(new_collector.start, on_flush: deliver).start!
+        Thread.new { flusher.stop! }
+        entered.pop
+        $stdout.sync = true
+        Process.wait(fork { p(flusher.running?, MemprofilerPprof::RunningFlushers.to_a.size) && Process.exit! })
+        Process.exit!
+      RUBY
+      expect(outcome.stdout.split).to eq(%w[false 0]), outcome.to_s
+    end
+
     it "ends the thread" do
       flusher = new_flusher.start!
       thread = thread_of(flusher)
