@@ -30,15 +30,13 @@ pub unsafe extern "C" fn run(_: *mut c_void) {
 
 fn read_stack(collector: &Collector) -> Result<(), Error> {
     let context = threads::current_context();
-    if !collector.state.with(|state| state.sites.stacks.begin_deferred(context)) {
-        return Ok(());
-    }
+    let Some(number) = collector.state.with(|state| state.sites.stacks.begin_deferred(context)) else { return Ok(()) };
     let frames = backtrace()?;
     let labels = collector.state.with(|state| state.options.labels);
     // SAFETY: the GVL is held, and the labels are copied at once.
     let labels = if labels { unsafe { labels::current() } } else { None };
     let labels = Arc::new(labels.map(|labels| LabelSet::clone(&labels)).unwrap_or_default());
-    collector.state.with(|state| state.sites.stacks.store_deferred(&frames, &labels));
+    collector.state.with(|state| state.sites.stacks.store_deferred(number, &frames, &labels));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use super::protect;
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
+use std::ffi::{CStr, c_long};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -43,16 +44,26 @@ pub fn is_running() -> bool {
     (unsafe { rb_sys::rb_during_gc() }) != 0
 }
 
-/// The VM's count of the objects allocated so far; from Ruby 4.0 on it is a little late. Does not allocate; safe in
-/// hooks once it was called outside. Only for Ruby's own garbage collector, which mark bits need as well: another one
-/// (from Ruby 3.4 on there can be) may not know the key, and raise.
+/// The VM's count of the objects allocated so far, in which an object that moves is another one; from Ruby 4.0 on it is
+/// a little late. Does not allocate; safe in hooks once it was called outside. Only for Ruby's own garbage collector,
+/// which mark bits need as well: another one (from Ruby 3.4 on there can be) may not know the key, and raise.
 pub fn allocated() -> u64 {
     static KEY: OnceLock<VALUE> = OnceLock::new();
-    // SAFETY: a literal of that length. The VM itself has made this symbol, see `Info`.
-    let key =
-        *KEY.get_or_init(|| unsafe { rb_sys::rb_id2sym(rb_sys::rb_intern2(c"total_allocated_objects".as_ptr(), 23)) });
-    // SAFETY: Ruby's own collector has known the key since before 3.1, so this does not raise; asked for a single one,
-    // the function allocates nothing.
+    statistic(&KEY, c"total_allocated_objects")
+}
+
+/// How often objects were moved so far. As [`allocated`].
+pub fn compactions() -> u64 {
+    static KEY: OnceLock<VALUE> = OnceLock::new();
+    statistic(&KEY, c"compact_count")
+}
+
+fn statistic(key: &OnceLock<VALUE>, name: &CStr) -> u64 {
+    // SAFETY: a string of that length. The VM itself has made this symbol, see `Info`.
+    let intern = || unsafe { rb_sys::rb_id2sym(rb_sys::rb_intern2(name.as_ptr(), name.count_bytes() as c_long)) };
+    let key = *key.get_or_init(intern);
+    // SAFETY: Ruby's own collector has known these keys since before 3.1, so this does not raise; asked for a single
+    // one, the function allocates nothing.
     (unsafe { rb_sys::rb_gc_stat(key) }) as u64
 }
 

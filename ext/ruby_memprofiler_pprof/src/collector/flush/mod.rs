@@ -19,6 +19,7 @@ use super::ledger::{self, Glance};
 use super::mute::Mute;
 use super::sample_types::{SampleTypeNames, Values};
 use super::sites::Names;
+use super::state::State;
 use super::{Collector, Phase, stats, totals, watch};
 use crate::faults;
 use crate::vm::{gc, threads};
@@ -260,9 +261,6 @@ impl Drop for Flush<'_> {
             return;
         }
         self.give_back(usize::MAX);
-        self.collector.state.with(|state| {
-            state.sites.release_held();
-            state.end_flush();
-        });
+        self.collector.state.with(State::end_flush);
     }
 }

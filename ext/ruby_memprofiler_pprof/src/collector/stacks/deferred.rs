@@ -80,13 +80,14 @@ impl Stacks {
         self.deferred.latest
     }
 
-    /// Whether to read the stack of `context` now; if not, none is awaited any more.
-    pub fn begin_deferred(&mut self, context: *const u8) -> bool {
-        self.deferred.awaited.take() == Some(context as usize)
+    /// The number of the stack to read if that is one of `context`; if not, none is awaited any more.
+    pub fn begin_deferred(&mut self, context: *const u8) -> Option<u32> {
+        (self.deferred.awaited.take() == Some(context as usize)).then_some(self.deferred.latest)
     }
 
-    /// Stores functions and lines, innermost first, as the stack deferred last.
-    pub fn store_deferred(&mut self, frames: &[(FunctionName, u32)], labels: &Arc<LabelSet>) {
+    /// Stores functions and lines, innermost first, as the stack with that number. (Another one may be awaited by now,
+    /// since other Ractors run meanwhile.)
+    pub fn store_deferred(&mut self, number: u32, frames: &[(FunctionName, u32)], labels: &Arc<LabelSet>) {
         let mut leaf = if labels.pairs().is_empty() { StackId::EMPTY } else { self.labelled(StackId::EMPTY, labels) };
         for (function, line) in frames.iter().take(self.settings.max_frames).rev() {
             let id = self.function_names.id(Arc::new(function.clone()));
@@ -94,7 +95,7 @@ impl Stacks {
             self.tree.release(leaf);
             leaf = stack;
         }
-        if let Some(replaced) = self.deferred.read.insert(self.deferred.latest, leaf) {
+        if let Some(replaced) = self.deferred.read.insert(number, leaf) {
             self.tree.release(replaced);
         }
     }

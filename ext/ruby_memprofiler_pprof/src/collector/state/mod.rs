@@ -123,11 +123,14 @@ impl State {
         self.sites.begin_flush()
     }
 
-    /// Must be called when a flush has returned what it held.
+    /// Must be called when a flush has ended: returns what it held. Does nothing for one that failed before it began:
+    /// what is held then may be a naming's that goes on.
     pub fn end_flush(&mut self) {
-        self.flushing = None;
-        self.removed = Readers::NONE;
-        self.merged_limit = 0;
+        if self.flushing.take().is_some() {
+            self.sites.release_held();
+            self.removed = Readers::NONE;
+            self.merged_limit = 0;
+        }
     }
 
     /// Must be called when a flush for that reader, or without one, has succeeded.
@@ -149,7 +152,6 @@ impl State {
     /// For a forked child: returns what was held by a flush whose thread did not survive the fork.
     pub fn forget_flush_of_others(&mut self, current: VALUE) {
         if self.flushing.is_some_and(|thread| thread != current) {
-            self.sites.release_held();
             self.end_flush();
         }
     }

@@ -44,6 +44,8 @@ pub struct Windows {
     reason: Cell<&'static str>,
     opened: Cell<u64>,
     late: Cell<u64>,
+    /// How often objects had been moved when a window ended last.
+    compactions: Cell<u64>,
 }
 
 /// A schedule, and what it was made of.
@@ -238,7 +240,15 @@ impl Collector {
 
     /// Gives the samples of the window that ends their weights.
     fn weigh_window(&self) {
-        let overdue = self.state.with(|state| state.reservoir.close_window(gc::allocated()));
+        let compactions = gc::compactions();
+        let moved = self.windows.compactions.replace(compactions) != compactions;
+        let overdue = self.state.with(|state| {
+            if moved {
+                // The VM has counted objects that no hook has seen.
+                state.reservoir.forget_interval();
+            }
+            state.reservoir.close_window(gc::allocated())
+        });
         if overdue > LATE {
             self.windows.late.set(self.windows.late.get() + 1);
         }
