@@ -21,6 +21,15 @@ RSpec.describe "The totals in a profile", :liveness, :moving do
     File.read("/proc/self/status")[/^VmRSS:\s*(\d+) kB/, 1].to_i * 1024
   end
 
+  it "have the resident memory of a process with any name" do
+    outcome = run_ruby(<<~'RUBY')
+      File.binwrite("/proc/self/comm", "caf\xC3")
+      collector = new_collector.start
+      puts collector.flush.profile.comments.grep(/rss_bytes=\d/).size
+    RUBY
+    expect(outcome.stdout).to eq("2\n"), outcome.to_s
+  end
+
   it "are those of this process" do
     before = Time.now.to_f.round(3)
     collector.start

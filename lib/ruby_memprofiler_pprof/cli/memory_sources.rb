@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/cli/sources"
+require "ruby_memprofiler_pprof/peak_file"
 require "ruby_memprofiler_pprof/retainers_file"
 
 module MemprofilerPprof
@@ -18,7 +19,8 @@ module MemprofilerPprof
       private
 
       def recording?(file)
-        File.fnmatch?(Inputs::NAMES, File.basename(file), File::FNM_EXTGLOB) && !RetainersFile.name?(file)
+        File.fnmatch?(Inputs::NAMES, File.basename(file), File::FNM_EXTGLOB) && !RetainersFile.name?(file) &&
+          !PeakFile.name?(file)
       end
 
       def recordings

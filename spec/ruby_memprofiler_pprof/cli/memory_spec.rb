@@ -119,7 +119,7 @@ RSpec.describe "memprofiler memory" do
     it "takes the newest in a directory, by default tmp/profiles" do
       record("tmp/profiles/old.pprof", **RecordedMemory.comments(pid: 1))
       record("tmp/profiles/new.pb.gz", **RecordedMemory.comments(pid: 2))
-      record("tmp/profiles/new.retainers.pprof")
+      %w[new.retainers.pprof old.peak.pprof].each { |name| record("tmp/profiles/#{name}") }
       FileUtils.touch("tmp/profiles/note.txt")
       File.utime(0, 0, "tmp/profiles/old.pprof")
       outputs = [memory, memory("tmp/profiles")].map(&:stdout)

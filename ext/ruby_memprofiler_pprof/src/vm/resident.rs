@@ -18,6 +18,8 @@ fn status(name: &str) -> Option<u64> {
     // What comes before these lines has far fewer bytes.
     let mut text = [0; 4096];
     let len = File::open("/proc/self/status").ok()?.read(&mut text).ok()?;
-    let line = std::str::from_utf8(&text[..len]).ok()?.split('\n').find_map(|line| line.strip_prefix(name))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+    // The name of the program has any bytes.
+    let line = text.get(..len)?.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(name.as_bytes()))?;
+    let kilobytes = std::str::from_utf8(line).ok()?.trim().strip_suffix(" kB")?;
+    Some(kilobytes.parse::<u64>().ok()? << 10)
 }

@@ -44,8 +44,10 @@ impl Facts {
         let parent = PARENT.load(Ordering::Relaxed);
         let forked = parent != 0 && parent == parent_id();
         let survey = self.survey.filter(|survey| survey.usage.is_some() && forked)?;
+        // Pages of files that were written to were common as well, but are not among the survey's shared ones.
+        let common = COMMON.load(Ordering::Relaxed).saturating_sub(survey.files_private);
         // Some of it may have been given back instead.
-        let unshared = COMMON.load(Ordering::Relaxed).saturating_sub(survey.shared_anonymous);
+        let unshared = common.saturating_sub(survey.shared_anonymous);
         Some(unshared.min(survey.private_anonymous))
     }
 
