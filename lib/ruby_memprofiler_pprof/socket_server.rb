@@ -11,16 +11,19 @@ module MemprofilerPprof
   # What it serves is still in the profiles of flushers of the same collector.
   #
   # It lives as long as the process. A forked child has its own socket if the name contains the pid. Otherwise it takes
-  # over the name if its parent exits within a moment, as that of a daemon does.
+  # over the name if its parent exits within half a minute, as that of a daemon does.
   # @api private
   class SocketServer
     # How many clients are served at a time: each may need a reader of the collector, which has at most seven.
     MAX_CLIENTS = 4
-    # Seconds that a forked child gives its parent to exit, and after which a failed accept is tried again.
+    # How often a forked child tries to take over the name of its parent's socket: a daemon's parents may have to write
+    # their last profiles first.
+    TRIES = 30
+    # Seconds after which that, or a failed accept, is tried again.
     PAUSE = 1
     # Seconds to wait for a killed thread to end: Ruby loses a kill that reaches a thread in a finalizer.
     JOIN_TIMEOUT = 2
-    private_constant :MAX_CLIENTS, :PAUSE, :JOIN_TIMEOUT
+    private_constant :MAX_CLIENTS, :TRIES, :PAUSE, :JOIN_TIMEOUT
 
     # @param profiler [DefaultProfiler]
     # @param path [FilePattern]
@@ -75,11 +78,12 @@ module MemprofilerPprof
 
     # Called in a forked child, which has the sockets of its parent, but none of its threads.
     def after_fork
-      inherited = @listener&.path
+      # Perhaps from its parent's parent: a daemon is forked twice.
+      @inherited = @listener.path if @listener
       [@listener, *@clients.values].compact.each(&:close)
       reset
       path = @path.expand
-      @thread = thread { take_over(path, path == inherited ? PAUSE : 0) }
+      @thread = thread { take_over(path, path == @inherited ? TRIES : 1) }
     rescue ThreadError => e
       @logger.error("MemprofilerPprof: no socket in the forked process: #{e.message}")
     end
@@ -103,14 +107,16 @@ module MemprofilerPprof
       @thread = thread { accept }
     end
 
-    def take_over(path, delay)
-      sleep(delay)
+    def take_over(path, tries)
       remove_abandoned
       @listener = Listener.new(path)
       accept
     rescue SystemCallError
       # The parent is still running, and listens.
-      nil
+      return unless (tries -= 1).positive?
+
+      sleep(PAUSE)
+      retry
     end
 
     # While there are too many clients, further ones wait to be accepted. One for which there is no thread is
