@@ -5,6 +5,7 @@ mod watched {
     use crate::vm::cpu_clock::{NativeId, native_id};
     use crate::vm::ractor;
     use crate::vm::thread_events::{RESUMED, SUSPENDED, add_hook};
+    use std::cell::Cell;
     use std::ffi::c_void;
     use std::sync::Once;
     use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
@@ -20,13 +21,21 @@ mod watched {
     static WAITER: AtomicPtr<Thread> = AtomicPtr::new(std::ptr::null_mut());
     static HOOK: Once = Once::new();
 
+    thread_local! {
+        /// The calling thread's own number, since to ask for it takes a system call; 0 until then.
+        static ID: Cell<NativeId> = const { Cell::new(0) };
+    }
+
     unsafe extern "C" fn on_event(event: u32, _thread: *const c_void, _data: *mut c_void) {
         if WAITER.load(Ordering::Relaxed).is_null() {
             return;
         }
         RUNNING.store(event == RESUMED || ractor::others(), Ordering::SeqCst);
         if event == RESUMED {
-            HOLDER.store(native_id(), Ordering::Relaxed);
+            if ID.get() == 0 {
+                ID.set(native_id());
+            }
+            HOLDER.store(ID.get(), Ordering::Relaxed);
         }
         if event == RESUMED && WAITING.load(Ordering::SeqCst) && WAITING.swap(false, Ordering::SeqCst) {
             // SAFETY: a handle set by `watch_for`, which is never freed.
@@ -48,7 +57,9 @@ mod watched {
     /// the GVL, after [`prepare`]. The handles of all waiters are kept: there is one in each process.
     pub fn watch_for(waiter: Thread) {
         RUNNING.store(true, Ordering::SeqCst);
-        HOLDER.store(native_id(), Ordering::Relaxed);
+        // In a forked child this thread has another number than before.
+        ID.set(native_id());
+        HOLDER.store(ID.get(), Ordering::Relaxed);
         WAITER.store(Box::into_raw(Box::new(waiter)), Ordering::SeqCst);
     }
 
