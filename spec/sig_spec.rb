@@ -128,9 +128,10 @@ RSpec.describe "The signatures", :own_process do
                  SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread BlockEndings ByPid
                  ByPid::Error Configuration::Settable Configuration::Types CPU::Sampler CPUFiles DefaultProfiler
-                 DelayedJob::Job Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch OpenTelemetry::Contexts OwnLabels
-                 PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job Retainers::Recording
-                 Retainers::Reference RetainersFile RunningFlushers Service SignalActions SocketServer Tags] +
+                 DelayedJob::Job Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch
+                 OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job
+                 Retainers::Recording Retainers::Reference RetainersFile RunningFlushers Service SignalActions
+                 SocketServer Tags] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process examines it.
