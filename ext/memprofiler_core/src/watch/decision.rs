@@ -133,8 +133,8 @@ impl Watch {
         let used = self.used(reading);
         let serious =
             reading.limit.zip(reading.usage).is_some_and(|(limit, usage)| usage as f64 > limit as f64 * SERIOUS);
-        let paused = self.fired.is_none_or(|fired| now.saturating_sub(fired) >= PAUSE);
-        if self.armed != Armed::Fully && used < (level as f64 * CALM) as u64 && paused {
+        let rested = self.fired.is_none_or(|fired| now.saturating_sub(fired) >= PAUSE);
+        if self.armed != Armed::Fully && used < (level as f64 * CALM) as u64 && rested {
             self.armed = if serious { Armed::Doubtful(now) } else { Armed::Fully };
         }
         // The last one is for the level.

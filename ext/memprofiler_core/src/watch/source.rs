@@ -79,7 +79,7 @@ impl Source {
         self.groups.iter().any(|group| group.limit().is_some())
     }
 
-    /// The bytes that this process has in physical memory and shares with no other; None if unknown. Takes some 10 ms
+    /// The bytes that this process has in physical memory and shares with no other; None if unknown. Takes some 12 ms
     /// per GB.
     pub fn unshared(&self) -> Option<u64> {
         let text = linux::read(&self.rollup).ok()?;

@@ -83,7 +83,8 @@ impl SeenFrame {
     #[inline(always)]
     unsafe fn is_entry_of(&self, mut environment: *const VALUE) -> bool {
         loop {
-            // SAFETY: an environment has three words, and lives no longer than the one it was created in.
+            // SAFETY: an environment has three words, and lives no longer than the one it was created in, up to a local
+            // one, which is the last.
             unsafe {
                 let word = *environment.sub(2);
                 if word != 0 {

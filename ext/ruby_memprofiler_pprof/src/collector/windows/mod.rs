@@ -135,6 +135,9 @@ impl Collector {
     /// As for [`switch_windows`](Self::switch_windows); windows must not be in use.
     unsafe fn use_windows(&self, frame: Duration, duty: f64) -> Result<(), Error> {
         end_with_the_process()?;
+        // A window may end in a hook, where these are safe once they were called outside.
+        gc::allocated();
+        self.windows.compactions.set(gc::compactions());
         let plan = Plan::new(frame, duty, self.options().seed.unwrap_or_else(random_seed));
         // SAFETY: on the main Ractor and not in a hook, as required above; a running collector is anchored.
         unsafe { self.exchange_hook(|| self.windows.used.set(Some(plan))) }
