@@ -19,7 +19,7 @@ module MemprofilerPprof
     # How often a forked child tries to take over the name of its parent's socket: a daemon's parents may have to write
     # their last profiles first.
     TRIES = 30
-    # Seconds after which that, or a failed accept, is tried again.
+    # Seconds before each of these tries, and after which a failed accept is tried again.
     PAUSE = 1
     # Seconds to wait for a killed thread to end: Ruby loses a kill that reaches a thread in a finalizer.
     JOIN_TIMEOUT = 2
@@ -83,7 +83,7 @@ module MemprofilerPprof
       [@listener, *@clients.values].compact.each(&:close)
       reset
       path = @path.expand
-      @thread = thread { take_over(path, path == @inherited ? TRIES : 1) }
+      @thread = thread { take_over(path, path == @inherited) }
     rescue ThreadError => e
       @logger.error("MemprofilerPprof: no socket in the forked process: #{e.message}")
     end
@@ -107,16 +107,17 @@ module MemprofilerPprof
       @thread = thread { accept }
     end
 
-    def take_over(path, tries)
-      remove_abandoned
-      @listener = Listener.new(path)
-      accept
-    rescue SystemCallError
-      # The parent is still running, and listens.
-      return unless (tries -= 1).positive?
-
-      sleep(PAUSE)
-      retry
+    def take_over(path, inherited)
+      tries = inherited ? TRIES : 1
+      begin
+        sleep(PAUSE) if inherited
+        remove_abandoned
+        @listener = Listener.new(path)
+        accept
+      rescue SystemCallError
+        # The parent is still running, and listens.
+        retry if (tries -= 1).positive?
+      end
     end
 
     # While there are too many clients, further ones wait to be accepted. One for which there is no thread is
