@@ -17,6 +17,7 @@ module MemprofilerPprof
 
     @profile_pattern = FilePattern.new(DEFAULT_PROFILE_PATTERN)
     @collector_options = {}.freeze
+    @saved = 0
 
     class << self
       # @return [Hash{Symbol => Object}] further options for the collectors
@@ -45,7 +46,7 @@ module MemprofilerPprof
       # @return [String] the path of the file, or why there is none
       # @api private
       def save(profile)
-        AtomicFile.create(@profile_pattern.expand, profile.pprof_data)
+        AtomicFile.create(@profile_pattern.expand(index: @saved), profile.pprof_data).tap { @saved += 1 }
       rescue SystemCallError, IOError => e
         "not saved: #{e.message}"
       end

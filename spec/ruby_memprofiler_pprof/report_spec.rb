@@ -12,6 +12,14 @@ RSpec.describe MemprofilerPprof::Report do
         .to eq(["0 B", "999 B", "1023 B", "1.00 KiB", "11.5 KiB", "1.00 MiB", "4.66 GiB"])
     end
 
+    it "writes three digits where rounding adds one" do
+      expect([9.996, 99.96].map { |number| units.format(number * 1024, "bytes") }).to eq(["10.0 KiB", "100 KiB"])
+    end
+
+    it "writes no sign before what rounds to nothing" do
+      expect([-0.3, -0.6].map { |bytes| units.format(bytes, "bytes") }).to eq(["0 B", "-1 B"])
+    end
+
     it "writes small counts in full" do
       expect([7, 1234, 999_999, 1_234_567, 2e9].map { |count| units.format(count, "count") })
         .to eq(["7", "1,234", "999,999", "1.23 M", "2.00 G"])
@@ -62,6 +70,11 @@ RSpec.describe MemprofilerPprof::Report do
       expect(shorten("/x/gems/rack-2.2.4/lib/rack.rb", "/x/bundler/gems/mine-0123abc/a.rb",
                      "/usr/lib/ruby/3.1.0/set.rb", "/usr/lib/ruby/vendor_ruby/rack/x.rb"))
         .to eq(["rack-2.2.4/lib/rack.rb", "mine-0123abc/a.rb", "set.rb", "rack/x.rb"])
+    end
+
+    it "shortens what is within the name of a file that Ruby loads itself" do
+      expect(shorten("<internal:/usr/lib/ruby/vendor_ruby/rubygems/a.rb>", "<internal:gc>"))
+        .to eq(%w[<internal:rubygems/a.rb> <internal:gc>])
     end
 
     it "leaves out the common directory of the program's files" do

@@ -35,7 +35,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       text = message { expect { list << Kept.new }.not_to leak_objects.of(Kept) }
       expect(text).to match(/\Aexpected the block not to leak objects of Kept, but each call leaves 1 object behind \(/)
       expect(text)
-        .to match(/^  [\d,]+ objects \(1\.00 per call\), [\d.,]+ [KM]B: Kept\n    spec.*_spec.rb:#{__LINE__ - 3} in /)
+        .to match(/^  [\d,]+ objects \(1\.00 per call\), [\d.,]+ [KM]iB: Kept\n    spec.*_spec.rb:#{__LINE__ - 3} in /)
       path = text[/^profile: (.*)$/, 1]
       expect(path).to eq(File.join(directory, "saved.pprof"))
       calls = text[/^the last ([\d,]+) calls left$/, 1].delete(",").to_i
@@ -90,7 +90,13 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
 
     it "say what was allocated and what was allowed" do
       expect(message { expect { ("x" * 30_000) && nil }.to allocate_at_most(20_000).bytes.of(String) })
-        .to match(/\Aexpected the block to allocate at most 19.5 KB of String, but it allocates 29.3 KB\n\n  1 object/)
+        .to match(/\Aexpected the block to allocate at most 20,000 bytes of String, but it allocates 30,0\d\d bytes
+\n  1 object/)
+    end
+
+    it "say exactly how many bytes there were" do
+      expect(message { expect { ("x" * 3_000_000) && nil }.to allocate_at_most(3_000_000).bytes })
+        .to match(/\Aexpected the block to allocate at most 3,000,000 bytes, but it allocates 3,000,\d{3} bytes$/)
     end
 
     it "save a profile of what they count" do
@@ -258,9 +264,9 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       outcome = run_rspec("MemprofilerPprof::RSpec.rank_examples(top: 2)\n#{code}", "--format", "documentation")
       retained, allocated = lists(outcome.stdout[/3 examples, 0 failures.*/m])
       expect(retained).to match(/\ATop 2 examples of 3 by memory retained afterwards:
- +48.9 KB +1 object  Group keeps much\n +# .*:13
- +19.6 KB +1 object  Group keeps little\n +# .*:12\n\z/)
-      expect(allocated).to match(/\ATop 2 examples of 3 by memory allocated:\n +97.7 KB .*much\n.*:14\n +48.9 KB .*/)
+ +48.9 KiB +1 object  Group keeps much\n +# .*:13
+ +19.6 KiB +1 object  Group keeps little\n +# .*:12\n\z/)
+      expect(allocated).to match(/\ATop 2 examples of 3 by memory allocated:\n +97.7 KiB .*much\n.*:14\n +48.9 KiB .*/)
     end
 
     it "lists no examples that contributed nothing" do

@@ -17,6 +17,13 @@ RSpec.describe MemprofilerPprof::Testing, :liveness do
     expect(Array.new(2) { File.basename(described_class.save(profile)) }).to eq(%w[saved.pprof saved-1.pprof])
   end
 
+  it "numbers profiles" do
+    described_class.profile_pattern = File.join(directory, "%{index}.pprof")
+    profile = new_collector.profile { 1 }
+    first, second = Array.new(2) { Integer(File.basename(described_class.save(profile), ".pprof")) }
+    expect(second).to eq(first + 1)
+  end
+
   it "refuses a wrong pattern, and keeps the one it has" do
     expect { described_class.profile_pattern = "%{what}" }.to raise_error(ArgumentError, /unknown key "what"/)
     expect(described_class.profile_pattern).to end_with("saved.pprof")

@@ -17,7 +17,8 @@ function formatValue(value, unit) {
     scaled /= 1024;
     multiple += 1;
   }
-  return `${multiple === 0 ? Math.round(scaled) : scaled.toPrecision(Math.abs(scaled) >= 1000 ? 4 : 3)} ${MULTIPLES[multiple]}`;
+  // Three digits of 999.5 would be 1.00e+3.
+  return `${multiple === 0 ? Math.round(scaled) : scaled.toPrecision(Math.abs(scaled) >= 999.5 ? 4 : 3)} ${MULTIPLES[multiple]}`;
 }
 
 function formatGrowth(value, unit) {

@@ -16,8 +16,9 @@ module MemprofilerPprof
       # @param signed [Boolean] whether a plus is written
       # @return [String] such as "11.2 MiB"
       def format(value, unit, signed: false)
-        sign = value.negative? ? "-" : ("+" if signed)
-        "#{sign}#{unsigned(value.abs, unit)}"
+        text = unsigned(value.abs, unit)
+        sign = value.negative? && text.match?(/[1-9]/) ? "-" : ("+" if signed)
+        "#{sign}#{text}"
       end
 
       def unsigned(value, unit)
@@ -72,7 +73,12 @@ module MemprofilerPprof
       end
 
       def digits(value)
-        Kernel.format("%.#{[2 - Math.log10([value, 1].max).floor, 0].max}f", value)
+        # Rounding may add a digit: 9.996 is 10.0.
+        Kernel.format("%.#{decimals(value.round(decimals(value)))}f", value)
+      end
+
+      def decimals(value)
+        [2 - Math.log10([value, 1].max).floor, 0].max
       end
     end
   end

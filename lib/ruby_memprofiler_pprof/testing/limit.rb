@@ -60,8 +60,9 @@ module MemprofilerPprof
         VALUES.fetch(@verb).fetch(@unit)
       end
 
+      # Exact, bytes too: both sides of a failure could look the same otherwise.
       def amount(number)
-        @unit == :bytes ? Report.bytes(number) : Report.objects(number)
+        Report.objects(number, @unit.to_s.chomp("s"))
       end
     end
   end

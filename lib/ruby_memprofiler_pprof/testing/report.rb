@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/report/units"
+
 module MemprofilerPprof
   module Testing
     # Text for failure messages.
@@ -10,8 +12,7 @@ module MemprofilerPprof
       FRAMES = 4
       # Directories of code that is not the project's own, even if they are below the project's directory.
       FOREIGN = %r{/(?:gems|vendor|rubylibs?|\.bundle)/}
-      UNITS = %w[KB MB GB TB].freeze
-      private_constant :SITES, :FRAMES, :FOREIGN, :UNITS
+      private_constant :SITES, :FRAMES, :FOREIGN
 
       class << self
         # The places that allocate most, with the call paths that lead there.
@@ -50,13 +51,9 @@ module MemprofilerPprof
           "#{grouped(number)} #{noun}#{"s" unless number == 1}"
         end
 
-        # @return [String] such as "12.3 KB"; 1 KB is 1024 bytes, as in pprof
+        # @return [String] such as "12.3 KiB"
         def bytes(number)
-          return objects(number, "byte") if number < 10_240
-
-          number = number.to_f
-          unit = UNITS.find { (number /= 1024) < 1024 } || UNITS.last
-          format("%.1f %s", number, unit)
+          number < 10_240 ? objects(number, "byte") : MemprofilerPprof::Report::Units.bytes(number)
         end
 
         private

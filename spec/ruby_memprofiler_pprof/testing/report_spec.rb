@@ -22,7 +22,7 @@ RSpec.describe MemprofilerPprof::Testing::Report do
 
   it "orders by the limited quantity" do
     text = sites(sample("A", 2, 40, own), sample("B", 1, 20_480, own), by: :size)
-    expect(text.lines.grep(/object/)).to eq(["  1 object, 20.0 KB: B\n", "  2 objects, 40 bytes: A\n"])
+    expect(text.lines.grep(/object/)).to eq(["  1 object, 20.0 KiB: B\n", "  2 objects, 40 bytes: A\n"])
   end
 
   it "shows how many there are per call" do
@@ -53,6 +53,6 @@ RSpec.describe MemprofilerPprof::Testing::Report do
 
   it "formats numbers for people" do
     expect([1, 9999, 10_240, 1 << 30].map { |bytes| described_class.bytes(bytes) })
-      .to eq(["1 byte", "9,999 bytes", "10.0 KB", "1.0 GB"])
+      .to eq(["1 byte", "9,999 bytes", "10.0 KiB", "1.00 GiB"])
   end
 end
