@@ -33,6 +33,14 @@ module MemprofilerPprof
         check(name, value, "an Integer from #{from}") { value >= from }
       end
 
+      # @return [Integer, nil] the value: how many are shown at most, all if it is nil
+      # @raise [ArgumentError]
+      def limit(value)
+        check(:limit, value, "nil or an Integer in 0..4294967295") do
+          value.nil? || (value.is_a?(Integer) && value.between?(0, 4_294_967_295))
+        end
+      end
+
       # @return [String] the value
       # @raise [ArgumentError, TypeError]
       def text(name, value)

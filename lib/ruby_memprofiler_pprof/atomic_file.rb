@@ -52,6 +52,18 @@ module MemprofilerPprof
         with_temporary(path, bytes) { |temporary| File.rename(temporary, path) }
       end
 
+      # Fails as {write} will, as far as that is known before there are bytes.
+      #
+      # @param path [String]
+      # @return [void]
+      # @raise [SystemCallError]
+      def check(path)
+        path = File.realpath(path) if File.exist?(path)
+        raise Errno::EISDIR if File.directory?(path)
+
+        with_temporary(path, "") { nil } if File.file?(path) || !File.exist?(path)
+      end
+
       # @param directory [String]
       # @return [Array<String>] the temporary files there: of a file being written, or of a process that was killed
       def temporaries(directory)

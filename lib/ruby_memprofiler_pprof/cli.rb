@@ -71,12 +71,8 @@ module MemprofilerPprof
     # @param arguments [Array<String>] of the command line
     # @return [Integer] the exit status
     def run(arguments)
-      arguments = arguments.map { |argument| utf8(argument) }
-      return version if %w[-v --version].include?(arguments.first)
-      return help if @command.nil? && %w[-h --help].include?(arguments.first)
-
       # What cannot be written is to be known before the process ends.
-      dispatch(arguments).tap { $stdout.flush }
+      dispatch(arguments.map { |argument| utf8(argument) }).tap { $stdout.flush }
     rescue Failure => e
       fail_with(e.message, e.status)
     rescue Errno::EPIPE
@@ -98,10 +94,11 @@ module MemprofilerPprof
       status
     end
 
-    # In the locale C, arguments are said to be US-ASCII, which equals nothing that is in a profile.
+    # In the locale C, arguments are said to be US-ASCII, which equals nothing that is in a profile. What is no UTF-8
+    # may name a file; OptionParser takes it only as bytes.
     def utf8(text)
       utf8 = text.dup.force_encoding(Encoding::UTF_8)
-      utf8.valid_encoding? ? utf8 : text
+      utf8.valid_encoding? ? utf8 : text.b
     end
 
     def version
@@ -114,6 +111,8 @@ module MemprofilerPprof
     end
 
     def dispatch(arguments)
+      return version if %w[-v --version].include?(arguments.first)
+      return help if @command.nil? && %w[-h --help].include?(arguments.first)
       return self.class.command(@command).new(@program).run(arguments) if @command
 
       name, *rest = arguments

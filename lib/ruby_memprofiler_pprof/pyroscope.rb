@@ -94,7 +94,7 @@ module MemprofilerPprof
       thread = take_thread
       if left.positive?
         thread&.kill
-        log(:error, "#{left} profiles not sent within #{timeout} s")
+        log(:error, "profiles not sent within #{timeout} s: #{left}#{"; the last attempt: #{@problem}" if @problem}")
       end
       BackgroundThread.ended?(thread, JOIN_TIMEOUT) if thread
       self
@@ -125,6 +125,8 @@ module MemprofilerPprof
       @counts = { sent: 0, dropped: 0, failed: 0 }
       @sending = false
       @full = false
+      # Why the last attempt has failed; nil if it has not.
+      @problem = nil
       @thread = nil
     end
 
@@ -199,10 +201,11 @@ module MemprofilerPprof
       bytes = job.profile.pprof_data
       (0..@retries).each do |attempt|
         answer = @client.post(job.name, job.profile, bytes)
-        return :sent if answer.accepted?
+        @problem = (answer.to_s unless answer.accepted?)
+        return :sent unless @problem
 
         unless answer.passing? && attempt < @retries
-          log(:error, "a profile was not sent, after #{attempt + 1} attempts: #{answer}")
+          log(:error, "a profile was not sent, after #{attempt + 1} attempts: #{@problem}")
           return :failed
         end
         sleep(wait(attempt, answer.retry_after))

@@ -70,6 +70,28 @@ RSpec.describe "memprofiler" do
       expect(outcome.stdout.b).to end_with("Größe  /a.rb:1\n".b)
     end
 
+    it "takes names of files that are not UTF-8" do
+      name = "gr\xf6\xdfe.pprof"
+      FileUtils.cp("other.pprof", name)
+      %w[C C.UTF-8].product([["report"], ["flamegraph", "-o", "out.html"]]).each do |locale, arguments|
+        expect(cli(*arguments, name, env: { "LC_ALL" => locale })).to be_success
+      end
+    end
+
+    it "says that a core file's name cannot be such a name" do
+      expect_failure(cli("stack", "gr\xf6\xdfe.core"), 2, /\Amemprofiler: .*e\.core is not UTF-8\n\z/)
+    end
+
+    it "suggests an option for one that is misspelt" do
+      expect_failure(cli("leaks", "--limt", "3"), 2, /unknown option --limt, did you mean --limit\?/)
+    end
+
+    it "does not claim to have printed its help" do
+      skip "this system has no full device" unless File.exist?("/dev/full")
+      command = [RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "--help"].shelljoin
+      expect(run_command("sh", "-c", "#{command} > /dev/full").status.exitstatus).to eq(2)
+    end
+
     it "does not end with the status of a finding for what it does not know" do
       expect_failure(cli("report", "--focus", "\xff".b, "other.pprof"), 2, /\Amemprofiler: .*\n\z/)
     end

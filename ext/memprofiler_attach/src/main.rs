@@ -42,15 +42,21 @@ const PENDING: u8 = 3;
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match run(&arguments) {
+    match arguments().and_then(|arguments| run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
             std::process::ExitCode::from(if failure.is_pending() { PENDING } else { TROUBLE })
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn arguments() -> Result<Vec<String>, failure::Failure> {
+    let valid = |argument: std::ffi::OsString| {
+        argument.into_string().map_err(|other| failure::Failure::new(format!("{} is not UTF-8", other.to_string_lossy())))
+    };
+    std::env::args_os().skip(1).map(valid).collect()
 }
 
 #[cfg(target_os = "linux")]

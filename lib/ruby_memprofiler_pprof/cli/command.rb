@@ -72,6 +72,19 @@ module MemprofilerPprof
         raise Failure, "unexpected argument #{arguments.first}, see #{@invocation} --help" unless arguments.empty?
       end
 
+      # Finds out beforehand whether {#write_output} can write there: what takes long to record is not to be lost.
+      # @param target [String, nil] as for {#write_output}; nil is a name that is still to be made
+      # @raise [Failure]
+      def check_output(target)
+        return if target.nil? || target == "-"
+        raise Failure, "--output needs the name of a file" if target.empty?
+
+        require "ruby_memprofiler_pprof/atomic_file"
+        AtomicFile.check(target)
+      rescue SystemCallError => e
+        raise Failure, "#{target}: #{system_message(e)}"
+      end
+
       # Writes to a file and prints its name.
       # @param target [String] the file, or - for stdout
       # @raise [Failure]
@@ -104,7 +117,7 @@ module MemprofilerPprof
         when OptionParser::InvalidOption
           option = error.args.first
           # "\nDid you mean?  first\n  second"
-          near = error.additional&.call(option).to_s[/\?\s+(\S+)/, 1]
+          near = error.additional&.call(option.sub(/\A--?/, "")).to_s[/\?\s+(\S+)/, 1]
           "unknown option #{option}#{", did you mean --#{near}?" if near}"
         when OptionParser::MissingArgument then "#{error.args.first} needs a value"
         else error.message

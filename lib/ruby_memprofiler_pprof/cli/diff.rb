@@ -67,7 +67,7 @@ module MemprofilerPprof
         return unless old.time && new.time
 
         seconds = new.time - old.time
-        ", #{seconds.round(seconds.abs < 10 ? 1 : 0)} s later"
+        ", #{seconds.abs.round(seconds.abs < 10 ? 1 : 0)} s #{seconds.negative? ? "earlier" : "later"}"
       end
 
       def caveat(old, totals)

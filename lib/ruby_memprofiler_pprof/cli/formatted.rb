@@ -30,6 +30,7 @@ module MemprofilerPprof
       # @param notes [Array<MemprofilerPprof::Report::Note>] about all of them
       def print_document(inputs, sections, notes = [])
         report = MemprofilerPprof::Report
+        inputs = inputs.map { |input| input.dup.force_encoding(Encoding::UTF_8) }
         document = report::Document.new(command: self.class.name[/\w+\z/].downcase, inputs: inputs, sections: sections,
                                         notes: notes)
         case @format

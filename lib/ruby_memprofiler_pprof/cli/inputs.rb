@@ -94,7 +94,7 @@ module MemprofilerPprof
       # @param file [String]
       # @return [String] what to call it
       def name(file)
-        file == DASH ? "stdin" : file
+        file == DASH ? "stdin" : file.dup.force_encoding(Encoding::UTF_8)
       end
 
       def load(file)

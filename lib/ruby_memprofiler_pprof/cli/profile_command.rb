@@ -39,7 +39,8 @@ module MemprofilerPprof
         groupings = Profile::Aggregation::GROUPINGS
         parser.on("--by GROUP", groupings, "#{list(groupings)} (default: #{self.class::BY})") { |by| @by = by }
         parser.on("--limit N", Integer, "show at most N sites (default: #{self.class::LIMIT}; 0 for all)") do |limit|
-          @limit = limit.positive? ? limit : nil
+          @limit = check(limit, 1_000_000, 0).nonzero?
+          @limit_given = true
         end
         define_filters(parser)
         parser.on("--json", "print JSON, with full names and exact numbers") { @format = :json }
@@ -59,11 +60,19 @@ module MemprofilerPprof
 
       # In place of OptionParser's own, which lets the RegexpError through.
       def accept_regexps(parser)
-        parser.accept(Regexp, %r{\A/(.*)/([imx]*)\z|.*}m) do |text, pattern, flags|
-          Regexp.new(pattern ? "(?#{flags}:#{pattern})" : text)
-        rescue RegexpError => e
-          raise OptionParser::InvalidArgument, "#{text}: #{e.message}"
-        end
+        parser.accept(Regexp) { |text| regexp(text) || compiled(text, text) }
+      end
+
+      # @return [Regexp, nil] what `/REGEXP/` or `/REGEXP/i` stands for; nil if the text is not like that
+      def regexp(text)
+        pattern, flags = text.match(%r{\A/(.*)/([imx]*)\z}m)&.captures
+        pattern && compiled("(?#{flags}:#{pattern})", text)
+      end
+
+      def compiled(pattern, text)
+        Regexp.new(pattern)
+      rescue RegexpError => e
+        raise OptionParser::InvalidArgument, "#{text}: #{e.message}"
       end
 
       def app_default
@@ -81,10 +90,7 @@ module MemprofilerPprof
         key, value = tag.split("=", 2)
         raise OptionParser::InvalidArgument, "#{tag}, must be KEY=VALUE" if value.nil? || key.empty?
 
-        pattern = value.match?(%r{\A/.*/\z}m) ? Regexp.new(value[1...-1]) : ->(label) { label.to_s == value }
-        @tags << { key.to_sym => pattern }
-      rescue RegexpError => e
-        raise OptionParser::InvalidArgument, "#{tag}: #{e.message}"
+        @tags << { key.to_sym => regexp(value) || ->(label) { label.to_s == value } }
       end
 
       def list(values)

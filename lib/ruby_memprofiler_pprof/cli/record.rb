@@ -35,6 +35,7 @@ module MemprofilerPprof
       def call(arguments)
         pid = pid(arguments)
         check_seconds("with --cpu") if @cpu
+        check_output(@output)
         attachment = attachment(pid)
         socket = attachment.socket
         write(until_done(attachment) { socket ? of_profiled(socket) : between(attachment) }, pid)
@@ -121,9 +122,9 @@ module MemprofilerPprof
       end
 
       def write(bytes, pid)
-        target = @output || FilePattern.new(@cpu ? CPU_PATTERN : PATTERN).expand(pid: pid)
-        AtomicFile.make_directory_of(target) unless target == "-"
-        write_output(bytes, target)
+        return write_output(bytes, @output) if @output
+
+        puts AtomicFile.create(FilePattern.new(@cpu ? CPU_PATTERN : PATTERN).expand(pid: pid), bytes)
       end
 
       # Until the time is up, or the process has ended.

@@ -48,7 +48,16 @@ module MemprofilerPprof
       def show(files)
         raise Failure, "no profiles found, see #{@invocation} --help" if files.empty?
 
+        check_options
         print_document(files, groups(files).map { |value, some| section(value, some, *read(some)) })
+      end
+
+      # @raise [Failure] if an option would change nothing
+      def check_options
+        raise Failure, "--min needs --tree" if @min && !@tree
+
+        without = { "--limit" => @limit_given, "--sort" => @sort }.compact.keys.first
+        raise Failure, "#{without} is not for --tree, which has --min" if without && @tree
       end
 
       # The files, by the tag's value if that was asked for: then each is read twice, so that few are in memory.

@@ -164,11 +164,17 @@ module MemprofilerPprof
       # @param error [SystemCallError, nil]
       # @return [String, nil] what it means here
       def explain(error)
-        return "there is no socket; does the program run with --socket?" if error.is_a?(Errno::ENOENT)
+        return without_file if error.is_a?(Errno::ENOENT)
         return "it is a directory, and dump takes the socket of one process" if File.directory?(@path)
         return "it is no socket; memprofiler report reads profiles" if File.file?(@path)
 
         "nobody listens there: the process has ended" if error.is_a?(Errno::ECONNREFUSED)
+      end
+
+      def without_file
+        return "there is no socket; a URL begins with http://" if @path.b.match?(/\A[\w.-]+:\d+/)
+
+        "there is no socket; does the program run with --socket?"
       end
     end
 
@@ -179,6 +185,7 @@ module MemprofilerPprof
         @uri = URI.parse(address)
         @headers = headers
         raise Unavailable, "the URL names no host" if @uri.hostname.to_s.empty?
+        raise Unavailable, "give user and password by --header 'Authorization: …'" if @uri.userinfo
       rescue URI::Error
         raise Unavailable, "not a valid URL"
       end
@@ -193,8 +200,17 @@ module MemprofilerPprof
         options = { use_ssl: @uri.scheme.casecmp?("https"), open_timeout: 5, read_timeout: timeout }
         Net::HTTP.start(@uri.hostname, @uri.port, **options) do |http|
           response = http.get("#{@uri.path.chomp("/")}#{with_query(target)}", @headers)
-          [response.code.to_i, response.body]
+          [response.code.to_i, response.code == "200" ? response.body : refusal(response)]
         end
+      end
+
+      # What the endpoint says itself is plain text.
+      def refusal(response)
+        return "it leads to #{response["location"]}" if response.is_a?(Net::HTTPRedirection)
+        return response.body if response.content_type == "text/plain" && !response.body.to_s.empty?
+        return "the server asks who you are, which --header can say" if %w[401 403].include?(response.code)
+
+        misfit
       end
 
       # With the parameters that the address has, such as pid.

@@ -29,6 +29,7 @@ module MemprofilerPprof
       def add_header(header)
         name, value = header.split(/:\s*/, 2)
         raise OptionParser::InvalidArgument, "#{header}, must be NAME: VALUE" if value.nil? || name.empty?
+        raise OptionParser::InvalidArgument, "#{header.dump}, must be one line" if header.match?(/[\r\n]/)
 
         (@headers ||= {})[name] = value
       end

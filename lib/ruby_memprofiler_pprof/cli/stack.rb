@@ -89,6 +89,7 @@ module MemprofilerPprof
       end
 
       def watch(pid)
+        check_output(@output)
         bytes = read_often(pid)
         return write_output(bytes, @output) if @output
 

@@ -129,7 +129,7 @@ module MemprofilerPprof
         processes = Processes.new(answers, by: by, sort: sort, limit: @limit) { |profile| filter(profile) }
         return print_json(address: address, processes: processes.to_a) if @format
 
-        puts "#{address}, #{answers.size} processes", "", *processes.lines(style)
+        puts "#{address}, #{Processes.count(answers)}", "", *processes.lines(style)
       end
 
       def once(address, profile)

@@ -33,6 +33,7 @@ module MemprofilerPprof
       def top(by: :method, type: nil, sort: :flat, limit: nil)
         Argument.one_of(:by, by, GROUPINGS)
         Argument.one_of(:sort, sort, ORDERS)
+        Argument.limit(limit)
         sites = native_top(column(type), by.name).map do |*group, flat, cumulative|
           Site.new(*group, estimate(flat), estimate(cumulative)).freeze
         end

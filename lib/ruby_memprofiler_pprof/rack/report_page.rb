@@ -54,7 +54,7 @@ module MemprofilerPprof
       end
 
       def title
-        "#{@subject}#{": the last #{@query.seconds} seconds" if @compares}"
+        "#{@subject}#{": the last #{@query.seconds} s" if @compares}"
       end
 
       # Links to the other views, by parameter.

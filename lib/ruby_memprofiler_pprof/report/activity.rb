@@ -58,6 +58,7 @@ module MemprofilerPprof
       # @raise [ProfileError] if the profile has not all of these values, or does not say its duration
       # @raise [ArgumentError] if an argument is none of what is allowed
       def initialize(profile, by: :class, sort: :allocations, matching: nil, limit: nil)
+        Argument.limit(limit)
         @by = by
         @sort = Argument.one_of(:sort, sort, ORDERS)
         @seconds = seconds(profile)

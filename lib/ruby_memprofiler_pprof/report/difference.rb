@@ -63,6 +63,7 @@ module MemprofilerPprof
       # @raise [ArgumentError] if an argument is none of what is allowed
       # @raise [ProfileError] if the profiles have other sample types than each other
       def initialize(old, new, by: :line, type: nil, limit: Top::LIMIT)
+        Argument.limit(limit)
         @type = sample_type(new, type)
         @by = by
         # Raises if they cannot be compared.
@@ -94,7 +95,8 @@ module MemprofilerPprof
       private
 
       def summary
-        "#{@type.name}: #{Units.format(@total, @type.unit, signed: true)} in all"
+        nowhere = ", and no change anywhere" if @changes.empty?
+        "#{@type.name}: #{Units.format(@total, @type.unit, signed: true)} in all#{nowhere}"
       end
 
       def table

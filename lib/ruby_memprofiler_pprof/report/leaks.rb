@@ -44,11 +44,11 @@ module MemprofilerPprof
       # @param snapshots [Array<Snapshot>] at least two, of one process, in any order
       # @param by [Symbol] what the snapshots are by
       # @param limit [Integer, nil] the most sites shown
-      # @raise [ArgumentError] if they are of several processes
+      # @raise [ArgumentError] if they are of several processes, or the limit is not allowed
       def initialize(snapshots, by: :line, limit: Top::LIMIT)
         @snapshots = snapshots.sort_by(&:time)
         @by = by
-        @limit = limit
+        @limit = Argument.limit(limit)
         check
         leave_out_peeks
         @clean = clean

@@ -11,6 +11,9 @@ module MemprofilerPprof
       GEM = %r{\A.*/(?:bundler/)?gems/(?=[^/]+-[^/]+/)}
       LIBRARY = %r{\A.*/(?:lib/ruby/(?:vendor_ruby|site_ruby|\d+\.\d+\.\d+)|vendor_ruby)/}
 
+      # Of code that Ruby loads before all other.
+      INTERNAL = /\A<internal:(.*)>\z/
+
       # @param files [Array<String, nil>] those that are to be shortened
       def initialize(files)
         own = files.compact.uniq.grep(%r{\A/}).grep_v(GEM).grep_v(LIBRARY)
@@ -21,6 +24,8 @@ module MemprofilerPprof
       # @param file [String]
       # @return [String]
       def shorten(file)
+        inner = file[INTERNAL, 1]
+        return "<internal:#{shorten(inner)}>" if inner
         return file.sub(GEM, "") if file.match?(GEM)
         return file.sub(LIBRARY, "") if file.match?(LIBRARY)
 

@@ -88,8 +88,10 @@ module MemprofilerPprof
       end
 
       def unnamed
-        left_out = @retainers.unnamed_samples
-        "Left out: #{count(left_out)} samples so new that their lines are not known yet." if left_out&.positive?
+        number = @retainers.unnamed_samples
+        return unless number&.positive?
+
+        "Left out: #{count(number)} #{number == 1 ? "sample" : "samples"} so new that their lines are not known yet."
       end
 
       # For Markdown.

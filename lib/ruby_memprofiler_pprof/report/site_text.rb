@@ -25,7 +25,7 @@ module MemprofilerPprof
       def names(site, paths)
         return [paths.shorten(site.name)] * 2 unless site.file
 
-        place = "#{paths.shorten(site.file)}#{":#{site.line}" if site.line}"
+        place = "#{paths.shorten(site.file)}#{":#{site.line}" if site.line&.positive?}"
         return ["#{place}#{"  #{site.function}" if site.function}", place] if site.name.start_with?(site.file)
 
         ["#{site.name}  #{place}", site.name]

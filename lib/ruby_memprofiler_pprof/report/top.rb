@@ -16,6 +16,7 @@ module MemprofilerPprof
       # @param limit [Integer, nil] the most sites
       # @raise [ArgumentError] if an argument is none of what is allowed
       def initialize(profile, by: :method, type: nil, sort: :flat, limit: LIMIT)
+        Argument.limit(limit)
         @by = by
         @sort = sort
         @type = sample_type(profile, type)

@@ -48,6 +48,15 @@ RSpec.describe "memprofiler dump", :threads do
     expect(count(dump("-o", "-", "a.sock").stdout.b)).to eq(7)
   end
 
+  it "refuses, before it asks, a file that cannot be written", :aggregate_failures do
+    Dir.mkdir("d")
+    { "d" => "d: Is a directory", "no/b.pprof" => "no/b.pprof: No such file or directory",
+      "" => "--output needs the name of a file" }.each do |output, message|
+      expect_failure(dump("nobody.sock", "-o", output), "memprofiler: #{message}\n")
+    end
+    expect(Dir.children("d")).to eq([])
+  end
+
   it "does not affect the process's own profiles" do
     serve
     dump("a.sock")
@@ -86,13 +95,30 @@ RSpec.describe "memprofiler dump", :threads do
     end
   end
 
+  describe "of another server" do
+    hint = "this is no profile; the URL must be that of the endpoint, such as http://127.0.0.1:3000/debug/pprof"
+    { [404, { "Content-Type" => "text/html" }] => "#{hint} (status 404)",
+      [404, { "Content-Type" => "text/plain" }] => "body (status 404)",
+      [302, { "Location" => "/login" }] => "it leads to /login (status 302)",
+      [401, {}] => "the server asks who you are, which --header can say (status 401)" }.each do |answer, message|
+      it "says what #{answer.first} with #{answer.last} means" do
+        FakeHttpServer.run(answer) do |server|
+          expect_failure(dump(server.url), "memprofiler: #{server.url}: #{message}\n")
+        end
+      end
+    end
+  end
+
   it "reports wrong arguments" do
     expect_failure(dump, "memprofiler: exactly one PID, socket or URL is needed, got 0, see memprofiler dump --help\n")
     expect_failure(dump("--seconds", "61", "a.sock"), /--seconds 61, must be in 1\.\.60/)
+    expect_failure(dump("--header", "X: 1\nY: 2", "http://a"), /invalid argument: --header "X: 1\\nY: 2", must be one/)
+    expect_failure(dump("http://me:secret@a"), /: give user and password by --header 'Authorization: …'\n/)
   end
 
   it "reports what is no socket of a process", :aggregate_failures do
     expect_failure(dump("none"), "memprofiler: none: there is no socket; does the program run with --socket?\n")
+    expect_failure(dump("localhost:3/a"), "memprofiler: localhost:3/a: there is no socket; a URL begins with http://\n")
     expect_failure(dump("."), "memprofiler: .: it is a directory, and dump takes the socket of one process\n")
     File.write("a.pprof", "")
     expect_failure(dump("a.pprof"), "memprofiler: a.pprof: it is no socket; memprofiler report reads profiles\n")

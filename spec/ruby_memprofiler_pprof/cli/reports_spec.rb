@@ -189,6 +189,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
     it "filters by label" do
       write("old.pprof", { "/a.rb:1" => [0, 500] }, age: 8)
       expect(rows("--tag", "gc_age=8", "old.pprof").size).to eq(1)
+      expect(rows("--tag", "gc_age=/^8$/x", "old.pprof").size).to eq(1)
       expect(rows("--tag", "gc_age=/^[1-7]/", "old.pprof")).to eq([])
     end
 
@@ -269,6 +270,9 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect_failure(cli("report", "--value", "foo", file), 2, /--value must be one of allocations, .*, got "foo"/)
       expect_failure(cli("report", "--tag", "foo", file), 2, /foo, must be KEY=VALUE/)
       expect_failure(cli("report", "--tree", "--min", "500", file), 2, /--min 500, must be in 0\.\.100, see/)
+      expect_failure(cli("report", "--min", "5", file), 2, /--min needs --tree/)
+      expect_failure(cli("report", "--tree", "--limit", "5", file), 2, /--limit is not for --tree, which has --min/)
+      expect_failure(cli("report", "--limit", "-1", file), 2, /--limit -1, must be in 0\.\.1000000, see/)
       expect_failure(cli("report", "--format", "xml", file), 2, /--format xml/)
       expect_failure(cli("report", "--max-bytes", "9000", file), 2, /--max-bytes needs --format markdown/)
       expect_failure(cli("report", "--format", "markdown", "--max-bytes", "9", file), 2, /--max-bytes 9, must be at/)
@@ -309,6 +313,14 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       outcome = cli("diff", file, grown, "--limit", "1")
       expect(outcome.stdout).to start_with("a.pprof -> b.pprof, 900 s later\n")
       expect(outcome.stdout.lines.last.split(/  +/)).to include("+87.9 KiB", ">99.9%", "195 KiB", "283 KiB")
+    end
+
+    it "says which profile is the older one" do
+      expect(cli("diff", grown, file).stdout).to start_with("b.pprof -> a.pprof, 900 s earlier\n")
+    end
+
+    it "says so if nothing has changed" do
+      expect(cli("diff", file, file).stdout).to include("retained_size: +0 B in all, and no change anywhere\n")
     end
 
     it "says so if the processes differ" do

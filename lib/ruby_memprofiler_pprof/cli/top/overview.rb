@@ -151,7 +151,7 @@ module MemprofilerPprof
         end
 
         def title
-          [@heading, "#{@answers.size} processes", *@time&.strftime("%T"), *("PAUSED" if @paused),
+          [@heading, Processes.count(@answers), *@time&.strftime("%T"), *("PAUSED" if @paused),
            *(@problem if @answers.any?)].join("  ")
         end
       end

@@ -29,6 +29,12 @@ module MemprofilerPprof
           end
         end
 
+        # @param answers [Enumerable] one of each
+        # @return [String] such as "2 processes"
+        def self.count(answers)
+          answers.one? ? "1 process" : "#{answers.size} processes"
+        end
+
         # @return [Array<Row>] those with the most first
         attr_reader :rows
 
