@@ -21,6 +21,15 @@ module MemprofilerPprof
         ending
       end
 
+      # Begins what a block ends. An exception from outside, such as a timeout, comes before or after, but not where it
+      # has begun and the block's `ensure` does not know yet.
+      #
+      # @yield returns what says so to the `ensure`
+      # @return [Object] what the block returned
+      def begin(&)
+        Thread.handle_interrupt(Object => :on_blocking, &)
+      end
+
       # @param ending [Object] what {enter} has returned
       # @return [void]
       def leave(ending)

@@ -239,12 +239,16 @@ module MemprofilerPprof
     def profile(only: nil)
       raise ArgumentError, "profile needs a block" unless block_given?
 
-      ending = BlockEndings.enter { discard }
-      start(only: only)
+      started = false
+      ending = BlockEndings.enter { discard if started }
       begin
+        BlockEndings.begin do
+          start(only: only)
+          started = true
+        end
         yield
       ensure
-        stop
+        stop if started
       end
       flush
     ensure

@@ -38,7 +38,7 @@ module MemprofilerPprof
       # Ends sampling. {flush} still returns what was sampled. Harmless if it does not run.
       # @return [void]
       def stop
-        @sampler&.stop
+        @sampler&.stop if main_ractor?
         nil
       end
 
@@ -50,6 +50,7 @@ module MemprofilerPprof
       #   for {Collector#flush}
       # @return [ProfileData]
       # @raise [NotStartedError] before the first {start}
+      # @raise [RactorError] outside of the main Ractor
       # @raise [SystemCallError] if the file cannot be written
       def flush(out: nil, **options)
         AtomicFile.make_directory_of(out) if out
@@ -60,7 +61,7 @@ module MemprofilerPprof
 
       # @return [Boolean] whether CPU time is sampled
       def running?
-        @sampler&.running? ? true : false
+        main_ractor? && @sampler&.running? ? true : false
       end
 
       # @return [Hash{Symbol => Object}] `period_nsecs`, `signal`, `signal_taken` (whether something else has replaced
@@ -86,13 +87,15 @@ module MemprofilerPprof
         AtomicFile.make_directory_of(out) if out
         started = false
         ending = BlockEndings.enter { stop if started }
-        start(**options)
-        started = true
         begin
+          BlockEndings.begin do
+            start(**options)
+            started = true
+          end
           yield
         ensure
-          stop
-          profile = flush
+          stop if started
+          profile = flush if started
         end
         profile.write(out) if out
         profile
@@ -110,9 +113,15 @@ module MemprofilerPprof
 
       private
 
-      # Made at its first use, since few programs need it.
+      # Made at its first use, since few programs need it. No other Ractor can see it.
       def sampler
+        raise RactorError, "CPU time is sampled from the main Ractor" unless main_ractor?
+
         @sampler ||= Sampler.new
+      end
+
+      def main_ractor?
+        Ractor.current.equal?(Ractor.main)
       end
 
       def threads(only)

@@ -7,14 +7,24 @@ module MemprofilerPprof
   # others.
   # @api private
   class CPUFiles
+    # Of what is in no later profile.
+    class Flusher < FileFlusher
+      private
+
+      def loss(_profile)
+        "the CPU time since the last file is lost"
+      end
+    end
+    private_constant :Flusher
+
     # @param config [Configuration]
     # @param pattern [FilePattern]
     # @param logger [#error, #warn, #info]
     def initialize(config, pattern, logger)
       @frequency = config.cpu_frequency
       @options = { labels: config.labels, thread_names: config.thread_names }
-      @flusher = FileFlusher.new(CPU, pattern: pattern, interval: config.interval, logger: logger,
-                                      keep_files: config.keep_files, keep_days: config.keep_days)
+      @flusher = Flusher.new(CPU, pattern: pattern, interval: config.interval, logger: logger,
+                                  keep_files: config.keep_files, keep_days: config.keep_days)
       @logger = logger
     end
 

@@ -263,7 +263,7 @@ module MemprofilerPprof
       update_collector(changed & Configuration::COLLECTOR_SETTINGS.map(&:keyword))
       @logger.warn("enabled: takes effect at the next MemprofilerPprof.start") if changed.include?(:enabled) && running?
       update_flusher(changed & FLUSHER_KEYWORDS)
-      update_cpu(changed & CPU_KEYWORDS)
+      update_cpu(changed)
       watch_memory if changed.intersect?(%i[dump_above pattern])
       listen(@listening)
     end
@@ -289,7 +289,11 @@ module MemprofilerPprof
     end
 
     def update_cpu(changed)
-      warn_of_restart(changed) if @cpu_files
+      return (sample_cpu if running?) unless @cpu_files
+
+      # A flusher of the heap's files warns of what they have in common.
+      common = @flusher ? [] : %i[interval keep_files keep_days]
+      warn_of_restart(changed & (CPU_KEYWORDS + common))
     end
 
     def update_flusher(changed)

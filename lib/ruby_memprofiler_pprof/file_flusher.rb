@@ -105,8 +105,13 @@ module MemprofilerPprof
       write_peak
       written(path, profile)
     rescue SystemCallError, IOError => e
-      failed(e, "cannot write #{path}: #{e.message}; the allocations since the last flush are lost " \
-                "(#{profile.allocation_samples_count} samples), live objects will be in the next profile")
+      failed(e, "cannot write #{path}: #{e.message}; #{loss(profile)}")
+    end
+
+    # @return [String] what is lost with a profile
+    def loss(profile)
+      "the allocations since the last flush are lost (#{profile.allocation_samples_count} samples), live objects " \
+        "will be in the next profile"
     end
 
     # @return [Array(Integer, ProfileData), nil] the resident bytes and the profile, if there is a new one

@@ -142,8 +142,8 @@ module MemprofilerPprof
       AtomicFile.make_directory_of(out) if out
       collector = Collector.new(**settings.collector_options)
       ending = BlockEndings.enter { collector.discard }
-      collector.start
       begin
+        BlockEndings.begin { collector.start }
         yield
       ensure
         collector.stop

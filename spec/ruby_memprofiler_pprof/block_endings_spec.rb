@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "timeout"
+
 RSpec.describe MemprofilerPprof::BlockEndings do
   # The values of an expression in a child that is forked while another thread is in a block, and in its parent.
   def in_child_and_parent(expression, call, before: "")
@@ -43,6 +45,35 @@ RSpec.describe MemprofilerPprof::BlockEndings do
       $asked.pop
     RUBY
     expect(in_child_and_parent("MemprofilerPprof::CPU.running?", "1.times", before: before)).to eq(%w[true true])
+  end
+
+  # An exception from outside that arrives when the method has just returned.
+  def raise_after(receiver, method)
+    allow(receiver).to receive(method).and_wrap_original do |original, *arguments, **keywords|
+      original.call(*arguments, **keywords)
+      Thread.current.raise(Timeout::Error, "late")
+    end
+  end
+
+  it "leaves no CPU time sampled if an exception from outside comes at the start" do
+    raise_after(MemprofilerPprof::CPU, :start)
+    expect { MemprofilerPprof::CPU.profile { nil } }.to raise_error(Timeout::Error, "late")
+    expect(MemprofilerPprof::CPU).not_to be_running
+  end
+
+  it "leaves no collector running either" do
+    collector = new_collector
+    raise_after(collector, :start)
+    expect { collector.profile { nil } }.to raise_error(Timeout::Error, "late")
+    expect(collector).not_to be_running
+  end
+
+  it "leaves no collector of a block running" do
+    collector = MemprofilerPprof::Collector.new
+    allow(MemprofilerPprof::Collector).to receive(:new).and_return(collector)
+    raise_after(collector, :start)
+    expect { MemprofilerPprof.profile { nil } }.to raise_error(Timeout::Error, "late")
+    expect(MemprofilerPprof.collectors).not_to include(collector)
   end
 
   it "ends nothing in a child that is forked in the block" do

@@ -411,7 +411,12 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
       MemprofilerPprof::CPU.start
       puts MemprofilerPprof::CPU.running?
     RUBY
-    expect(outcome.stdout.lines(chomp: true)).to match([/signal 40 has been replaced/, "kept", "true"]), outcome.to_s
+    expect(outcome.stdout.lines(chomp: true)).to match([/signal 40 .* has been replaced/, "kept", "true"]), outcome.to_s
+  end
+
+  it "says which signal cannot be handled" do
+    expect { described_class.start(signal: 9) }
+      .to raise_error(MemprofilerPprof::Error, "signal 9 cannot be used: Invalid argument (os error 22)")
   end
 
   it "works beside a collector" do
@@ -420,6 +425,34 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     collector.stop
     expect(fraction(result, "Array#initialize")).to be > 0.1
     expect(Pprof.decode(collector.flush).samples).not_to be_empty
+  end
+
+  it "can be started beside another Ractor once it was started without" do
+    outcome = run_ruby(<<~RUBY)
+      MemprofilerPprof::CPU.profile { nil }
+      Warning[:experimental] = false
+      Ractor.new { Ractor.receive }
+      p MemprofilerPprof::CPU.profile { nil }.class
+    RUBY
+    expect(outcome.stdout).to eq("MemprofilerPprof::ProfileData\n"), outcome.to_s
+  end
+
+  it "is refused in other Ractors" do
+    outcome = run_ruby(<<~RUBY)
+      MemprofilerPprof::CPU.start
+      Warning[:experimental] = false
+      ractor = Ractor.new do
+        MemprofilerPprof::CPU.stop
+        [MemprofilerPprof::CPU.running?, *%i[start flush stats].map do |name|
+          MemprofilerPprof::CPU.public_send(name)
+        rescue MemprofilerPprof::RactorError => e
+          e.message
+        end.uniq]
+      end
+      p ractor.respond_to?(:value) ? ractor.value : ractor.take
+      p MemprofilerPprof::CPU.running?
+    RUBY
+    expect(outcome.stdout).to eq(%([false, "CPU time is sampled from the main Ractor"]\ntrue\n)), outcome.to_s
   end
 
   it "sees other Ractors" do

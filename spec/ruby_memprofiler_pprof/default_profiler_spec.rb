@@ -443,6 +443,25 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
         expect(files).to eq(["app/cpu.pprof"])
       end
 
+      it "begins to sample CPU time when that is configured" do
+        one = integrated(pattern: "a.pprof", cpu_pattern: "cpu.pprof")
+        one.configure { |config| config.cpu = true }
+        one.stop
+        expect(files).to eq(%w[app/a.pprof app/cpu.pprof])
+      end
+
+      it "says which CPU time is lost when a file cannot be written" do
+        FileUtils.mkdir_p("app")
+        File.write("app/x", "in the way")
+        one = profiler
+        logger = FakeLogger.new
+        one.integrate(flusher_class: MemprofilerPprof::FileFlusher, logger: logger,
+                      directory: File.join(Dir.pwd, "app"))
+        one.start(cpu: true, cpu_pattern: "x/cpu.pprof", files: false)
+        one.stop
+        expect(logger[:error]).to match([%r{cannot write .*/x/cpu\.pprof: .*; the CPU time since the last file is}])
+      end
+
       it "writes a profile there when memory runs short" do
         one = integrated(pattern: "a.pprof", dump_above: 1)
         wait_until { File.exist?("app/a-oom.pprof") }

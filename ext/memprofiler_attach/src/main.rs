@@ -54,7 +54,9 @@ fn main() -> std::process::ExitCode {
 #[cfg(target_os = "linux")]
 fn arguments() -> Result<Vec<String>, failure::Failure> {
     let valid = |argument: std::ffi::OsString| {
-        argument.into_string().map_err(|other| failure::Failure::new(format!("{} is not UTF-8", other.to_string_lossy())))
+        argument
+            .into_string()
+            .map_err(|other| failure::Failure::new(format!("{} is not UTF-8", other.to_string_lossy())))
     };
     std::env::args_os().skip(1).map(valid).collect()
 }

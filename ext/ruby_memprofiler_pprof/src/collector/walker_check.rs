@@ -17,6 +17,11 @@ pub fn run(ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether it was checked.
+pub fn has_run() -> bool {
+    FAILURE.get().is_some()
+}
+
 /// Why `rb_profile_frames` is used instead of the walker; None if the walker is used, or nothing was started yet.
 pub fn failure() -> Option<&'static str> {
     FAILURE.get().and_then(Option::as_deref)

@@ -4,23 +4,25 @@ use super::Threads;
 use super::interval::Interval;
 use super::state::State;
 use crate::vm::clock;
-use crate::vm::cpu_clock::{NativeId, native_threads, thread_cpu};
+use crate::vm::cpu_clock::{NativeId, native_threads, thread_cpu, thread_name};
+use std::collections::{HashMap, HashSet};
 
 impl State {
     pub(super) fn begin_interval(&mut self) {
         self.ended = 0;
         self.process = clock::process_cpu();
         self.began = clock::monotonic();
-        self.natives = self.others().into_iter().map(|(native, _, time)| (native, time)).collect();
+        self.natives = self.others();
     }
 
-    /// The threads that have no record, with names and CPU times.
-    fn others(&self) -> Vec<(NativeId, String, u64)> {
+    /// The CPU times of the threads that have no record.
+    fn others(&self) -> HashMap<NativeId, u64> {
         if self.options.threads == Threads::These {
-            return Vec::new();
+            return HashMap::new();
         }
-        let threads = native_threads().into_iter().filter(|&(native, _)| !self.has_record_of(native));
-        threads.filter_map(|(native, name)| Some((native, name, thread_cpu(native)?))).collect()
+        let recorded: HashSet<NativeId> = self.records.iter().map(|record| record.native).collect();
+        let others = native_threads().into_iter().filter(|native| !recorded.contains(native));
+        others.filter_map(|native| Some((native, thread_cpu(native)?))).collect()
     }
 
     /// The interval that ended with the last stop, or else ends now.
@@ -58,10 +60,10 @@ impl State {
             time.is_some()
         });
         let mut natives = std::mem::take(&mut self.kept_natives);
-        for (native, name, time) in self.others() {
+        for (native, time) in self.others() {
             let used = time.saturating_sub(self.natives.get(&native).copied().unwrap_or(0));
             if used > 0 {
-                natives.push((name, used));
+                natives.push((thread_name(native), used));
             }
         }
         natives.sort_unstable();

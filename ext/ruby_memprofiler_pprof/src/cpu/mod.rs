@@ -63,7 +63,9 @@ impl Default for Sampler {
 pub enum StartFailure {
     /// Another one runs, or this one.
     Running,
-    /// The system has no timers on CPU clocks, or no more of them, or the signal cannot be had.
+    /// The signal cannot be had.
+    NoSignal(io::Error),
+    /// The system has no timers on CPU clocks, or no more of them.
     NoTimer(io::Error),
     /// Ruby raised an exception.
     Raised(Error),
@@ -116,7 +118,7 @@ impl Sampler {
         }
         stop_at_exit(holder)?;
         gc::prepare_marking(ruby)?;
-        cpu_timer::listen(options.signal, job::run).map_err(StartFailure::NoTimer)?;
+        cpu_timer::listen(options.signal, job::run).map_err(StartFailure::NoSignal)?;
         self.holder.set(holder);
         // SAFETY: the cell is in a box of its own until the GC frees the sampler, which it does not do while the cell
         // is registered.

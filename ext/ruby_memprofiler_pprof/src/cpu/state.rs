@@ -45,6 +45,8 @@ pub struct State {
     pub beginnings: u64,
     /// The threads that got no timer.
     refused: HashSet<NativeId>,
+    /// Whether a timer was freed since then.
+    may_retry: bool,
     pub(super) samples: u64,
     pub(super) lost_stacks: u64,
 }
@@ -68,6 +70,7 @@ impl Default for State {
             is_running: false,
             beginnings: 0,
             refused: HashSet::new(),
+            may_retry: false,
             samples: 0,
             lost_stacks: 0,
         }
@@ -182,7 +185,10 @@ impl State {
                 unsafe { gc::write_barrier(holder, record.thread) };
                 self.records.push(record);
             }
-            Err(_) => _ = self.refused.insert(native),
+            Err(_) => {
+                self.refused.insert(native);
+                self.may_retry = false;
+            }
         }
     }
 
@@ -191,7 +197,10 @@ impl State {
     /// # Safety
     /// As for [`add_current`](Self::add_current).
     pub unsafe fn find_current(&mut self, holder: VALUE) {
-        let is_found = self.options.threads == Threads::All && !self.has_record_of(native_id());
+        let native = native_id();
+        let is_found = self.options.threads == Threads::All
+            && !self.has_record_of(native)
+            && (self.may_retry || !self.refused.contains(&native));
         if cfg!(ruby_gte_3_3) && is_found && self.is_running {
             // SAFETY: as required above.
             unsafe { self.add_current(holder) };
@@ -221,6 +230,7 @@ impl State {
     fn remove(&mut self, which: impl Fn(&Record) -> bool) {
         while let Some(index) = self.records.iter().position(&which) {
             let mut record = self.records.swap_remove(index);
+            self.may_retry = true;
             match record.end_interval() {
                 Some(time) => {
                     self.ended += time;

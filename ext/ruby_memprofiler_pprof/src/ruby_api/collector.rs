@@ -119,7 +119,7 @@ fn start(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<O
     if this.flushing.get().is_none() {
         return Err(errors::error(ruby, "the collector is not initialized: a subclass must call super".to_owned()));
     }
-    check_ractors(ruby)?;
+    check_ractors(ruby, true)?;
     walker_check::run(ruby)?;
     // SAFETY: on the main Ractor, as just checked.
     unsafe { this.collector.start(ruby, this.as_value(), only) }?;
@@ -181,8 +181,9 @@ pub fn on_main_ractor(ruby: &Ruby) -> Result<bool, Error> {
     current.equal(main)
 }
 
-/// Fails if Ractors prevent starting a collector; otherwise watches for them, and threads, from now on.
-pub fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
+/// Fails if Ractors prevent starting something, which `traces` allocations or does not; otherwise watches for them, and
+/// for threads, from now on.
+pub fn check_ractors(ruby: &Ruby, traces: bool) -> Result<(), Error> {
     if !on_main_ractor(ruby)? {
         return Err(errors::ractor(ruby, "a collector can only be started on the main Ractor"));
     }
@@ -196,9 +197,9 @@ pub fn check_ractors(ruby: &Ruby) -> Result<(), Error> {
     }
     // Those that already exist.
     ractor::note_others();
-    if Quirks::current(ruby)?.forbid_ractors() {
+    if traces && Quirks::current(ruby)?.forbid_ractors() {
         let message = "this Ruby may crash when allocations are traced beside another Ractor, and one is running: \
-                       start the collector when it has ended, or use Ruby 3.1.4, 3.2.3, 3.3 or 4.0";
+                       start the profiler when it has ended, or use Ruby 3.1.4, 3.2.3, 3.3 or 4.0";
         return Err(errors::ractor(ruby, message));
     }
     Ok(())

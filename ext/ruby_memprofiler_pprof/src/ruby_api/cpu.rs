@@ -79,9 +79,11 @@ fn initialize_copy(ruby: &Ruby, _this: Obj<RubySampler>, _other: Value) -> Resul
 /// Starts with a Hash of all options, on what the Proc `threads` returns: pairs of Thread and native id.
 fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: Proc) -> Result<(), Error> {
     check_failure(ruby, &this)?;
-    check_ractors(ruby)?;
+    // Only the walker's check traces allocations.
+    check_ractors(ruby, !walker_check::has_run())?;
     walker_check::run(ruby)?;
     let options = start_options(ruby, settings)?;
+    let signal = options.signal;
     let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
     // A flush that goes on needs what a start forgets.
     let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
@@ -99,6 +101,7 @@ fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: Proc) ->
         StartFailure::Running => {
             errors::error(ruby, "a CPU profile is being taken already, one at a time: stop it first".to_owned())
         }
+        StartFailure::NoSignal(reason) => errors::error(ruby, format!("signal {signal} cannot be used: {reason}")),
         StartFailure::NoTimer(reason) => errors::error(ruby, format!("no timer on CPU time can be had: {reason}")),
         StartFailure::Raised(error) => error,
     })

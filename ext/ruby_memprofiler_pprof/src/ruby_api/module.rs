@@ -3,7 +3,7 @@
 use super::collector::on_main_ractor;
 use crate::collector::{hooked, mute, sampling};
 use crate::vm::quirks::Quirks;
-use crate::vm::{thread_events, threads};
+use crate::vm::{activity, thread_events, threads};
 use magnus::rb_sys::FromRawValue;
 use magnus::{Error, Module, Object, RArray, RModule, Ruby, Value, function};
 use std::hint::black_box;
@@ -42,6 +42,7 @@ fn collectors(ruby: &Ruby) -> Result<RArray, Error> {
 /// For a forked child: forgets what was recorded about the threads that are gone.
 fn forget_threads() {
     thread_events::forget();
+    activity::forget();
     mute::forget_others(threads::current_context());
 }
 

@@ -57,10 +57,14 @@ mod watched {
     /// the GVL, after [`prepare`]. The handles of all waiters are kept: there is one in each process.
     pub fn watch_for(waiter: Thread) {
         RUNNING.store(true, Ordering::SeqCst);
-        // In a forked child this thread has another number than before.
         ID.set(native_id());
         HOLDER.store(ID.get(), Ordering::Relaxed);
         WAITER.store(Box::into_raw(Box::new(waiter)), Ordering::SeqCst);
+    }
+
+    /// For a forked child, whose only thread has another number than in its parent.
+    pub fn forget() {
+        ID.set(0);
     }
 
     /// Waits until a Ruby thread runs. May return early.
@@ -95,6 +99,9 @@ mod watched {
     pub fn watch_for(_: Thread) {}
 
     /// As above.
+    pub fn forget() {}
+
+    /// As above.
     pub fn wait() {
         park();
     }
@@ -110,4 +117,4 @@ mod watched {
     }
 }
 
-pub use watched::{holder, is_running, prepare, wait, watch_for};
+pub use watched::{forget, holder, is_running, prepare, wait, watch_for};

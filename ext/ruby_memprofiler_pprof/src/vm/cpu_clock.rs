@@ -34,14 +34,13 @@ pub fn thread_cpu(thread: NativeId) -> Option<u64> {
     found.then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos() as u64)
 }
 
-/// The process's native threads, with the names that the system knows them by. Empty where the system does not tell.
-pub fn native_threads() -> Vec<(NativeId, String)> {
+/// The process's native threads. Empty where the system does not tell.
+pub fn native_threads() -> Vec<NativeId> {
     let Ok(entries) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
-    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers
-        .map(|number: NativeId| {
-            let name = linux::read(format!("/proc/self/task/{number}/comm")).unwrap_or_default();
-            (number, name.trim_end().to_owned())
-        })
-        .collect()
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The name that the system knows a native thread by; empty if it has ended.
+pub fn thread_name(thread: NativeId) -> String {
+    linux::read(format!("/proc/self/task/{thread}/comm")).unwrap_or_default().trim_end().to_owned()
 }

@@ -110,9 +110,7 @@ pub fn listen(signal: c_int, job: Job) -> io::Result<()> {
     let before =
         action(signal).filter(|_| (0..SIGNAL_BOUND as c_int).contains(&signal)).ok_or_else(io::Error::last_os_error)?;
     if is_replaced(signal, &before) {
-        return Err(io::Error::other(format!(
-            "the handler of signal {signal} has been replaced: choose another signal"
-        )));
+        return Err(io::Error::other("its handler has been replaced: choose another signal"));
     }
     if before.sa_sigaction != handler() {
         BEFORE[signal as usize].get_or_init(|| Action(before));
