@@ -292,8 +292,7 @@ module MemprofilerPprof
       return (sample_cpu if running?) unless @cpu_files
 
       # A flusher of the heap's files warns of what they have in common.
-      common = @flusher ? [] : %i[interval keep_files keep_days]
-      warn_of_restart(changed & (CPU_KEYWORDS + common))
+      warn_of_restart(changed & (CPU_KEYWORDS + (@flusher ? [] : %i[interval keep_files keep_days])))
     end
 
     def update_flusher(changed)

@@ -195,6 +195,14 @@ RSpec.describe "MemprofilerPprof::Retainers" do
       expect(type.load(maker.to_s).sites.first.holders.first).to have_attributes(phrase: "$recent → Array", example: [])
     end
 
+    it "has at most ten holders, as a process says, and nothing of what only that knew" do
+      maker = Pprof::Maker.new(types: RecordedRetainers::TYPES, comments: { kind: "retainers" })
+      12.times { |number| maker.sample([["$a#{number}", "", 0]], [1, 40], "Array", labels: { site: "a.rb:1" }) }
+      site = type.load(maker.to_s).sites.first
+      expect([site.holders.size, site.other_holders, site.other_holders_bytes, site.unreachable_bytes])
+        .to eq([10, 2, 80.0, nil])
+    end
+
     it "selects" do
       paths = ->(question) { type.load(RecordedRetainers.pprof, **question).sites.map(&:name) }
       audit = ["/srv/shop/app/models/audit.rb:7"]

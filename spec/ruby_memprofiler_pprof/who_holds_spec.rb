@@ -80,6 +80,31 @@ RSpec.describe "Who holds what is alive" do
         .to match([be_positive, nil, nil, be_positive])
     end
 
+    it "is not looked for where memory is short for the process itself" do
+      outcome = run_ruby(<<~'RUBY')
+        collector = new_collector(sample_rate: 1.0).start
+        size = Integer(File.read("/proc/self/status")[/^VmSize:\s+(\d+)/, 1]) << 10
+        Process.setrlimit(:AS, size + (64 << 20))
+        begin
+          collector.retainers(in_process: true)
+        rescue MemprofilerPprof::RetainersError => e
+          puts e.message
+        end
+      RUBY
+      expect(outcome.stdout)
+        .to match(/\Athis process may need \d+ MB more, and the limit on the address space .* leaves \d+ MB:/), outcome.to_s
+    end
+
+    it "is found in a heap with many references" do
+      outcome = run_ruby(<<~RUBY)
+        collector = new_collector(sample_rate: 1.0).start
+        # In a copy they take more than is expected of so few objects.
+        LIST = Array.new(7_000_000, "a")
+        puts collector.retainers.sites.first.bytes.value.to_i
+      RUBY
+      expect(outcome.stdout.to_i).to be > 56_000_000, outcome.to_s
+    end
+
     it "is found in the process when other Ractors have ended, not beside them" do
       outcome = run_ruby(<<~'RUBY', options: %w[-W0])
         collector = new_collector(sample_rate: 1.0).start

@@ -8,7 +8,9 @@ module MemprofilerPprof
     class Recording
       # The values of a sample.
       VALUES = %i[retained_objects retained_size].freeze
-      private_constant :VALUES
+      # How many holders of a site are told, as by a process.
+      HOLDERS = 10
+      private_constant :VALUES, :HOLDERS
 
       # A line as a question names it.
       Place = Struct.new(:text) do
@@ -54,9 +56,11 @@ module MemprofilerPprof
         file, line = name.match(/\A(.+):(\d+)\z/)&.captures
         of_site = profile.tag(site: name)
         objects, bytes = VALUES.map { |type| of_site.total(type) }
+        all = holders(paths, bytes.value)
+        others = all.drop(HOLDERS)
         { name: name, file: file, line: line&.to_i, samples: objects.samples&.round, objects: objects.to_h,
-          bytes: bytes.to_h, classes: classes(paths), unreachable_bytes: 0.0, holders: holders(paths, bytes.value),
-          other_holders: 0, other_holders_bytes: 0.0 }
+          bytes: bytes.to_h, classes: classes(paths), unreachable_bytes: nil, holders: all.first(HOLDERS),
+          other_holders: others.size, other_holders_bytes: others.sum(0.0) { |holder| holder[:bytes] } }
       end
 
       def classes(paths)

@@ -38,7 +38,7 @@ module MemprofilerPprof
     # @!attribute classes
     #   @return [Hash{String => Float}] the three classes with the most bytes, with these bytes
     # @!attribute unreachable_bytes
-    #   @return [Float] the bytes of those that nothing reaches
+    #   @return [Float, nil] the bytes of those that nothing reaches; nil if it is from a file
     # @!attribute holders
     #   @return [Array<Holder>] those with the largest share first
     # @!attribute other_holders

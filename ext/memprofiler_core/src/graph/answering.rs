@@ -57,12 +57,17 @@ pub fn answer(
         greatest_weight: samples.iter().map(|sample| sample.weight).fold(1.0, f64::max),
         unreachable: Unreachable {
             samples: unreachable.len() as u64,
-            objects: unreachable.iter().map(|sample| sample.weight).sum(),
-            bytes: unreachable.iter().map(|sample| sample.weighted_bytes()).sum(),
+            objects: sum(unreachable.iter().map(|sample| sample.weight)),
+            bytes: sum(unreachable.iter().map(|sample| sample.weighted_bytes())),
         },
         sites: drafts.into_iter().map(|draft| draft.finish(found, &mut trails, sites, &others)).collect(),
         paths: paths.finish(),
     }
+}
+
+/// The sum; of nothing 0, where `Iterator::sum` says -0.
+fn sum(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, std::ops::Add::add)
 }
 
 /// What is known of a site before the other references were searched.
@@ -137,7 +142,7 @@ impl Draft {
         Site {
             holders: holders.collect(),
             other_holders: self.other_groups.len() as u64,
-            other_holders_bytes: self.other_groups.iter().map(|group| group.bytes).sum(),
+            other_holders_bytes: sum(self.other_groups.iter().map(|group| group.bytes)),
             name,
             file,
             line,

@@ -106,6 +106,7 @@ impl Builder {
     pub fn finish(mut self) -> Graph {
         while self.next().is_some() {}
         self.graph.begin_row();
+        self.graph.tell_cached_constants();
         self.graph.shrink();
         self.graph
     }

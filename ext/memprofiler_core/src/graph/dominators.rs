@@ -4,8 +4,8 @@ use super::spanning_tree::{NONE, SpanningTree};
 use super::{Graph, NodeId};
 
 /// The dominator tree of a graph: a node dominates another if every path from the root to that one passes through it.
-/// So a node retains what it dominates, and nothing else. Edges out of caches do not count, since the VM drops them
-/// when it needs to.
+/// So a node retains what it dominates, and nothing else. Only edges to [what nodes hold](Graph::held) count: caches
+/// hold nothing.
 ///
 /// Found by Semi-NCA, from Georgiadis and Tarjan, "Finding dominators revisited" (2004) and Georgiadis's thesis
 /// "Linear- time algorithms for dominators and related problems" (2005), section 2.5. It numbers the nodes in the order
@@ -14,7 +14,7 @@ use super::{Graph, NodeId};
 /// Lengauer and Tarjan's algorithm. The dominator of w is then the nearest common ancestor, in the dominator tree, of
 /// w's semidominator and its parent. Nothing recurses.
 ///
-/// Nodes that only caches refer to are not in the tree.
+/// Nodes that nothing holds, which only caches refer to, are not in the tree.
 #[derive(Debug)]
 pub struct Dominators {
     /// The number of each node in the depth-first order.

@@ -1,6 +1,7 @@
 //! The graph, in flat arrays.
 
 use super::address_index::AddressIndex;
+use super::bit_set::BitSet;
 use super::{Kind, NodeId};
 use crate::hash::Map;
 use std::ops::Range;
@@ -17,6 +18,8 @@ pub struct Graph {
     /// Where the edges of each node begin, and at the end where those of the last one end.
     pub(super) rows: Vec<u32>,
     pub(super) edges: Vec<NodeId>,
+    /// Where the edges of code end that count as held by it, where others follow.
+    held_ends: Map<u32, u32>,
     kinds: Vec<Kind>,
     bytes: Vec<u32>,
     great: Map<u32, u64>,
@@ -33,6 +36,7 @@ impl Graph {
             addresses: Vec::new(),
             rows: Vec::new(),
             edges: Vec::new(),
+            held_ends: Map::default(),
             kinds: Vec::new(),
             bytes: Vec::new(),
             great: Map::default(),
@@ -125,10 +129,37 @@ impl Graph {
         self.rows[node.index()]..self.rows[node.index() + 1]
     }
 
-    /// The indices of the edges to what a node holds: none of a cache, since the VM drops caches when it needs to.
+    /// The indices of the edges to what a node holds: none of a cache, since the VM drops caches when it needs to, and
+    /// of code none to what a [cached constant](Self::tell_cached_constants) has.
     #[inline]
     pub(super) fn held(&self, node: NodeId) -> Range<u32> {
-        if self.kind(node) == Kind::Cache { 0..0 } else { self.row(node) }
+        let row = self.row(node);
+        match self.kind(node) {
+            Kind::Cache => row.start..row.start,
+            Kind::Code => row.start..self.held_ends.get(&(node.index() as u32)).copied().unwrap_or(row.end),
+            _ => row,
+        }
+    }
+
+    /// Tells the edges of code to what an anchor refers to from the others, and puts them behind these. A JIT compiler
+    /// puts the values of constants into the code, and drops the code when a constant changes: that is a cache, too.
+    pub(super) fn tell_cached_constants(&mut self) {
+        let mut anchored = BitSet::new(self.len());
+        for anchor in self.nodes().filter(|&node| self.kind(node) == Kind::Anchor) {
+            self.out(anchor).iter().for_each(|child| anchored.insert(child.index()));
+        }
+        for code in self.nodes() {
+            if self.kind(code) != Kind::Code {
+                continue;
+            }
+            let row = self.row(code);
+            let edges = &mut self.edges[row.start as usize..row.end as usize];
+            if edges.iter().any(|child| anchored.contains(child.index())) {
+                edges.sort_by_key(|child| anchored.contains(child.index()));
+                let held = edges.partition_point(|child| !anchored.contains(child.index())) as u32;
+                self.held_ends.insert(code.index() as u32, row.start + held);
+            }
+        }
     }
 
     /// The node of the object at an address.

@@ -5,7 +5,7 @@ use super::{Graph, NodeId};
 
 pub const NONE: u32 = u32::MAX;
 
-/// The tree of a depth-first search from the root, which leaves out edges out of caches.
+/// The tree of a depth-first search from the root, along [what nodes hold](Graph::held).
 #[derive(Debug)]
 pub struct SpanningTree {
     /// The number of each node in the order of the search; [`NONE`] if it was not reached.
@@ -43,7 +43,7 @@ impl SpanningTree {
             reached.insert(child.index());
             let number = tree.add(child, *parent);
             if holds.contains(child.index()) {
-                path.push((number, graph.row(child)));
+                path.push((number, graph.held(child)));
             }
         }
         tree

@@ -4,6 +4,7 @@ use crate::heap::Heap;
 use memprofiler_core::graph::{Builder, Dominators, Edge, Graph, Kind, NodeId};
 use petgraph::algo::dominators::simple_fast;
 use petgraph::graph::DiGraph;
+use std::collections::HashSet;
 
 fn bytes(heap: &Heap, reached: &[bool]) -> u64 {
     heap.objects.iter().zip(reached).filter(|&(_, &reached)| reached).map(|(object, _)| object.bytes).sum()
@@ -45,8 +46,11 @@ fn they_are_what_removing_an_object_shows() {
 fn by_petgraph(graph: &Graph) -> Vec<Option<NodeId>> {
     let mut other = DiGraph::<NodeId, ()>::new();
     let indices: Vec<_> = graph.nodes().map(|node| other.add_node(node)).collect();
+    let anchors = graph.nodes().filter(|&node| graph.kind(node) == Kind::Anchor);
+    let anchored: HashSet<NodeId> = anchors.flat_map(|anchor| graph.out(anchor).iter().copied()).collect();
     for node in graph.nodes().filter(|&node| graph.kind(node) != Kind::Cache) {
-        for child in graph.out(node) {
+        let counts = |child: &&NodeId| graph.kind(node) != Kind::Code || !anchored.contains(child);
+        for child in graph.out(node).iter().filter(counts) {
             other.add_edge(indices[node.index()], indices[child.index()], ());
         }
     }

@@ -100,17 +100,41 @@ impl Heap {
         if node.index() <= self.categories { node.index() - 1 } else { Self::index(graph.address(node)) }
     }
 
-    /// What the roots reach if one object is removed. Caches hold nothing.
+    /// What the graph has: all that the roots reach.
+    pub fn in_graph(&self) -> Vec<bool> {
+        self.search(None, |_, _| true)
+    }
+
+    /// What anchors in the graph refer to.
+    pub fn anchored(&self) -> HashSet<usize> {
+        let in_graph = self.in_graph();
+        let is_anchor = |&index: &usize| in_graph[index] && self.objects[index].kind == Kind::Anchor;
+        (0..self.objects.len()).filter(is_anchor).flat_map(|anchor| self.children(anchor)).collect()
+    }
+
+    /// What the roots reach if one object is removed. Caches hold nothing, and code nothing that an anchor refers to.
     pub fn reached(&self, removed: Option<usize>) -> Vec<bool> {
+        let anchored = self.anchored();
+        self.search(removed, |from, to| match self.objects[from].kind {
+            Kind::Cache => false,
+            Kind::Code => !anchored.contains(&to),
+            _ => true,
+        })
+    }
+
+    fn children(&self, index: usize) -> impl Iterator<Item = usize> {
+        self.objects[index].edges.iter().map(|&(to, _)| to)
+    }
+
+    /// What the roots reach by the references that count, if one object is removed.
+    fn search(&self, removed: Option<usize>, counts: impl Fn(usize, usize) -> bool) -> Vec<bool> {
         let mut reached = vec![false; self.objects.len()];
         let mut left: Vec<usize> = (0..self.categories).collect();
         while let Some(index) = left.pop() {
             if Some(index) == removed || std::mem::replace(&mut reached[index], true) {
                 continue;
             }
-            if self.objects[index].kind != Kind::Cache {
-                left.extend(self.objects[index].edges.iter().map(|&(to, _)| to));
-            }
+            left.extend(self.children(index).filter(|&to| counts(index, to)));
         }
         reached
     }

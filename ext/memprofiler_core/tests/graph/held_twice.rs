@@ -55,6 +55,20 @@ fn a_container_held_twice() {
     assert_eq!(holder.chain.iter().map(|link| link.retained).collect::<Vec<_>>(), [0, 21 * 40]);
 }
 
+/// A JIT compiler puts the values of constants into the code.
+#[test]
+fn a_constant_that_compiled_code_has_cached() {
+    let mut program = Program::new();
+    let class = program.class("Shop");
+    let hash = program.object("Hash", class, constant("CACHE"));
+    let code = program.internal(Kind::Code, "code of get", VM, Edge::Unknown);
+    program.heap.refer(code, hash, Edge::Unknown);
+    program.strings(20, hash, &Edge::Value(None));
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.exclusive), ("Shop::CACHE (constant, /app/a.rb:2) → Hash", true));
+    assert_eq!((holder.also.len(), holder.chain[1].retained), (0, 21 * 40));
+}
+
 #[test]
 fn one_of_many_that_a_frame_holds_too_is_among_the_others() {
     let mut program = Program::new();

@@ -20,7 +20,8 @@ fn run(ruby: &Ruby, arguments: &[Value]) -> Result<(RString, f64, f64, u32, u64)
     let ((name,), (argument,)) = (arguments.required, arguments.optional);
     let keywords = get_kwargs::<_, (), (Option<f64>, Option<u64>), ()>(arguments.keywords, &[], &["wall", "memory"])?;
     let (wall, memory) = keywords.optional;
-    let limits = Limits { wall: Duration::from_secs_f64(wall.unwrap_or(240.0)), memory: memory.unwrap_or(64 << 20) };
+    let limits =
+        Limits { wall: Duration::from_secs_f64(wall.unwrap_or(240.0)), memory: memory.unwrap_or(64 << 20), spare: 0 };
     let (name, argument) = (name.name()?.into_owned(), argument.unwrap_or_default());
     let mut own = Belongings::new();
     let began = Instant::now();

@@ -9,7 +9,7 @@ use super::mute::Mute;
 use super::{Collector, FlushFailure, FlushOptions, stats};
 use crate::vm::child::{self, Limits};
 use crate::vm::heap::{self, Describer, Prepared, Sizes, walk};
-use crate::vm::{gc, ractor, threads};
+use crate::vm::{gc, ractor, resident, threads};
 use magnus::{Error, Ruby};
 use memprofiler_core::graph::{self, Answer, Builder, PathTree};
 use memprofiler_core::interrupt::Interrupt;
@@ -130,6 +130,7 @@ impl Collector {
             if ractor::count(ruby)? != 1 {
                 return Err(RetainersFailure::Refused(ractor::BESIDE_OTHERS.to_owned()));
             }
+            child::check_own_memory(self.memory_needed(ruby)?)?;
             heap::settle(ruby);
             let start = Instant::now();
             let mut found = Vec::new();
@@ -144,7 +145,10 @@ impl Collector {
                     heap::settle(ruby);
                 }
             };
-            let limits = Limits { wall: question.timeout, memory: self.memory_needed(ruby)? };
+            // Each reference takes a word of the program's memory, and two in the copy. Most programs have few for each
+            // object.
+            let spare = resident::now().unwrap_or(0).saturating_mul(2);
+            let limits = Limits { wall: question.timeout, memory: self.memory_needed(ruby)?, spare };
             let outcome = child::run(ruby, limits, settle, |out| self.search(&prepared, question, Sizes::All, out))?;
             let circumstances = Circumstances {
                 pause_nanoseconds: Some(nanoseconds(outcome.pause)),

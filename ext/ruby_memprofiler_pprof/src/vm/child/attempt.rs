@@ -32,7 +32,7 @@ pub fn up_to_two(
     let (mut pause, mut attempts) = (Duration::ZERO, 0);
     let deadline = Instant::now() + limits.wall;
     loop {
-        refusal::check(ruby, limits)?;
+        let limits = refusal::check(ruby, limits)?;
         attempts += 1;
         match attempt(limits, deadline, &mut pause, &|| prepare(attempts), &mut work)? {
             Ok(Sealed { bytes, peak, .. }) => return Ok(Outcome { bytes, pause, attempts, memory: peak }),

@@ -30,8 +30,10 @@ use std::time::Duration;
 pub struct Limits {
     /// How long all of it may take, with a second attempt.
     pub wall: Duration,
-    /// The bytes that the copy may take beyond what it shares with this process.
+    /// The bytes that the copy is expected to take at most, beyond what it shares with this process.
     pub memory: u64,
+    /// The bytes that it may take besides, as far as there are so many.
+    pub spare: u64,
 }
 
 /// What a copy has answered.
@@ -91,6 +93,17 @@ pub fn run(
     _work: impl FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Outcome, Failure> {
     Err(Failure::Refused("only Linux can copy a process unnoticed: use in_process: true".to_owned()))
+}
+
+/// Fails if the system would not give this process so much `memory` more, which [`run`] checks for a copy.
+pub fn check_own_memory(memory: u64) -> Result<(), Failure> {
+    #[cfg(target_os = "linux")]
+    return refusal::check_own_memory(memory);
+    #[cfg(not(target_os = "linux"))]
+    {
+        _ = memory;
+        Ok(())
+    }
 }
 
 /// Whether there may be a copy of this process. Needs no GVL.
