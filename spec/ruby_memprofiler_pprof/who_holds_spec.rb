@@ -92,7 +92,41 @@ RSpec.describe "Who holds what is alive" do
         end
       RUBY
       expect(outcome.stdout)
-        .to match(/\Athis process may need \d+ MB more, and the limit on the address space .* leaves \d+ MB:/), outcome.to_s
+        .to match(/\Athis process may need \d+ MB more, and the limit on the address space .* leaves/), outcome.to_s
+    end
+
+    # As a reload may leave it.
+    it "is what refers to an instance of a class that no constant leads to any more" do
+      outcome = run_ruby(<<~RUBY)
+        collector = new_collector(sample_rate: 1.0).start
+        class Old
+          CACHE = Array.new(1000) { Object.new }
+        end
+        A = [Old.new]
+        B = [Old.new]
+        Object.__send__(:remove_const, :Old)
+        holder = collector.retainers(class_name: "Object").sites.first.holders.first
+        puts holder.phrase, holder.also
+      RUBY
+      expect(outcome.stdout.lines(chomp: true))
+        .to contain_exactly(/\AA \(.* → elements → Old → class → Old\b/, /\AB \(.* → elements → Old → class → Old\b/),
+            outcome.to_s
+    end
+
+    it "is a constant, also where compiled code has its value" do
+      skip "this Ruby has no YJIT" unless defined?(RubyVM::YJIT)
+      outcome = run_ruby(<<~RUBY, options: %w[--yjit])
+        class Shop
+          CACHE = {}
+          def self.get(key) = CACHE[key]
+          def self.put(key) = CACHE[key] = Object.new
+        end
+        collector = new_collector(sample_rate: 1.0).start
+        1000.times { |key| Shop.put(key) && 100.times { Shop.get(key) } }
+        holder = collector.retainers(class_name: "Object").sites.first.holders.first
+        puts holder.phrase, holder.exclusive, holder.also
+      RUBY
+      expect(outcome.stdout).to match(/\AShop::CACHE \(constant.*\ntrue\n\z/), outcome.to_s
     end
 
     it "is found in a heap with many references" do

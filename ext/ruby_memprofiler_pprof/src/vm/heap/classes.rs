@@ -1,8 +1,9 @@
 //! The classes of objects, as far as a walk needs them.
 
 use super::super::class_names::visible_class;
-use super::super::object::{class, is_heap};
-use super::text;
+use super::super::object::{Type, class, is_heap, type_of};
+use super::prepared::Prepared;
+use super::{tables, text};
 use memprofiler_core::graph::Kind;
 use rb_sys::VALUE;
 use std::collections::HashMap;
@@ -15,7 +16,8 @@ pub struct Class {
     pub word: VALUE,
     /// The class that a Ruby program sees, or 0.
     pub visible: VALUE,
-    /// Whether the reference from an instance to it says nothing: it has a name, and another instance refers to it.
+    /// Whether the reference from an instance to it says nothing: it is [named](Named), and another instance refers to
+    /// it.
     pub implied: bool,
 }
 
@@ -40,20 +42,67 @@ pub type ByAddress<T> = HashMap<u64, T, BuildHasherDefault<AddressHasher>>;
 
 const RECENT: usize = 1024;
 
+/// The named classes and modules: those that constants lead to, from Object on. One whose constant was removed, as by a
+/// reload, still has its path as a name, but lives only through what refers to it.
+pub struct Named(Option<ByAddress<()>>);
+
+impl Named {
+    /// Follows all constants.
+    ///
+    /// # Safety
+    /// The GVL must be held, and no other thread run Ruby code before this function returns.
+    pub unsafe fn new(prepared: &Prepared) -> Self {
+        if !prepared.checked.constants {
+            return Self(None);
+        }
+        // SAFETY: Object never dies.
+        let object = unsafe { rb_sys::rb_cObject };
+        let mut named = ByAddress::from_iter([(object, ())]);
+        let mut left = vec![object];
+        while let Some(scope) = left.pop() {
+            // SAFETY: a live class or module, and so is what a constant refers to.
+            for constant in unsafe { tables::constants(scope) } {
+                // SAFETY: as above.
+                let is_scope = matches!(unsafe { type_of(constant.value) }, Type::CLASS | Type::MODULE);
+                if is_scope && named.insert(constant.value, ()).is_none() {
+                    left.push(constant.value);
+                }
+            }
+        }
+        // Where this gem's own module is not found, as in a box of Ruby 4.0, neither is the program.
+        Self(named.contains_key(&prepared.own_module).then_some(named))
+    }
+
+    /// What a class or module means to a search.
+    ///
+    /// # Safety
+    /// The GVL must be held; `class` must be a live class or module.
+    pub unsafe fn kind(&self, class: VALUE) -> Kind {
+        let is_named = match &self.0 {
+            Some(named) => named.contains_key(&class),
+            // SAFETY: it is alive.
+            None => unsafe { text::class_path(class) }.is_some(),
+        };
+        if is_named { Kind::Anchor } else { Kind::Plain }
+    }
+}
+
 /// The classes seen so far.
 pub struct Classes {
+    /// Which classes are named.
+    pub named: Named,
     recent: Box<[Class; RECENT]>,
     all: ByAddress<Class>,
 }
 
 impl Classes {
     /// None seen.
-    pub fn new() -> Self {
-        Self { recent: Box::new([Class::default(); RECENT]), all: ByAddress::default() }
+    pub fn new(named: Named) -> Self {
+        Self { named, recent: Box::new([Class::default(); RECENT]), all: ByAddress::default() }
     }
 
-    /// The class of `object`. The reference to it is not implied by the first of its instances: a class whose constant
-    /// was removed lives through them.
+    /// The class of `object`. The reference to it is not implied by the first of its instances: a class may live through
+    /// them although it is named, if it cannot be told which are.
     ///
     /// # Safety
     /// The GVL must be held; `object` must be alive, and no T_IMEMO or T_ICLASS.
@@ -70,30 +119,19 @@ impl Classes {
             return known;
         }
         // SAFETY: the class of a live object is alive.
-        let class = unsafe { Class::of_word(word) };
+        let class = unsafe { self.of_word(word) };
         self.all.insert(word, class);
         Class { implied: false, ..class }
     }
-}
 
-impl Class {
     /// # Safety
     /// The GVL must be held, and `word` be the class word of a live object.
-    unsafe fn of_word(word: VALUE) -> Self {
+    unsafe fn of_word(&self, word: VALUE) -> Class {
         if !is_heap(word) {
-            return Self { word, ..Self::default() };
+            return Class { word, ..Class::default() };
         }
         // SAFETY: the class is alive, and so are its ancestors.
-        let (visible, kind) = unsafe { (visible_class(word).unwrap_or(0), kind(word)) };
-        Self { word, visible, implied: kind == Kind::Anchor }
+        let (visible, kind) = unsafe { (visible_class(word).unwrap_or(0), self.named.kind(word)) };
+        Class { word, visible, implied: kind == Kind::Anchor }
     }
-}
-
-/// What a class or module means to a search.
-///
-/// # Safety
-/// The GVL must be held; `class` must be a live class or module.
-pub unsafe fn kind(class: VALUE) -> Kind {
-    // SAFETY: it is alive.
-    if unsafe { text::class_path(class) }.is_some() { Kind::Anchor } else { Kind::Plain }
 }

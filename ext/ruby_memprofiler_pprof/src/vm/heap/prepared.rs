@@ -7,7 +7,7 @@ use super::types::DataTypes;
 use crate::vm::{gc, lossy, protect, threads};
 use magnus::rb_sys::{AsRawId, AsRawValue};
 use magnus::value::ReprValue;
-use magnus::{Error, RArray, Ruby, Value};
+use magnus::{Error, Module, RArray, Ruby, Value};
 use rb_sys::{ID, VALUE};
 use std::ffi::CString;
 
@@ -57,6 +57,8 @@ pub struct Prepared {
     /// The current directory, with a slash at its end.
     pub(super) directory: String,
     pub(super) ids: Ids,
+    /// This gem's module; 0 if it has gone.
+    pub(super) own_module: VALUE,
 }
 
 /// Names that the VM uses.
@@ -87,8 +89,9 @@ impl Prepared {
         let checked = check::run(ruby)?;
         let directory = std::env::current_dir().map(|path| format!("{}/", path.display())).unwrap_or_default();
         let thread_names = thread_names(ruby)?;
+        let own_module = ruby.class_object().const_get::<_, Value>("MemprofilerPprof").map_or(0, |own| own.as_raw());
         // Last, since their values are known by their addresses.
-        Ok(Self { checked, globals: globals()?, thread_names, directory, ids })
+        Ok(Self { checked, globals: globals()?, thread_names, directory, ids, own_module })
     }
 
     /// The program's directory, with a slash at its end.

@@ -7,7 +7,7 @@ use super::super::machine_stack::overwrite_remains;
 use super::super::memsize::{self, slot_size};
 use super::super::object::{Type, flags, is_heap};
 use super::super::protect;
-use super::classes::{self, ByAddress, Classes};
+use super::classes::{self, ByAddress, Classes, Named};
 use super::prepared::Prepared;
 use super::references::{each_child, each_root};
 use super::types::DataType;
@@ -35,8 +35,9 @@ pub enum Sizes {
 /// The GVL must be held, and no other thread run Ruby code before this function returns. There must be no other
 /// Ractors.
 pub unsafe fn walk(builder: Builder, prepared: &Prepared, sizes: Sizes) -> Graph {
-    let mut walk =
-        Walk { builder, prepared, sizes, classes: Classes::new(), vm_types: ByAddress::default(), fields: Vec::new() };
+    // SAFETY: as required above.
+    let classes = Classes::new(unsafe { Named::new(prepared) });
+    let mut walk = Walk { builder, prepared, sizes, classes, vm_types: ByAddress::default(), fields: Vec::new() };
     overwrite_remains();
     // SAFETY: the GVL is held; collections run only when something allocates.
     unsafe {
@@ -150,7 +151,7 @@ impl Walk<'_> {
         // SAFETY: the object is alive.
         unsafe {
             match kind {
-                Type::CLASS | Type::MODULE => classes::kind(object),
+                Type::CLASS | Type::MODULE => self.classes.named.kind(object),
                 Type::DATA => self.meaning_of_data(object),
                 Type::IMEMO => match (imemo_type(object), LAYOUT) {
                     (Some(layout::IMEMO_ISEQ), _) => Kind::Code,
