@@ -47,31 +47,29 @@ RSpec.describe MemprofilerPprof::BlockEndings do
     expect(in_child_and_parent("MemprofilerPprof::CPU.running?", "1.times", before: before)).to eq(%w[true true])
   end
 
-  # An exception from outside that arrives when the method has just returned.
-  def raise_after(receiver, method)
-    allow(receiver).to receive(method).and_wrap_original do |original, *arguments, **keywords|
-      original.call(*arguments, **keywords)
-      Thread.current.raise(Timeout::Error, "late")
-    end
+  # An exception from outside arrives when `start` has just returned.
+  let(:late_exception) do
+    Module.new { def start(**) = super.tap { Thread.current.raise(Timeout::Error, "late") } }
   end
 
   it "leaves no CPU time sampled if an exception from outside comes at the start" do
-    raise_after(MemprofilerPprof::CPU, :start)
+    allow(MemprofilerPprof::CPU).to receive(:start).and_wrap_original do |original|
+      original.call
+      Thread.current.raise(Timeout::Error, "late")
+    end
     expect { MemprofilerPprof::CPU.profile { nil } }.to raise_error(Timeout::Error, "late")
     expect(MemprofilerPprof::CPU).not_to be_running
   end
 
   it "leaves no collector running either" do
-    collector = new_collector
-    raise_after(collector, :start)
+    collector = new_collector.extend(late_exception)
     expect { collector.profile { nil } }.to raise_error(Timeout::Error, "late")
     expect(collector).not_to be_running
   end
 
   it "leaves no collector of a block running" do
-    collector = MemprofilerPprof::Collector.new
+    collector = MemprofilerPprof::Collector.new.extend(late_exception)
     allow(MemprofilerPprof::Collector).to receive(:new).and_return(collector)
-    raise_after(collector, :start)
     expect { MemprofilerPprof.profile { nil } }.to raise_error(Timeout::Error, "late")
     expect(MemprofilerPprof.collectors).not_to include(collector)
   end
