@@ -298,7 +298,7 @@ RSpec.describe "the walk over the heap", :faults do
       Object.send(:remove_const, :Reloaded)
       puts faults.heap_paths(kept).map { |path| path.join(" | ") }
     RUBY
-    expect(path).to match([/\AObject .*"KEPT".* \| Reloaded \| Class \| Reloaded \| InstanceVariable.* Reloaded::Kept\z/])
+    expect(path).to match([/\AObject .*"KEPT".* \| Reloaded \| Class \| Reloaded \| Inst.* Reloaded::Kept\z/])
   end
 
   # What runs in a copy of the process must not wait for a lock that another thread held at that moment.
