@@ -54,11 +54,12 @@ pub fn groups<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, objects
     let points = accumulation_points(found.graph, found.dominators, &weights);
     let mut at_point: Map<NodeId, usize> = Map::default();
     points.iter().for_each(|&point| *at_point.entry(point).or_default() += 1);
+    let mut passages = Passages::default();
     let mut by_end: BTreeMap<NodeId, Vec<Located>> = BTreeMap::new();
     for (&object, &point) in objects.iter().zip(&points) {
         let is_alone = point == object.node && at_point[&point] == 1;
-        let end =
-            if is_alone || !leads_through(trails, point, object.node) { referrer(trails, object.node) } else { point };
+        let leads_through = !is_alone && passages.lead_through(trails, point, object.node);
+        let end = if leads_through { point } else { referrer(trails, object.node) };
         by_end.entry(end).or_default().push(object);
     }
     let mut by_signature: BTreeMap<String, Vec<(NodeId, Vec<Located>)>> = BTreeMap::new();
@@ -71,11 +72,31 @@ pub fn groups<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, objects
     groups
 }
 
-/// Whether the path to an object leads through a node, and shows that.
-fn leads_through<D: Describe>(trails: &mut Trails<'_, D>, point: NodeId, object: NodeId) -> bool {
-    let place = trails.paths.place(point);
-    trails.paths.backwards(object).any(|node| node == place)
-        && (trails.of(object).to_code.is_none() || trails.of(point).to_code.is_some())
+/// Which nodes far from the roots have paths that lead through a node: samples of a long list share most of their paths.
+#[derive(Default)]
+struct Passages(Map<NodeId, (NodeId, bool)>);
+
+impl Passages {
+    /// Shorter paths are walked again.
+    const FAR: usize = 16;
+
+    /// Whether the path to an object leads through a node, and shows that.
+    fn lead_through<D: Describe>(&mut self, trails: &mut Trails<'_, D>, point: NodeId, object: NodeId) -> bool {
+        let place = trails.paths.place(point);
+        let (mut walked, mut leads) = (Vec::new(), false);
+        for node in trails.paths.backwards(object) {
+            let known = self.0.get(&node).filter(|(of, _)| *of == place).map(|&(_, leads)| leads);
+            if node == place || known.is_some() {
+                leads = known.unwrap_or(true);
+                break;
+            }
+            walked.push(node);
+        }
+        if walked.len() > Self::FAR {
+            self.0.extend(walked.into_iter().map(|node| (node, (place, leads))));
+        }
+        leads && (trails.of(object).to_code.is_none() || trails.of(point).to_code.is_some())
+    }
 }
 
 /// What refers to an object, or the object itself if the reference has a name.
