@@ -126,11 +126,11 @@ impl Collector {
         let comments = self.retainers_comments(ruby)?;
         let prepared = Prepared::new(ruby)?;
         let (found, mut circumstances) = if question.in_process {
+            child::check_own_memory(self.memory_needed(ruby)?)?;
             // After this call no other thread runs that could make one.
             if ractor::count(ruby)? != 1 {
                 return Err(RetainersFailure::Refused(ractor::BESIDE_OTHERS.to_owned()));
             }
-            child::check_own_memory(self.memory_needed(ruby)?)?;
             heap::settle(ruby);
             let start = Instant::now();
             let mut found = Vec::new();
