@@ -24,7 +24,7 @@ module MemprofilerPprof
       # Begins what a block ends. An exception from outside, such as a timeout, comes before or after, but not where it
       # has begun and the block's `ensure` does not know yet.
       #
-      # @yield returns what says so to the `ensure`
+      # @yield begins it, and sets what the `ensure` asks
       # @return [Object] what the block returned
       def begin(&)
         Thread.handle_interrupt(Object => :on_blocking, &)

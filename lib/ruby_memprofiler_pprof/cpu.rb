@@ -68,6 +68,7 @@ module MemprofilerPprof
       #   its handler), the number of `threads` with timers, of `refused_timers`, of `samples` since the start, of
       #   `signals` in this process, and before its fork in its parent, of different `stacks` since the last flush, of
       #   `lost_stacks`, and the `bytes` held
+      # @raise [RactorError] outside of the main Ractor
       def stats
         sampler.stats
       end

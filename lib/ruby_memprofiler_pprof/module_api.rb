@@ -142,14 +142,15 @@ module MemprofilerPprof
       AtomicFile.make_directory_of(out) if out
       collector = Collector.new(**settings.collector_options)
       ending = BlockEndings.enter { collector.discard }
+      started = nil
       begin
-        BlockEndings.begin { collector.start }
+        BlockEndings.begin { started = collector.start }
         yield
       ensure
-        collector.stop
+        started&.stop
         # Also if the block raises: until it is flushed, a stopped collector is kept alive.
-        profile = collector.flush(**settings.flush_options)
-        profiler.warn_of_thinning(profile, collector)
+        profile = started&.flush(**settings.flush_options)
+        profiler.warn_of_thinning(profile, collector) if profile
       end
       profile.write(out) if out
       profile

@@ -74,6 +74,15 @@ RSpec.describe MemprofilerPprof::BlockEndings do
     expect(MemprofilerPprof.collectors).not_to include(collector)
   end
 
+  it "hides no reason why nothing was begun", :aggregate_failures do
+    collector = MemprofilerPprof::Collector.new
+    collector.define_singleton_method(:start) { |**| raise MemprofilerPprof::RactorError, "the reason" }
+    allow(MemprofilerPprof::Collector).to receive(:new).and_return(collector)
+    [collector, MemprofilerPprof].each do |one|
+      expect { one.profile { nil } }.to raise_error(MemprofilerPprof::RactorError, "the reason")
+    end
+  end
+
   it "ends nothing in a child that is forked in the block" do
     outcome = run_ruby(<<~RUBY)
       MemprofilerPprof::CPU.profile { Process.wait(fork { p MemprofilerPprof::CPU.running? }) }

@@ -59,6 +59,8 @@ impl State {
             ruby += time.unwrap_or_else(|| record.accounted());
             time.is_some()
         });
+        // Those of threads that have ended may have had timers.
+        self.may_retry = true;
         let mut natives = std::mem::take(&mut self.kept_natives);
         for (native, time) in self.others() {
             let used = time.saturating_sub(self.natives.get(&native).copied().unwrap_or(0));

@@ -46,7 +46,7 @@ pub struct State {
     /// The threads that got no timer.
     refused: HashSet<NativeId>,
     /// Whether a timer was freed since then.
-    may_retry: bool,
+    pub(super) may_retry: bool,
     pub(super) samples: u64,
     pub(super) lost_stacks: u64,
 }
