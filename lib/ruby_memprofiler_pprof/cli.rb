@@ -48,6 +48,26 @@ module MemprofilerPprof
         raise Failure, "unknown command #{name}, commands: #{COMMANDS.join(", ")}; to profile a program: run -- #{name}"
       end
 
+      # Writes a message to stderr.
+      #
+      # Not by Kernel#warn, which says nothing while another thread loads JSON: that sets $VERBOSE to nil for a moment.
+      #
+      # @param speaker [String] the program, or the command
+      # @param message [String]
+      # @return [void]
+      def tell(speaker, message)
+        # Profiles that somebody else wrote, whose names are in messages, may contain commands to terminals.
+        $stderr.write("#{speaker}: #{utf8(message).scrub.gsub(/[[:cntrl:]&&[^\n]]/, "?")}\n")
+      end
+
+      # @param text [String] an argument or the name of a file. In the locale C it is said to be US-ASCII, which equals
+      #   nothing that is in a profile
+      # @return [String] in UTF-8, or what is not that as bytes: it may name a file, and OptionParser takes it only so
+      def utf8(text)
+        utf8 = text.dup.force_encoding(Encoding::UTF_8)
+        utf8.valid_encoding? ? utf8 : text.b
+      end
+
       private
 
       # Not DidYouMean::SpellChecker, which finds no match for words as short as these.
@@ -72,7 +92,7 @@ module MemprofilerPprof
     # @return [Integer] the exit status
     def run(arguments)
       # What cannot be written is to be known before the process ends.
-      dispatch(arguments.map { |argument| utf8(argument) }).tap { $stdout.flush }
+      dispatch(arguments.map { |argument| self.class.utf8(argument) }).tap { $stdout.flush }
     rescue Failure => e
       fail_with(e.message, e.status)
     rescue Errno::EPIPE
@@ -88,17 +108,9 @@ module MemprofilerPprof
 
     private
 
-    # Profiles that somebody else wrote, whose names are in messages, may contain commands to terminals.
     def fail_with(message, status = TROUBLE)
-      warn "#{@program}: #{utf8(message).scrub.gsub(/[[:cntrl:]&&[^\n]]/, "?")}"
+      self.class.tell(@program, message)
       status
-    end
-
-    # In the locale C, arguments are said to be US-ASCII, which equals nothing that is in a profile. What is no UTF-8
-    # may name a file; OptionParser takes it only as bytes.
-    def utf8(text)
-      utf8 = text.dup.force_encoding(Encoding::UTF_8)
-      utf8.valid_encoding? ? utf8 : text.b
     end
 
     def version

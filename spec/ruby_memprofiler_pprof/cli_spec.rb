@@ -262,6 +262,15 @@ RSpec.describe "memprofiler" do
       expect(doctor).to have_attributes(status: have_attributes(exitstatus: 1), stdout: /^failing +files +cannot be/)
     end
 
+    it "exits with 1 if its directory is gone, to which names of files are relative" do
+      gone = File.join(Dir.pwd, "gone")
+      Dir.mkdir(gone)
+      without_directory = ["sh", "-c", 'cd "$0"; rmdir "$0"; exec "$@"', gone]
+      outcome = run_command(*without_directory, *SubprocessHelpers::MEMPROFILER, "doctor")
+      expect(outcome).to have_attributes(status: have_attributes(exitstatus: 1), stderr: "",
+                                         stdout: /^failing +files +pattern: .* cannot be expanded: No such file/)
+    end
+
     { "files are off" => { "FILES" => "false" },
       "profiles only go to Pyroscope" => { "PYROSCOPE_URL" => "http://localhost:4040" } }.each do |what, env|
       it "only notes that files cannot be written if #{what}" do

@@ -112,6 +112,11 @@ module MemprofilerPprof
         error.message[/\A[^@]*[^@\s]/]
       end
 
+      # Says on stderr what is no output of the command.
+      def tell(message)
+        CLI.tell(@invocation, message)
+      end
+
       def reason(error)
         case error
         when OptionParser::InvalidOption

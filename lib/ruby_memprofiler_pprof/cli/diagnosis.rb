@@ -67,8 +67,11 @@ module MemprofilerPprof
 
         add("files", :failing, "cannot be written to #{unwritable}: #{existing(unwritable)} is not a directory, or " \
                                "not writable")
+      rescue ArgumentError => e
+        add("files", :failing, e.message)
       end
 
+      # @raise [ArgumentError] if there is no current directory, where these are relative to it
       def directories_written_to
         patterns = [(configuration.pattern if configuration.writes_files?),
                     (configuration.cpu_pattern if configuration.cpu)].compact

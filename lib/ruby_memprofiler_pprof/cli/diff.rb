@@ -47,10 +47,10 @@ module MemprofilerPprof
 
       # The first and the last one of the process that wrote the newest.
       def choose(found)
-        processes = read_ahead(found) { |file| about(load(file)) }.to_a
-        newest = processes[found.index(newest(found))].first
-        of_process = found.zip(processes).select { |_, (process, time)| process == newest && time }
-        of_process.sort_by! { |file, (_, time)| [time, file] }
+        read = read_each(found) { |profile| about(profile) }.to_h
+        newest = read[Inputs.newest(read.keys)].first
+        of_process = read.select { |_, (process, time)| process == newest && time }
+                         .sort_by { |file, (_, time)| [time, file] }
         count = of_process.size
         raise Failure, "two profiles of process #{newest.first} are needed in #{DIRECTORY}, got #{count}" if count < 2
 

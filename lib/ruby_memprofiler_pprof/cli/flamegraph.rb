@@ -70,16 +70,17 @@ module MemprofilerPprof
       end
 
       def page(files)
-        profiles = read_ahead(files) { |file| filter(load(file)) }
-        names = files.map { |file| File.basename(name(file)) }
-        title = @title || title(names)
-        if @merge
-          profiles = [merge(files, profiles)]
-          names = [title]
+        readable = []
+        profiles = read_each(files) { |profile| filter(profile) }.map do |file, profile|
+          readable << file
+          profile
         end
-        options = { type: @value, by: @by, min: @min }.compact
+        profiles = @merge ? [merge(readable, profiles)] : profiles.to_a
+        names = readable.map { |file| File.basename(name(file)) }
+        title = @title || title(names)
+        options = { type: @value, by: @by, min: @min, names: @merge ? [title] : names }.compact
         options.update(base: filter(load(@base)), base_name: name(@base)) if @base
-        MemprofilerPprof::Flamegraph.new(profiles.to_a, names: names, title: title, **options).to_html
+        MemprofilerPprof::Flamegraph.new(profiles, title: title, **options).to_html
       end
 
       def title(names)

@@ -15,6 +15,23 @@ module MemprofilerPprof
       # What stands for stdin.
       DASH = "-"
 
+      class << self
+        # @param files [Array<String>]
+        # @return [String, nil] the one that was written last
+        def newest(files)
+          files.max_by { |file| [written_at(file), file] }
+        end
+
+        private
+
+        def written_at(file)
+          File.mtime(file)
+        rescue SystemCallError
+          # It was removed meanwhile, as old ones are.
+          Time.at(0)
+        end
+      end
+
       private
 
       # @param arguments [Array<String>]
@@ -57,7 +74,17 @@ module MemprofilerPprof
         # Dir.glob finds nothing there.
         raise Failure, "#{directory}: #{Errno::EACCES.new.message}" unless File.readable?(directory)
 
-        Dir.glob(NAMES, base: directory).map { |name| File.join(directory, name) }
+        found = Dir.glob(NAMES, base: directory).map { |name| File.join(directory, name) }
+        (@found ||= []).concat(found.map(&:b))
+        found
+      end
+
+      # @return [String] DIRECTORY, for a command that takes files or processes
+      # @raise [Failure] if there is none
+      def default_directory
+        return DIRECTORY if File.directory?(DIRECTORY)
+
+        raise Failure, "neither a file nor a process named, and there is no #{DIRECTORY}, see #{@invocation} --help"
       end
 
       def default
@@ -67,7 +94,7 @@ module MemprofilerPprof
         end
 
         files, which = choose(found)
-        warn "#{@invocation}: #{which} in #{DIRECTORY}"
+        tell "#{which} in #{DIRECTORY}"
         files
       end
 
@@ -76,19 +103,8 @@ module MemprofilerPprof
       # @param found [Array<String>]
       # @return [Array(Array<String>, String)] those, and what they are, in words
       def choose(found)
-        file = newest(found)
+        file = Inputs.newest(found)
         [[file], "#{File.basename(file)}, #{found.one? ? "the only profile" : "the newest of #{found.size} profiles"}"]
-      end
-
-      def newest(files)
-        files.max_by { |file| [written_at(file), file] }
-      end
-
-      def written_at(file)
-        File.mtime(file)
-      rescue SystemCallError
-        # It was removed meanwhile, as old ones are.
-        Time.at(0)
       end
 
       # @param file [String]
@@ -126,9 +142,34 @@ module MemprofilerPprof
         raise ProfileError, "#{file} #{numbered[:refused]} #{name(files.first)}#{numbered.post_match}"
       end
 
-      # The block's value for each file. Several files are read at a time, and only those are in memory.
-      def read_ahead(files, &)
-        Progress.new(ReadAhead.new(files, &), files.size)
+      # What is in each file. Several files are read at a time, and only those are in memory. A file that was found in a
+      # directory, but cannot be read, is left out and told, so that it does not spoil the others.
+      #
+      # @param files [Array<String>]
+      # @yieldparam profile [Profile]
+      # @yieldparam file [String]
+      # @return [Enumerator::Lazy] of Arrays: a file, and the block's value for it
+      # @raise [Failure, ProfileError] while it is enumerated: if a file that was named cannot be read, or none can
+      def read_each(files)
+        read = ReadAhead.new(files) do |file|
+          [file, yield(load(file), file)]
+        rescue Failure, ProfileError => e
+          leave_out(file, e)
+        end
+        Enumerator.new do |pairs|
+          found = Progress.new(read, files.size).count { |pair| pairs << pair if pair }
+          raise Failure, "none of these profiles can be read" if found.zero?
+        end.lazy
+      end
+
+      # @return [nil]
+      # @raise [Failure, ProfileError] the error, if the file was named
+      def leave_out(file, error)
+        return if removed?(file)
+        raise error unless @found&.include?(file.b)
+
+        tell "left out #{error.message}"
+        nil
       end
     end
   end

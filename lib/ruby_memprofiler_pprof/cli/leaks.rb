@@ -32,7 +32,7 @@ module MemprofilerPprof
         %{me} --exit-code --format json soak/
         %{me} --format markdown --max-bytes 4000 tmp/profiles
 
-        Exit status: 0; with --exit-code 1 if something grows; 2 if a file cannot be read, or the command line is wrong.
+        Exit status: 0; with --exit-code 1 if something grows; 2 if a FILE cannot be read, or the command line is wrong.
       TEXT
       # Whether --app is the default, by line and the like.
       APP = true
@@ -96,18 +96,10 @@ module MemprofilerPprof
 
       # @return [Hash{Snapshot => String}] what is in the files
       def snapshots(files)
-        read_ahead(files) { |file| profile(file)&.then { |profile| snapshot(file, profile) } }
-          .zip(files).to_h.tap { |snapshots| snapshots.delete(nil) }
+        read_each(files) { |profile, file| snapshot(profile, file) }.to_h { |file, snapshot| [snapshot, file] }
       end
 
-      # @return [Profile, nil] nil if the file was removed meanwhile
-      def profile(file)
-        load(file)
-      rescue Failure
-        raise unless removed?(file)
-      end
-
-      def snapshot(file, profile)
+      def snapshot(profile, file)
         raise ProfileError, "is a profile of references, see why --help" if RetainersFile.holds?(profile)
 
         totals = MemprofilerPprof::Report::Totals.new(profile)

@@ -46,7 +46,7 @@ module MemprofilerPprof
 
       # Takes the arguments as they are: they may be addresses.
       def files(arguments)
-        arguments.empty? ? [DIRECTORY] : arguments
+        arguments.empty? ? [default_directory] : arguments
       end
 
       def show(arguments)

@@ -73,7 +73,7 @@ module MemprofilerPprof
       def between(attachment)
         outcome = attachment.start(variables)
         begin
-          warn "#{@invocation}: attached in #{describe(outcome)}"
+          tell "attached in #{describe(outcome)}"
           wait(attachment) unless @cpu
           ask(attachment.outside(outcome.socket), nil)
         ensure
@@ -89,7 +89,7 @@ module MemprofilerPprof
 
         @stays = true
         reason = e.is_a?(SignalException) ? "interrupted" : e.message
-        warn "#{@invocation}: could not detach: #{reason}; then: memprofiler detach #{attachment.pid}"
+        tell "could not detach: #{reason}; then: memprofiler detach #{attachment.pid}"
       end
 
       # @raise [Failure] if the block fails as the process has ended
@@ -131,7 +131,7 @@ module MemprofilerPprof
       def wait(attachment)
         length.times { attachment.ended? ? break : sleep(1) }
       rescue Interrupt
-        warn "#{@invocation}: ends early"
+        tell "ends early"
       end
     end
   end

@@ -49,7 +49,8 @@ module MemprofilerPprof
         raise Failure, "no profiles found, see #{@invocation} --help" if files.empty?
 
         check_options
-        print_document(files, groups(files).map { |value, some| section(value, some, *read(some)) })
+        sections = groups(files).map { |value, some| section(value, *read(some)) }
+        print_document(files, sections)
       end
 
       # @raise [Failure] if an option would change nothing
@@ -64,20 +65,22 @@ module MemprofilerPprof
       def groups(files)
         return { nil => files } unless @by_tag
 
-        by_tag(files, read_ahead(files) { |file| Tags.of(load(file).comments) }.to_a)
+        by_tag(*read_each(files) { |profile| Tags.of(profile.comments) }.to_a.transpose)
       end
 
-      # @return [Array] the totals of each file, their times, and what is selected of all of them
+      # @return [Array] which files can be read, the totals of each, their times, and what is selected of all of them
       def read(files)
+        readable = []
         totals = []
         times = []
-        profiles = read_ahead(files) { |file| load(file) }.lazy.map do |profile|
+        profiles = read_each(files) { |profile| profile }.map do |file, profile|
+          readable << file
           totals << MemprofilerPprof::Report::Totals.new(profile)
           times << profile.time
           profile
         end
-        profile = filter(merge(files, profiles))
-        [totals, times, profile]
+        profile = filter(merge(readable, profiles))
+        [readable, totals, times, profile]
       end
 
       def section(value, files, totals, times, profile)

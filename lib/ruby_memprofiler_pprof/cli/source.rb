@@ -21,6 +21,7 @@ module MemprofilerPprof
       # @param headers [Hash{String => String}] for an endpoint
       # @return [Source]
       # @raise [Unavailable] if it is a URL that is wrong, or a PID without the profiler
+      # @raise [Failure] if it is a URL with a password, which is not to be shown again
       def self.at(address, headers)
         return Endpoint.new(address, headers) if address.match?(URL)
 
@@ -182,10 +183,13 @@ module MemprofilerPprof
     class Endpoint < Source
       def initialize(address, headers)
         super()
+        # Not Unavailable, whose message would have the address before it.
+        raise Failure, "give user and password by --header 'Authorization: …', not in a URL" if
+          address.match?(%r{//[^/]*@})
+
         @uri = URI.parse(address)
         @headers = headers
         raise Unavailable, "the URL names no host" if @uri.hostname.to_s.empty?
-        raise Unavailable, "give user and password by --header 'Authorization: …'" if @uri.userinfo
       rescue URI::Error
         raise Unavailable, "not a valid URL"
       end

@@ -53,7 +53,7 @@ module MemprofilerPprof
 
       def newest(address)
         found = files(address).select { |file| recording?(file) }
-        found.max_by { |file| [File.mtime(file), file] } ||
+        Inputs.newest(found) ||
           raise(Failure, "#{address}: no process listens on a socket there, and there is no #{recordings}")
       end
 

@@ -69,7 +69,7 @@ module MemprofilerPprof
       end
 
       def show(arguments)
-        sources = RetainersSources.new(arguments.first || DIRECTORY, @headers || {}) { |file| load(file) }
+        sources = RetainersSources.new(arguments.first || default_directory, @headers || {}) { |file| load(file) }
         found = sources.ask(**{ site: @site, class_name: @class_name, limit: @limit, in_process: @in_process,
                                 timeout: @timeout }.compact)
         write(found) if @output
@@ -92,7 +92,7 @@ module MemprofilerPprof
 
       def write(found)
         write_bytes(found.profile, @output)
-        warn "#{@invocation}: wrote #{@output}" unless @output == DASH
+        tell "wrote #{@output}" unless @output == DASH
       end
     end
   end

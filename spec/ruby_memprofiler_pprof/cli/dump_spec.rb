@@ -113,7 +113,8 @@ RSpec.describe "memprofiler dump", :threads do
     expect_failure(dump, "memprofiler: exactly one PID, socket or URL is needed, got 0, see memprofiler dump --help\n")
     expect_failure(dump("--seconds", "61", "a.sock"), /--seconds 61, must be in 1\.\.60/)
     expect_failure(dump("--header", "X: 1\nY: 2", "http://a"), /invalid argument: --header "X: 1\\nY: 2", must be one/)
-    expect_failure(dump("http://me:secret@a"), /: give user and password by --header 'Authorization: …'\n/)
+    expect_failure(dump("http://me:secret@a"),
+                   "memprofiler: give user and password by --header 'Authorization: …', not in a URL\n")
   end
 
   it "reports what is no socket of a process", :aggregate_failures do

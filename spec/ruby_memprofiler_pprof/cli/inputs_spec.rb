@@ -119,6 +119,44 @@ RSpec.describe "memprofiler, finding profiles" do
     expect(outcome.value).to have_attributes(stdout: include("Process 7: 9 profiles"), stderr: "")
   end
 
+  describe "in a directory with a file that cannot be read" do
+    before do
+      Dir.mkdir("d")
+      [1, 2].each do |time|
+        File.binwrite("d/a#{time}.pprof", Pprof::Maker.lines({ "/a.rb:1" => [0, time] }, time: time, comments: {
+                                                               pid: 7, started_at: 1, "tag.release": "1"
+                                                             }).to_s)
+      end
+      File.binwrite("d/broken.pprof", "nonsense")
+    end
+
+    { %w[report] => "2 profiles, ", %w[report --by-tag release] => "2 profiles, ", %w[leaks] => "): 2 profiles, ",
+      %w[flamegraph -o - --title a1] => "<title>a1" }.each do |command, expected|
+      it "leaves it out, and says so once, for #{command.join(" ")}" do
+        outcome = cli(*command, "d")
+        expect(outcome.stdout).to include(expected)
+        expect(outcome.stderr)
+          .to match(%r{\Amemprofiler #{command.first}: left out d/broken\.pprof: not a valid pprof [^\n]+\n\z})
+      end
+    end
+
+    it "compares two others" do
+      FileUtils.mkdir("tmp")
+      File.rename("d", "tmp/profiles")
+      expect(cli("diff")).to have_attributes(stdout: start_with("tmp/profiles/a1.pprof -> tmp/profiles/a2.pprof"),
+                                             stderr: include("left out tmp/profiles/broken.pprof", "of 2 profiles"))
+    end
+
+    it "fails if it is named" do
+      expect_failure(cli("report", *Dir["d/*"]), %r{\Amemprofiler: d/broken\.pprof: not a valid pprof})
+    end
+
+    it "fails if no other is there" do
+      FileUtils.rm(Dir["d/a*"])
+      expect_failure(cli("report", "d"), /^memprofiler: none of these profiles can be read\n\z/)
+    end
+  end
+
   it "takes names with any characters, in any locale" do
     File.binwrite("été\xFF.pprof", Pprof::Maker.lines({ "/srv/王.rb:1" => [0, 100] }).to_s)
     { text: "/srv/王.rb:1", markdown: "`/srv/王.rb:1", json: '"name": "/srv/王.rb:1"' }.each do |format, site|

@@ -146,6 +146,11 @@ RSpec.describe "memprofiler memory" do
     end
   end
 
+  it "says what it needs if nothing is named, and no profiles are here" do
+    expect_failure(memory, "memprofiler: neither a file nor a process named, and there is no tmp/profiles, see " \
+                           "memprofiler memory --help\n")
+  end
+
   it "refuses options that it has not" do
     expect_failure(memory("--by", "line", "a"), /unknown option --by/)
   end

@@ -479,7 +479,7 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
 
     it "names a file that is broken, or not a profile of live objects" do
       File.binwrite("mem-7-x.pprof", "nonsense")
-      expect_failure(cli("leaks", "."), 2, %r{: \./mem-7-x\.pprof: not a valid pprof profile})
+      expect_failure(cli("leaks", "mem-7-1.pprof", "mem-7-x.pprof"), 2, /: mem-7-x\.pprof: not a valid pprof profile/)
     end
   end
 end

@@ -179,6 +179,11 @@ RSpec.describe "memprofiler why", :threads do
       expect(why.stdout).to start_with("tmp/profiles/mem-1.retainers.pprof: Process 4711, ")
     end
 
+    it "says what it needs if nothing is named, and no files are here" do
+      expect_failure(why, "memprofiler: neither a file nor a process named, and there is no tmp/profiles, see " \
+                          "memprofiler why --help\n")
+    end
+
     it "says that there is nothing" do
       Dir.mkdir("p")
       expect_failure(why("p"), "memprofiler: p: no process listens on a socket there, and there is no " \
