@@ -30,6 +30,24 @@ RSpec.describe "a panic", :faults do
     end
   end
 
+  { "naming job" => {}, "backtrace job" => { bt_method: :backtrace_locations } }.each do |job, options|
+    it "switches the collector off when in its #{job}, without which the program goes on" do
+      lines = printed_by(<<~RUBY)
+        collector = new_collector(sample_rate: 1.0, **#{options}).start
+        faults.inject("#{job}", :panic)
+        Array.new(100) { Class.new.new } while collector.running?
+        puts collector.stats[:failure]
+        begin
+          collector.flush
+        rescue MemprofilerPprof::InternalError => e
+          puts e.message
+        end
+        puts MemprofilerPprof.collectors.size, collector.stats[:samples] < 1_000_000
+      RUBY
+      expect(lines).to match([job, /after a panic in its #{job}/, "0", "true"])
+    end
+  end
+
   ["allocations", "live samples", "visit", "extract", "encode", "commit"].each do |phase|
     [true, false].each do |yield_gvl|
       it "switches the collector off when in a flush's phase '#{phase}' with yield_gvl: #{yield_gvl}" do

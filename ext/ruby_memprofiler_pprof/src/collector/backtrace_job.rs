@@ -24,7 +24,7 @@ pub unsafe extern "C" fn run(_: *mut c_void) {
     let _mute = Mute::new(threads::current_context());
     hooked::each(|collector| {
         // A stack that cannot be read stays empty; there is nobody to report it to.
-        let _ = read_stack(collector);
+        collector.guarded("backtrace job", || drop(read_stack(collector)));
     });
 }
 

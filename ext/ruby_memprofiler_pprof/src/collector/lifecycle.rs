@@ -7,6 +7,7 @@ use crate::vm::mark_bits::MarkBits;
 use crate::vm::{child, memory, threads};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -164,6 +165,17 @@ impl Collector {
     /// Where the collector panicked, if it did. Its data may then be inconsistent, and is no longer used.
     pub fn failure(&self) -> Option<&'static str> {
         self.panicked.get().copied()
+    }
+
+    /// Runs `body` in a job, unless there was a panic before. Does not unwind: the caller is the VM.
+    pub(super) fn guarded(&self, job: &'static str, body: impl FnOnce()) {
+        let work = || {
+            faults::point(job);
+            body();
+        };
+        if self.failure().is_none() && catch_unwind(AssertUnwindSafe(work)).is_err() {
+            self.panicked(job);
+        }
     }
 
     /// After a panic, possibly in a hook: ensures that nothing is sampled any more.

@@ -9,7 +9,6 @@ use super::{Collector, Phase};
 use crate::vm::{ractor, safepoint, threads};
 use magnus::Error;
 use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 /// How long it may take at a time.
@@ -24,18 +23,11 @@ pub unsafe extern "C" fn run(_: *mut c_void) {
         return;
     }
     let mute = Mute::new(threads::current_context());
-    hooked::each(|collector| {
-        if catch_unwind(AssertUnwindSafe(|| collector.name_for_a_moment(&mute))).is_err() {
-            collector.panicked("naming");
-        }
-    });
+    hooked::each(|collector| collector.guarded("naming job", || collector.name_for_a_moment(&mute)));
 }
 
 impl Collector {
     fn name_for_a_moment(&self, mute: &Mute) {
-        if self.failure().is_some() {
-            return;
-        }
         if self.phase() == Phase::Running {
             // SAFETY: the GVL is held; a running collector is anchored. If there is no memory, the next sample tries
             // again.

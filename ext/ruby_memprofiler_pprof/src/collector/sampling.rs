@@ -119,10 +119,10 @@ unsafe extern "C" fn adopt_sampling(_: *mut c_void) {
     // The next sample asks again.
     if ractor::is_main() && safepoint::has_room() {
         hooked::each(|collector| {
-            if collector.phase() == Phase::Running && collector.failure().is_none() {
+            if collector.phase() == Phase::Running {
                 // Without memory for a hook the next flush adds it; nothing can be raised here.
                 // SAFETY: a safe point of the main Ractor.
-                let _ = unsafe { collector.adopt_sampling() };
+                collector.guarded("choice of sampling", || drop(unsafe { collector.adopt_sampling() }));
             }
         });
     }

@@ -65,7 +65,7 @@ unsafe extern "C" fn come_back(_: *mut c_void) {
         hooked::each(|collector| {
             // If there is no memory, the next flush adds it; nothing can be raised here.
             // SAFETY: a safe point of the main Ractor.
-            let _ = unsafe { collector.come_back() };
+            collector.guarded("return from the stack's end", || drop(unsafe { collector.come_back() }));
         });
     }
 }

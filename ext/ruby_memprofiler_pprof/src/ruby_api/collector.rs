@@ -1,23 +1,17 @@
 //! `MemprofilerPprof::Collector`.
 
-use super::errors::{self, Wrong, argument};
-use super::flush_options::{check_flush_options, flush_options};
 use super::memory::memory_data;
-use super::options;
-use super::profile_data::ProfileData;
+use super::ractors::check_ractors;
 use super::retainers::retainers_data;
-use super::settle_class;
-use crate::collector::mute::Mute;
-use crate::collector::{Collector, FlushFailure, FlushOptions, Flushed, Only, Phase, walker_check};
-use crate::cpu::discovery;
-use crate::vm::{activity, machine_stack, protect, quirks::Quirks, ractor, thread_events, threads};
+use super::{errors, flush, options, settle_class, stats};
+use crate::collector::{Collector, Only, Phase, walker_check};
+use crate::vm::{quirks::Quirks, ractor};
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
 use magnus::value::Opaque;
-use magnus::{DataTypeFunctions, Error, RHash, RModule, Ruby, Symbol, TypedData, Value, function, method, prelude::*};
+use magnus::{DataTypeFunctions, Error, RHash, RModule, Ruby, Symbol, TypedData, Value, method, prelude::*};
 use memprofiler_core::readers::Readers;
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The Ruby object.
 #[derive(Default, TypedData)]
@@ -66,20 +60,14 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_method("stop", method!(stop, 0))?;
     class.define_alias("start!", "start")?;
     class.define_alias("stop!", "stop")?;
-    class.define_method("flush", method!(flush, -1))?;
-    class.define_method("peak_profile", method!(peak_profile, -1))?;
-    class.define_private_method("flush_for", method!(flush_for, -1))?;
+    flush::init(class)?;
     class.define_private_method("retainers_data", method!(retainers_data, 5))?;
     class.define_private_method("memory_data", method!(memory_data, 1))?;
     class.define_private_method("add_reader", method!(add_reader, 0))?;
     class.define_private_method("remove_reader", method!(remove_reader, 1))?;
     class.define_method("only", method!(only, 0))?;
-    class.define_singleton_method("check_flush_options", function!(check_flush_options, -1))?;
     class.define_method("running?", method!(is_running, 0))?;
-    class.define_method("live_heap_samples_count", method!(live_heap_samples_count, 0))?;
-    class.define_method("last_mark_nsecs", method!(last_mark_nsecs, 0))?;
-    class.define_method("mark_table_size", method!(mark_table_size, 0))?;
-    class.define_method("stats", method!(stats, 0))?;
+    stats::init(class)?;
     class.define_method("after_fork", method!(after_fork, 0))?;
     class.define_method("before_ractor", method!(before_ractor, 0))?;
     class.define_private_method("sampling_in_services", method!(sampling_in_services, 0))?;
@@ -174,35 +162,8 @@ pub(super) fn abandoned(ruby: &Ruby, this: &RubyCollector, place: &'static str) 
     errors::internal(ruby, place)
 }
 
-/// Whether this is the main Ractor.
-pub fn on_main_ractor(ruby: &Ruby) -> Result<bool, Error> {
-    let Ok(ractor) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(true) };
-    let (current, main): (Value, Value) = (ractor.funcall("current", ())?, ractor.funcall("main", ())?);
-    current.equal(main)
-}
-
-/// Fails if Ractors prevent starting something, which `traces` allocations or does not; otherwise watches for them, and
-/// for threads, from now on.
-pub fn check_ractors(ruby: &Ruby, traces: bool) -> Result<(), Error> {
-    if !on_main_ractor(ruby)? {
-        return Err(errors::ractor(ruby, "a collector can only be started on the main Ractor"));
-    }
-    // SAFETY: on the main Ractor, as just checked.
-    unsafe { ractor::mark_main() }?;
-    thread_events::watch();
-    activity::prepare();
-    discovery::prepare();
-    if ractor::count(ruby)? == 1 {
-        return Ok(());
-    }
-    // Those that already exist.
-    ractor::note_others();
-    if traces && Quirks::current(ruby)?.forbid_ractors() {
-        let message = "this Ruby may crash when allocations are traced beside another Ractor, and one is running: \
-                       start the profiler when it has ended, or use Ruby 3.1.4, 3.2.3, 3.3 or 4.0";
-        return Err(errors::ractor(ruby, message));
-    }
-    Ok(())
+pub(super) fn is_running(this: Obj<RubyCollector>) -> bool {
+    this.collector.phase() == Phase::Running && this.collector.failure().is_none()
 }
 
 /// Called before a Ractor is created, on Rubies that have no event for that or would crash.
@@ -218,95 +179,6 @@ fn before_ractor(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<bool, Error> {
         this.collector.detach()?;
     }
     Ok(must_stop)
-}
-
-fn flush(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
-    machine_stack::overwrite_remains();
-    take_profile(ruby, this, Some(0), arguments)
-}
-
-/// A profile of the live set when the process had the most memory; None if that is not known.
-fn peak_profile(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Option<Obj<ProfileData>>, Error> {
-    let options = flush_options(ruby, keywords(arguments)?)?;
-    exclusively(ruby, this, |mute| this.collector.peak_profile(ruby, options, mute))
-}
-
-/// `flush` for the reader with this number, or for none if it is nil, followed by the keywords.
-fn flush_for(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Obj<ProfileData>, Error> {
-    machine_stack::overwrite_remains();
-    let [number, keywords @ ..] = arguments else {
-        return Err(Error::new(ruby.exception_arg_error(), "flush_for needs a reader"));
-    };
-    let reader = <Option<usize>>::try_convert(*number)?;
-    if reader.is_some_and(|reader| !this.collector.has_reader(reader)) {
-        return Err(argument(ruby, Wrong::Value, "reader", *number, "the number of an open reader"));
-    }
-    take_profile(ruby, this, reader, keywords)
-}
-
-/// Not inlined: the uninitialised parts of its frame have been overwritten.
-#[inline(never)]
-fn take_profile(
-    ruby: &Ruby,
-    this: Obj<RubyCollector>,
-    reader: Option<usize>,
-    arguments: &[Value],
-) -> Result<Obj<ProfileData>, Error> {
-    let options = FlushOptions { reader, ..flush_options(ruby, keywords(arguments)?)? };
-    let data = exclusively(ruby, this, |mute| this.collector.flush(ruby, options, mute).map(Some))?;
-    data.ok_or_else(|| errors::not_started(ruby))
-}
-
-/// What `flush` returns, as an object, if it returns something. One of them runs at a time.
-fn exclusively(
-    ruby: &Ruby,
-    this: Obj<RubyCollector>,
-    flush: impl FnOnce(&Mute) -> Result<Option<Flushed>, FlushFailure>,
-) -> Result<Option<Obj<ProfileData>>, Error> {
-    check_failure(ruby, &this)?;
-    if !this.collector.was_started() {
-        return Err(errors::not_started(ruby));
-    }
-    let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
-    // Not muted yet: a fiber scheduler may never resume what waits here, and the mute would last forever.
-    let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
-    let mute = Mute::new(threads::current_context());
-    let data = ProfileData::new(ruby)?;
-    // Nothing after the flush may check interrupts: an exception would discard the profile.
-    let Ok(flushed) = catch_unwind(AssertUnwindSafe(|| flush(&mute))) else {
-        this.collector.panicked("flush");
-        return Err(abandoned(ruby, &this, "flush"));
-    };
-    match flushed {
-        Ok(flushed) => Ok(flushed.map(|flushed| {
-            data.fill(flushed);
-            data
-        })),
-        // If a panic in a hook is the reason, the hooks have to go.
-        Err(failure) => check_failure(ruby, &this).and(Err(errors::flush(ruby, failure))),
-    }
-}
-
-/// Created without being sampled: this Hash is in no profile of a running collector.
-fn keywords(arguments: &[Value]) -> Result<RHash, Error> {
-    let _mute = Mute::new(threads::current_context());
-    Ok(protect(|| scan_args::<(), (), (), (), RHash, ()>(arguments))??.keywords)
-}
-
-fn is_running(this: Obj<RubyCollector>) -> bool {
-    this.collector.phase() == Phase::Running && this.collector.failure().is_none()
-}
-
-fn live_heap_samples_count(this: Obj<RubyCollector>) -> usize {
-    this.collector.statistics().live_samples
-}
-
-fn last_mark_nsecs(this: Obj<RubyCollector>) -> u64 {
-    this.collector.statistics().last_mark_nsecs
-}
-
-fn mark_table_size(this: Obj<RubyCollector>) -> usize {
-    this.collector.statistics().mark_table_size
 }
 
 fn after_fork(this: Obj<RubyCollector>) {
@@ -328,51 +200,4 @@ fn set_option(ruby: &Ruby, this: Obj<RubyCollector>, name: Symbol, value: Value)
 fn sampling_in_services(ruby: &Ruby, this: Obj<RubyCollector>) -> (Symbol, &'static str) {
     let choice = this.collector.sampling_in_services();
     (ruby.to_symbol(choice.name()), choice.reason)
-}
-
-fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
-    let stats = this.collector.statistics();
-    let hash = ruby.hash_new();
-    hash.aset(ruby.to_symbol("running"), is_running(this))?;
-    hash.aset(ruby.to_symbol("bt_method"), ruby.to_symbol(stats.bt_method.name()))?;
-    hash.aset(ruby.to_symbol("liveness"), ruby.to_symbol(stats.liveness.name()))?;
-    hash.aset(ruby.to_symbol("sampling"), ruby.to_symbol(stats.sampling.name()))?;
-    hash.aset(ruby.to_symbol("sampling_reason"), stats.sampling.reason)?;
-    hash.aset(ruby.to_symbol("windows"), stats.windows.opened)?;
-    hash.aset(ruby.to_symbol("window_coverage"), stats.windows.coverage)?;
-    hash.aset(ruby.to_symbol("late_windows"), stats.windows.late)?;
-    hash.aset(ruby.to_symbol("hook_cost_nsecs"), stats.windows.hook_cost)?;
-    hash.aset(ruby.to_symbol("walker_failure"), walker_check::failure())?;
-    hash.aset(ruby.to_symbol("disarmed"), stats.disarmed)?;
-    hash.aset(ruby.to_symbol("failure"), this.collector.failure())?;
-    hash.aset(ruby.to_symbol("effective_sample_rate"), stats.effective_sample_rate)?;
-    hash.aset(ruby.to_symbol("live_samples"), stats.live_samples)?;
-    hash.aset(ruby.to_symbol("samples"), stats.counters.samples)?;
-    hash.aset(ruby.to_symbol("thinned_samples"), stats.thinned)?;
-    hash.aset(ruby.to_symbol("halvings"), stats.halvings)?;
-    hash.aset(ruby.to_symbol("missed_deaths"), stats.counters.missed_deaths)?;
-    hash.aset(ruby.to_symbol("stack_overflows"), stats.counters.stack_overflows)?;
-    hash.aset(ruby.to_symbol("allocation_failures"), stats.counters.allocation_failures)?;
-    hash.aset(ruby.to_symbol("missed_collections"), stats.counters.missed_collections)?;
-    hash.aset(ruby.to_symbol("contended"), stats.contended)?;
-    hash.aset(ruby.to_symbol("stack_ends"), stats.stack_ends)?;
-    hash.aset(ruby.to_symbol("flushes"), stats.counters.flushes)?;
-    hash.aset(ruby.to_symbol("unreported_entries"), stats.unreported_entries)?;
-    hash.aset(ruby.to_symbol("stack_nodes"), stats.stack_nodes)?;
-    hash.aset(ruby.to_symbol("functions"), stats.functions)?;
-    hash.aset(ruby.to_symbol("pinned_functions"), stats.pinned_functions)?;
-    hash.aset(ruby.to_symbol("pinned_classes"), stats.pinned_classes)?;
-    hash.aset(ruby.to_symbol("namings"), stats.counters.namings)?;
-    hash.aset(ruby.to_symbol("class_overflows"), stats.counters.class_overflows)?;
-    hash.aset(ruby.to_symbol("label_sets"), stats.label_sets)?;
-    hash.aset(ruby.to_symbol("label_overflows"), stats.label_overflows)?;
-    hash.aset(ruby.to_symbol("exemplars"), stats.exemplars)?;
-    hash.aset(ruby.to_symbol("live_set_bytes"), stats.live_set_bytes)?;
-    hash.aset(ruby.to_symbol("stack_bytes"), stats.stack_bytes)?;
-    hash.aset(ruby.to_symbol("name_bytes"), stats.name_bytes)?;
-    hash.aset(ruby.to_symbol("tally_bytes"), stats.tally_bytes)?;
-    hash.aset(ruby.to_symbol("bytes"), stats.bytes)?;
-    hash.aset(ruby.to_symbol("peak_rss_bytes"), stats.peak_rss_bytes)?;
-    hash.aset(ruby.to_symbol("tracked_peak_rss_bytes"), stats.tracked_peak_rss_bytes)?;
-    Ok(hash)
 }

@@ -1,9 +1,9 @@
 //! The native part of `MemprofilerPprof::CPU`.
 
-use super::collector::check_ractors;
 use super::errors;
 use super::flush_options::flush_options;
 use super::profile_data::ProfileData;
+use super::ractors::check_ractors;
 use super::{options, settle_class};
 use crate::collector::mute::Mute;
 use crate::collector::walker_check;

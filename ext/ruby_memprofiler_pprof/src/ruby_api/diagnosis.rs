@@ -1,6 +1,6 @@
 //! What the gem finds out about the running Ruby, for `memprofiler doctor`.
 
-use super::collector::check_ractors;
+use super::ractors::check_ractors;
 use crate::collector::walker_check;
 use crate::vm::{RUBY_MAJOR, RUBY_MINOR, mark_bits, quirks::Quirks};
 use magnus::{Error, RArray, RHash, RModule, Ruby, function, prelude::*};

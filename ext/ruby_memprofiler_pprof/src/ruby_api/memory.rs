@@ -1,7 +1,8 @@
 //! `MemprofilerPprof.memory_data` and `Collector#memory_data`, which `MemprofilerPprof::Memory` wraps.
 
-use super::collector::{RubyCollector, abandoned, check_failure, on_main_ractor};
+use super::collector::{RubyCollector, abandoned, check_failure};
 use super::errors;
+use super::ractors::on_main_ractor;
 use crate::collector::ledger;
 use crate::collector::mute::Mute;
 use crate::vm::{ractor, threads};

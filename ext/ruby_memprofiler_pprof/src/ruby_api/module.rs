@@ -1,6 +1,6 @@
 //! Functions of the module `MemprofilerPprof`.
 
-use super::collector::on_main_ractor;
+use super::ractors::on_main_ractor;
 use crate::collector::{hooked, mute, sampling};
 use crate::vm::quirks::Quirks;
 use crate::vm::{activity, thread_events, threads};

@@ -1,8 +1,9 @@
 //! `Collector#retainers_data`, which `Collector#retainers` wraps.
 
-use super::collector::{RubyCollector, check_failure, on_main_ractor};
+use super::collector::{RubyCollector, check_failure};
 use super::errors;
 use super::memory::name_samples;
+use super::ractors::on_main_ractor;
 use crate::collector::{Place, Question, RetainersFailure};
 use crate::vm::ractor;
 use magnus::typed_data::Obj;

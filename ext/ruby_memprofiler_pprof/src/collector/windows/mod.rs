@@ -1,22 +1,22 @@
 //! Sampling in windows: the hook on allocations is on only while a window is open. What tracks deaths stays on.
 //!
-//! A native thread notices when the schedule changes ([`timer`]) and asks for a job; the job runs at the next safe
-//! point and does what the schedule says by then. So whatever runs between two safe points is seen if it begins in a
-//! window, which it does with the same probability as everything else, and no lateness favours one piece of work over
-//! another.
+//! A native thread notices when the schedule changes ([`timer`]) and asks for a job ([`follow`]); the job runs at the
+//! next safe point and does what the schedule says by then. So whatever runs between two safe points is seen if it
+//! begins in a window, which it does with the same probability as everything else, and no lateness favours one piece of
+//! work over another.
 
+mod follow;
 mod timer;
 
 use super::sampling::Choice;
 use super::stats::WindowFigures;
 use super::{Collector, Phase, hooked, random_seed};
-use crate::vm::{gc, protect, ractor, safepoint};
+use crate::vm::{gc, protect};
 use magnus::Error;
 use memprofiler_core::reservoir::Windows as ReservoirWindows;
-use memprofiler_core::windows::{Moment, Schedule};
+use memprofiler_core::windows::Schedule;
 use rb_sys::VALUE;
 use std::cell::Cell;
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use timer::TIMER;
@@ -156,7 +156,7 @@ impl Collector {
     /// # Safety
     /// As for [`switch_windows`](Self::switch_windows).
     unsafe fn start_timer(&self, plan: Plan) -> Result<(), Error> {
-        if TIMER.start(plan.frame, plan.duty, plan.seed, follow_schedules).is_ok() {
+        if TIMER.start(plan.frame, plan.duty, plan.seed, follow::run).is_ok() {
             return Ok(());
         }
         NO_TIMER.store(true, Ordering::Relaxed);
@@ -192,71 +192,6 @@ impl Collector {
         }
     }
 
-    /// Does what the schedule says now.
-    ///
-    /// # Safety
-    /// Must run at a safe point of the main Ractor.
-    unsafe fn follow_schedule(&self) -> Result<(), Error> {
-        let Some(Plan { schedule, .. }) = self.windows.used.get() else { return Ok(()) };
-        self.state.with(|state| state.reservoir.hook_time());
-        let Moment { on, window, .. } = schedule.at(TIMER.now());
-        match self.windows.open.get() {
-            Some(open) if on && open == window => {
-                // The timer did not know how much of its time the hook has taken.
-                TIMER.forget_request();
-                return Ok(());
-            }
-            // The hook stays on.
-            Some(_) if on => self.weigh_window(),
-            Some(_) => {
-                // SAFETY: on the main Ractor and not in a hook, as required above.
-                unsafe { self.close_window() };
-                return Ok(());
-            }
-            None if !on => return Ok(()),
-            // SAFETY: on the main Ractor and not in a hook, as required above; a collector with windows is anchored.
-            None => unsafe { self.hook_window() }?,
-        }
-        self.state.with(|state| state.reservoir.open_window(schedule.group(window)));
-        self.windows.open.set(Some(window));
-        self.windows.opened.set(self.windows.opened.get() + 1);
-        TIMER.set_in_force(Some(window));
-        Ok(())
-    }
-
-    /// Closes the window if one is open.
-    ///
-    /// # Safety
-    /// Must run on the main Ractor; in a hook, from Ruby 4.0 on, only if there are no others.
-    pub(super) unsafe fn close_window(&self) {
-        if self.windows.open.take().is_none() {
-            return;
-        }
-        // SAFETY: as required above.
-        unsafe { self.unhook_window() };
-        if self.failure().is_none() {
-            self.weigh_window();
-        }
-        // Only now, since it forgets for how long the window was overdue.
-        TIMER.set_in_force(None);
-    }
-
-    /// Gives the samples of the window that ends their weights.
-    fn weigh_window(&self) {
-        let compactions = gc::compactions();
-        let moved = self.windows.compactions.replace(compactions) != compactions;
-        let overdue = self.state.with(|state| {
-            if moved {
-                // The VM has counted objects that no hook has seen.
-                state.reservoir.forget_interval();
-            }
-            state.reservoir.close_window(gc::allocated())
-        });
-        if overdue > LATE {
-            self.windows.late.set(self.windows.late.get() + 1);
-        }
-    }
-
     /// For a forked child, whose timer is gone.
     ///
     /// # Safety
@@ -284,10 +219,10 @@ fn end_with_the_process() -> Result<(), Error> {
     unsafe extern "C" fn end(_: VALUE) {
         NO_TIMER.store(true, Ordering::Relaxed);
         hooked::each(|collector| {
-            if collector.windows.are_used() && collector.failure().is_none() {
+            if collector.windows.are_used() {
                 // Without memory for a hook nothing is sampled any more; nothing may be raised here.
                 // SAFETY: the VM runs this at the process's end, on the main Ractor, where Ruby code may run.
-                let _ = unsafe { collector.stop_windows() };
+                collector.guarded("end of windows", || drop(unsafe { collector.stop_windows() }));
             }
         });
         TIMER.stop();
@@ -298,27 +233,4 @@ fn end_with_the_process() -> Result<(), Error> {
         ARRANGED.store(true, Ordering::Relaxed);
     }
     Ok(())
-}
-
-/// The job.
-///
-/// # Safety
-/// Must run at a safe point of a Ruby thread.
-unsafe extern "C" fn follow_schedules(_: *mut c_void) {
-    // The timer asks again.
-    if !ractor::is_main() || !safepoint::has_room() {
-        return;
-    }
-    hooked::each(|collector| {
-        if !collector.windows.are_used() {
-            return;
-        }
-        if collector.failure().is_some() {
-            TIMER.stop();
-        } else if collector.phase() == Phase::Running {
-            // If there is no memory for a hook, this window is missed; nothing can be raised here.
-            // SAFETY: a safe point of the main Ractor.
-            let _ = unsafe { if ractor::others() { collector.adopt_sampling() } else { collector.follow_schedule() } };
-        }
-    });
 }

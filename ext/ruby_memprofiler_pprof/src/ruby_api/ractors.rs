@@ -1,0 +1,37 @@
+//! What other Ractors allow.
+
+use super::errors;
+use crate::cpu::discovery;
+use crate::vm::{activity, quirks::Quirks, ractor, thread_events};
+use magnus::{Error, Ruby, Value, prelude::*};
+
+/// Whether this is the main Ractor.
+pub fn on_main_ractor(ruby: &Ruby) -> Result<bool, Error> {
+    let Ok(ractor) = ruby.class_object().const_get::<_, Value>("Ractor") else { return Ok(true) };
+    let (current, main): (Value, Value) = (ractor.funcall("current", ())?, ractor.funcall("main", ())?);
+    current.equal(main)
+}
+
+/// Fails if Ractors prevent starting something, which `traces` allocations or does not; otherwise watches for them, and
+/// for threads, from now on.
+pub fn check_ractors(ruby: &Ruby, traces: bool) -> Result<(), Error> {
+    if !on_main_ractor(ruby)? {
+        return Err(errors::ractor(ruby, "a collector can only be started on the main Ractor"));
+    }
+    // SAFETY: on the main Ractor, as just checked.
+    unsafe { ractor::mark_main() }?;
+    thread_events::watch();
+    activity::prepare();
+    discovery::prepare();
+    if ractor::count(ruby)? == 1 {
+        return Ok(());
+    }
+    // Those that already exist.
+    ractor::note_others();
+    if traces && Quirks::current(ruby)?.forbid_ractors() {
+        let message = "this Ruby may crash when allocations are traced beside another Ractor, and one is running: \
+                       start the profiler when it has ended, or use Ruby 3.1.4, 3.2.3, 3.3 or 4.0";
+        return Err(errors::ractor(ruby, message));
+    }
+    Ok(())
+}
