@@ -1,7 +1,8 @@
 //! What objects and roots refer to, as the garbage collector sees it.
 //!
 //! The VM runs its mark functions with a callback in place of the marking. They allocate nothing. Those of classes free
-//! the entries of a class's call cache that refer to methods redefined since, and so may call `free`.
+//! the entries of a class's call cache that refer to methods redefined since, and from Ruby 3.3 on those of a WeakMap
+//! its entries for dead objects; so they may call `free`.
 
 use super::super::object::is_heap;
 use super::callback::Callback;
