@@ -52,6 +52,11 @@ RSpec.describe "the walk over the heap", :faults do
       expect(path("AsKey")).to eq(from("KEYS", "Hash (1)", "Key", "Kept::AsKey"))
     end
 
+    it "an element of a Set, which has a Hash up to Ruby 3.4" do
+      inside = RUBY_VERSION < "4.0" ? ["Set", 'InstanceVariable("@hash")', "Hash (1)", "Key"] : ["Set (1)", "Element"]
+      expect(path("InSet")).to eq(from("SET", *inside, "Kept::InSet"))
+    end
+
     it "a Hash's default value" do
       expect(path("ByDefault")).to eq(from("DEFAULT", "Hash (0)", "Default", "Kept::ByDefault"))
     end

@@ -2,6 +2,7 @@
 
 # A program with every kind of holder: each holds an instance of a class of its own, in the module Kept.
 
+require "set"
 require "weakref"
 
 # The classes of what is held.
@@ -30,6 +31,7 @@ end
 ITEM = Shop.new(Kept::ByInstanceVariable.new)
 BY_SYMBOL = { card: Kept::BySymbolKey.new }.freeze
 KEYS = { Kept::AsKey.new => 1 }.freeze
+SET = Set[Kept::InSet.new].freeze
 DEFAULT = Hash.new(Kept::ByDefault.new)
 DEFAULT_BLOCK = ->(kept) { Hash.new { |_hash, _key| kept } }.call(Kept::ByDefaultBlock.new)
 SALE = Shop::Sale.new(1, Kept::ByMember.new)

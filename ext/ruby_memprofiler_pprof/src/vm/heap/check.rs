@@ -7,7 +7,7 @@ use super::super::object::read;
 use super::locals::{Locals, frames};
 use super::references::each_child;
 use super::types::{DataType, DataTypes, data};
-use super::{tables, text};
+use super::{sets, tables, text};
 use crate::faults;
 use crate::vm::threads;
 use magnus::rb_sys::AsRawValue;
@@ -72,6 +72,7 @@ fn check(ruby: &Ruby) -> Result<Checked, Error> {
     let held = |index| held.entry::<Value>(index).map(|object| object.as_raw());
     let place = (things.entry(2)?, things.entry(3)?);
     let fiber = thing(7)?;
+    let set = sets::data_type()?;
     // SAFETY: the GVL is held, and all of these are alive, since the array is on this stack.
     let checked = unsafe {
         let types = DataTypes {
@@ -80,6 +81,7 @@ fn check(ruby: &Ruby) -> Result<Checked, Error> {
             binding: DataType::of(thing(5)?),
             method: DataType::of(thing(6)?),
             fiber: DataType::of(fiber),
+            set,
         };
         let context = context_of(fiber);
         let at = context.map(|distance| data(fiber).add(distance));

@@ -32,6 +32,9 @@ impl Describer<'_> {
                 labels.add(receiver_of_method(object), || Edge::Receiver);
             }
             label_variables(object, labels);
+            if data_type.is_some() && data_type == types.set {
+                labels.add_rest(&Edge::Element);
+            }
             let is_internal = |child| type_of(child) == Type::IMEMO;
             labels.add_each(|child| if is_internal(child) { Edge::Unknown } else { Edge::Inside });
         }

@@ -15,6 +15,7 @@ mod locals;
 mod names;
 mod prepared;
 mod references;
+mod sets;
 mod tables;
 mod text;
 mod types;

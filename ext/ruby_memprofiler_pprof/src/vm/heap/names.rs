@@ -8,6 +8,7 @@ use super::describer::{Describer, Known};
 use super::edges::is_singleton;
 use super::edges_of_data::entry_of_method;
 use super::locals::{Block, Locals, frames};
+use super::sets;
 use super::tables::constants;
 use super::text::{self, Place};
 use super::types::DataType;
@@ -144,6 +145,9 @@ impl Describer<'_> {
             if is(types.method) {
                 let entry = entry_of_method(object);
                 return plain(if entry == 0 { class_of(object) } else { format!("Method {}", self.method(entry)) });
+            }
+            if is(types.set) {
+                return NodeName { count: sets::size(object), ..plain(class_of(object)) };
             }
             if class(object) == 0 {
                 plain(format!("({})", data_type.name().to_string_lossy()))

@@ -56,6 +56,8 @@ pub struct DataTypes {
     pub binding: Option<DataType>,
     /// Of Method and UnboundMethod.
     pub method: Option<DataType>,
+    /// Of Set; None up to Ruby 3.4, where a Set is a plain object with a Hash.
+    pub set: Option<DataType>,
 }
 
 /// What a T_DATA wraps.
