@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/atfork"
+require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
   # The flushers that were started and not stopped: those whose thread a forked child lacks, and those that flush a last
@@ -52,16 +53,25 @@ module MemprofilerPprof
         return if @installed
 
         @installed = true
-        Atfork.at_fork(:child) { (@sinks + @flushers).each(&:after_fork) }
+        Atfork.at_fork(:child) { each_alone(@sinks + @flushers, &:after_fork) }
         at_exit do
           # What a flusher rescues would replace it.
           @reason = $! # rubocop:disable Style/SpecialGlobalVars
-          @flushers.each(&:finish)
-          @sinks.each(&:finish)
+          each_alone(@flushers, &:finish)
+          each_alone(@sinks, &:finish)
         end
       end
 
       private
+
+      # Yields one after the other. What one raises is no reason to leave out the others.
+      def each_alone(list)
+        list.each do |each|
+          yield each
+        rescue StandardError, ScriptError => e
+          StderrLogger.error("#{each.class}: #{e.class}: #{e.message}")
+        end
+      end
 
       # The list is replaced, never changed, so that a fork at any moment sees a whole one.
       def replace

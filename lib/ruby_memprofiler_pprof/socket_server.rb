@@ -80,7 +80,7 @@ module MemprofilerPprof
     def after_fork
       # Perhaps from its parent's parent: a daemon is forked twice.
       @inherited = @listener.path if @listener
-      [@listener, *@clients.values].compact.each(&:close)
+      [@listener, *@clients.values].compact.each { |socket| close(socket) }
       reset
       path = @path.expand
       @thread = thread { take_over(path, path == @inherited) }
@@ -94,6 +94,13 @@ module MemprofilerPprof
     end
 
     private
+
+    # The program may have closed it itself, as those do that become daemons.
+    def close(socket)
+      socket.close
+    rescue SystemCallError
+      nil
+    end
 
     # Forgets all threads and sockets.
     def reset

@@ -95,6 +95,31 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     expect(outcome.stdout.split).to eq(%w[true true]), outcome.to_s
   end
 
+  # As those do that become daemons: what they open gets the numbers of what was open.
+  it "leaves the files of a program alone that has closed all it found open" do
+    outcome = run_ruby(<<~'RUBY')
+      MemprofilerPprof.start(files: true, pattern: "mem-%{pid}.pprof", dump_above: 1 << 40)
+      pid = fork do
+        Dir.children("/proc/self/fd").map(&:to_i).select { |number| number > 2 }.each do |number|
+          IO.for_fd(number).close
+        rescue ArgumentError, SystemCallError
+          # One of the VM's own, and that of the directory.
+        end
+        files = Array.new(12) { |number| File.open("log#{number}", "w") }
+        written = -> { files.all? { |file| file.syswrite("x") == 1 } }
+        watched = -> { Dir.glob("/proc/self/fd/*").count { |link| File.readlink(link).end_with?("/status") rescue false } }
+        sleep 0.01 until watched.call == 1
+        Process.wait(fork { p written.call; $stdout.flush; exit!(true) })
+        MemprofilerPprof.stop
+        p written.call
+        $stdout.flush
+        exit!(true)
+      end
+      Process.wait(pid)
+    RUBY
+    expect(outcome.stdout.split).to eq(%w[true true]), outcome.to_s
+  end
+
   it "has ended when the profiler stops" do
     outcome = run_program(<<~RUBY)
       found("*-oom.pprof")

@@ -105,6 +105,22 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(words).to include("other-other")
   end
 
+  it "continue in a forked child, and end, although a sink cannot" do
+    outcome = run_ruby(<<~RUBY)
+      sink = Object.new
+      def sink.after_fork = raise("no child")
+      def sink.finish = raise("no end")
+      MemprofilerPprof::RunningFlushers.add_sink(sink)
+      last = Object.new
+      def last.after_fork = puts("child")
+      def last.finish = puts("end")
+      MemprofilerPprof::RunningFlushers.add_sink(last)
+      Process.wait(fork { $stdout.flush; exit!(true) })
+    RUBY
+    expect(outcome.stdout.lines(chomp: true)).to eq(%w[child end])
+    expect(outcome.stderr.lines).to match([/Object: RuntimeError: no child/, /Object: RuntimeError: no end/])
+  end
+
   it "flush a last time at a child's exit" do
     expect(flushes_in("Process.wait(fork {})")).to eq(%w[other-main main-main])
   end

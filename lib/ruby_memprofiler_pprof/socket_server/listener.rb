@@ -60,6 +60,7 @@ module MemprofilerPprof
       end
 
       # @return [void]
+      # @raise [SystemCallError] if the program has closed it itself
       def close
         @socket&.close
       end
@@ -68,10 +69,10 @@ module MemprofilerPprof
       # @return [void]
       def remove
         close
-        File.unlink(path) if @identity && identity == @identity
       rescue SystemCallError
-        # The file or its directory does not exist any more.
         nil
+      ensure
+        remove_file
       end
 
       private
@@ -97,6 +98,13 @@ module MemprofilerPprof
         # If another process does the same at this moment, this may remove its new socket; that process then has none.
         File.unlink(path)
         @socket.bind(address)
+      end
+
+      def remove_file
+        File.unlink(path) if @identity && identity == @identity
+      rescue SystemCallError
+        # The file or its directory does not exist any more.
+        nil
       end
 
       def identity(stat = File.lstat(path))

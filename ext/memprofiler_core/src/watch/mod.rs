@@ -4,6 +4,7 @@
 //! again.
 
 mod decision;
+mod kept_file;
 mod level;
 mod pressure;
 mod rate;

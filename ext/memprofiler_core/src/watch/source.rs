@@ -1,8 +1,8 @@
 //! Reads how much memory is in use, from files of Linux that stay open.
 
+use super::kept_file::KeptFile;
 use crate::cgroup::{self, Files};
 use crate::linux::{self, field, kilobytes};
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,9 +37,9 @@ pub struct Reading {
 /// The files. They belong to the process that opened them: a forked child needs its own.
 #[derive(Debug)]
 pub struct Source {
-    resident: Option<File>,
-    /// The file that says what is shared; not kept open, since it is read once in a while.
-    rollup: PathBuf,
+    /// Where all files are, which is "/" but for tests.
+    root: PathBuf,
+    resident: Option<KeptFile>,
     /// The cgroups that the process is in and that can have a limit, from the innermost on.
     groups: Vec<Group>,
     /// The one that leaves the least.
@@ -51,23 +51,23 @@ pub struct Source {
 /// A cgroup that has a limit, or may get one.
 #[derive(Debug)]
 struct Group {
-    limit: File,
-    usage: File,
-    stat: Option<File>,
+    limit: KeptFile,
+    usage: KeptFile,
+    stat: Option<KeptFile>,
     files: &'static Files,
     /// The size in bytes of the page cache that the kernel gives up first, when it was measured.
     cache: u64,
     /// See [`Files::events`].
-    events: Option<File>,
-    pressure: Option<File>,
+    events: Option<KeptFile>,
+    pressure: Option<KeptFile>,
 }
 
 impl Source {
-    /// Finds the files below `root`, which is "/" but for tests.
+    /// Finds the files below `root`.
     pub fn open(root: &Path) -> Self {
         Self {
-            resident: File::open(root.join("proc/self/status")).ok(),
-            rollup: root.join("proc/self/smaps_rollup"),
+            root: root.to_owned(),
+            resident: KeptFile::open(&root.join("proc/self/status")),
             groups: cgroup::all(root).filter_map(|(path, files)| Group::open(&path, files)).collect(),
             tightest: None,
             measured: None,
@@ -82,12 +82,17 @@ impl Source {
     /// The bytes that this process has in physical memory and shares with no other; None if unknown. Takes some 12 ms
     /// per GB.
     pub fn unshared(&self) -> Option<u64> {
-        let text = linux::read(&self.rollup).ok()?;
+        // Not kept open, since it is read once in a while.
+        let text = linux::read(self.root.join("proc/self/smaps_rollup")).ok()?;
         Some(kilobytes(&text, "Private_Clean")? + kilobytes(&text, "Private_Dirty")?)
     }
 
     /// Reads it; `now` is the time since any moment.
     pub fn read(&mut self, now: Duration) -> Reading {
+        if self.resident.as_ref().is_some_and(|file| file.get().is_none()) {
+            // The program has closed them.
+            *self = Self::open(&self.root);
+        }
         let mut reading = Reading::default();
         if let Some(file) = &self.resident {
             reading.resident = read(file, |text| field(text, "VmRSS")).unwrap_or(0) << 10;
@@ -125,7 +130,7 @@ impl Source {
 
 impl Group {
     fn open(path: &Path, files: &'static Files) -> Option<Self> {
-        let file = |name: &str| File::open(path.join(name)).ok();
+        let file = |name: &str| KeptFile::open(&path.join(name));
         Some(Self {
             limit: file(files.limit)?,
             usage: file(files.usage)?,
@@ -158,14 +163,14 @@ impl Group {
 }
 
 /// What `parse` makes of a file's text, of which it sees the first 8 KB.
-fn read<T>(file: &File, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+fn read<T>(file: &KeptFile, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
     let mut buffer = [0; 8192];
-    let length = file.read_at(&mut buffer, 0).ok()?;
+    let length = file.get()?.read_at(&mut buffer, 0).ok()?;
     // The name of the program has any bytes.
     parse(&String::from_utf8_lossy(buffer.get(..length)?))
 }
 
-fn number(file: &File) -> Option<u64> {
+fn number(file: &KeptFile) -> Option<u64> {
     read(file, |text| text.trim().parse().ok())
 }
 
