@@ -189,9 +189,13 @@ impl Watch {
         self.expected_memory = memory.clamp(EXPECTED_MEMORY / 4, 10 * EXPECTED_MEMORY);
     }
 
-    /// How fast memory grows, in bytes per second.
+    /// How fast memory grows, in bytes per second: that of the cgroup, or of this process if there is none, or if the
+    /// level is one of its own memory.
     pub fn growth(&self) -> f64 {
-        self.rate.bytes_per_second()
+        match self.level {
+            Level::Part(_) => self.rate.bytes_per_second(),
+            Level::Resident(_) => self.own_rate.bytes_per_second(),
+        }
     }
 
     fn used(&self, reading: &Reading) -> u64 {

@@ -6,17 +6,18 @@ use crate::vm::gc::{self, Info};
 use crate::vm::protect;
 use magnus::{Error, Ruby};
 use std::cell::{Cell, OnceCell};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Compares the mark phases and sweeps that a collector saw with the VM's own count.
 #[derive(Debug, Default)]
 pub struct MissedCollections {
     info: OnceCell<Info>,
-    seen: Cell<u32>,
+    seen: AtomicU32,
     /// The VM's count when counting began, without a collection whose mark phase had not ended.
-    base: Cell<u32>,
-    swept: Cell<u32>,
+    base: AtomicU32,
+    swept: AtomicU32,
     /// Like `base`, without a collection whose sweep had not ended.
-    swept_base: Cell<u32>,
+    swept_base: AtomicU32,
     /// Whether counting has begun.
     counting: Cell<bool>,
 }
@@ -43,15 +44,15 @@ impl MissedCollections {
     }
 
     fn restart(&self, ended: u32, sweeps_ended: u32) {
-        self.seen.set(0);
-        self.base.set(ended);
-        self.swept.set(0);
-        self.swept_base.set(sweeps_ended);
+        self.seen.store(0, Ordering::Relaxed);
+        self.base.store(ended, Ordering::Relaxed);
+        self.swept.store(0, Ordering::Relaxed);
+        self.swept_base.store(sweeps_ended, Ordering::Relaxed);
     }
 
     /// For the hook at the end of a mark phase: how many collections were missed before. Those are forgotten.
     pub fn saw_mark_phase(&self) -> u32 {
-        self.seen.set(self.seen.get().wrapping_add(1));
+        self.seen.store(self.seen.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         self.take_while_sweeping()
     }
 
@@ -72,15 +73,21 @@ impl MissedCollections {
 
     /// For the hook at the end of a sweep.
     pub fn saw_sweep(&self) {
-        self.swept.set(self.swept.get().wrapping_add(1));
+        self.swept.store(self.swept.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
     /// For when the hooks are removed for a moment: counts a running sweep as missed, since FREEOBJ will not report all
     /// of it even though the end of the sweep is seen. Safe in hooks.
     pub fn miss_sweep(&self) {
         if self.info.get().is_some_and(Info::is_sweeping) {
-            self.swept.set(self.swept.get().wrapping_sub(1));
+            self.swept.store(self.swept.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
         }
+    }
+
+    /// Whether collections went unnoticed. Safe on any thread, once counting has begun; without the GVL also true in the
+    /// moment in which one is noticed.
+    pub fn are_any(&self) -> bool {
+        self.info.get().is_none_or(|info| self.difference(Self::ended(info), Self::sweeps_ended(info)) > 0)
     }
 
     /// How many collections went unnoticed, or were not followed to their end, since [`begin`](Self::begin).
@@ -90,9 +97,12 @@ impl MissedCollections {
     }
 
     fn difference(&self, ended: u32, sweeps_ended: u32) -> u32 {
-        let marks = ended.wrapping_sub(self.base.get()).wrapping_sub(self.seen.get());
+        let marks =
+            ended.wrapping_sub(self.base.load(Ordering::Relaxed)).wrapping_sub(self.seen.load(Ordering::Relaxed));
         // Can be negative: the sweep of a collection may be seen whose mark phase was not.
-        let sweeps = sweeps_ended.wrapping_sub(self.swept_base.get()).wrapping_sub(self.swept.get()) as i32;
+        let sweeps = sweeps_ended
+            .wrapping_sub(self.swept_base.load(Ordering::Relaxed))
+            .wrapping_sub(self.swept.load(Ordering::Relaxed)) as i32;
         if marks == 0 { sweeps.max(0) as u32 } else { marks }
     }
 

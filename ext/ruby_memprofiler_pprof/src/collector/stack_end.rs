@@ -37,6 +37,11 @@ impl Collector {
         safepoint::request(come_back);
     }
 
+    /// Whether the hook is removed for now. Safe on any thread.
+    pub(super) fn has_stepped_aside(&self) -> bool {
+        self.aside.load(Ordering::Relaxed)
+    }
+
     /// Requests that the hook is added again if it still is not: no safe point since may have had enough of the stack
     /// left. For the mark function, since no hook is called. Safe on any thread.
     pub(super) fn ask_to_come_back(&self) {

@@ -38,6 +38,9 @@ const CAVEAT: &str = "emergency=written without the GVL, since Ruby came to no s
 const MOVING: &str = "emergency_gc=a garbage collection was freeing or moving objects: no contents are counted, and what \
                       was not named yet has no name";
 
+/// What is said besides if objects may be gone.
+const MISSED: &str = "emergency_gc=garbage collections may have been missed: no contents are counted";
+
 /// Writes the collector's live samples to a file with the name `path`, or that with a number if it is taken. Returns
 /// its name. An error of the kind `WouldBlock` says that another thread has had the state all the time, or that objects
 /// cannot be read just now, which `at_any_rate` does without.
@@ -62,7 +65,9 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
             if !readable && !at_any_rate {
                 return Err(ErrorKind::WouldBlock.into());
             }
-            Emergency::new(state, alarm, readable).write(out)
+            // What died in a collection that no hook saw may be gone, with its page.
+            let blind = ractor::others() || collector.has_stepped_aside() || collector.missed_collections.are_any();
+            Emergency::new(state, alarm, readable, !blind).write(out)
         })
         .unwrap_or(Err(ErrorKind::WouldBlock.into()))
         .and_then(|()| file::publish(&temporary, path));
@@ -74,11 +79,13 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
 struct Emergency<'a> {
     state: &'a State,
     numbers: Numbering<'a>,
+    /// Whether all samples have their objects, at their addresses.
+    present: bool,
     comments: Vec<String>,
 }
 
 impl<'a> Emergency<'a> {
-    fn new(state: &'a State, alarm: &Alarm, readable: bool) -> Self {
+    fn new(state: &'a State, alarm: &Alarm, readable: bool, known: bool) -> Self {
         let mut comments = vec![
             format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
             format!("sample_rate={}", state.reservoir.rate()),
@@ -88,9 +95,9 @@ impl<'a> Emergency<'a> {
             CAVEAT.to_owned(),
         ];
         comments.extend(stats::tags(&state.options).chain(totals::origin(state.baseline)));
-        comments.extend((!readable).then(|| MOVING.to_owned()));
+        comments.extend((!readable).then_some(MOVING).or((!known).then_some(MISSED)).map(str::to_owned));
         let numbers = Numbering::new(state, readable, text::END as usize + comments.len());
-        Self { state, numbers, comments }
+        Self { state, numbers, present: readable && known, comments }
     }
 
     /// # Safety
@@ -245,8 +252,7 @@ impl<'a> Emergency<'a> {
     /// # Safety
     /// As for [`write`](Self::write).
     unsafe fn size(&self, sample: &LiveSample) -> usize {
-        // Beside other Ractors collections can be missed: then the object may be gone, with its page.
-        if !self.numbers.readable || ractor::others() {
+        if !self.present {
             return memsize::SMALLEST_SLOT;
         }
         // SAFETY: what is in the live set is alive, or was not swept yet, and no collection moves it: its slot is

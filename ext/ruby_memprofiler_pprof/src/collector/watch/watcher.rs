@@ -16,11 +16,14 @@ const STACK_SIZE: usize = 256 << 10;
 /// The time from one look to the next while a profile is being taken.
 const STEP: Duration = Duration::from_millis(1);
 
-/// The same while others have their turn, which may be long.
+/// The same while that may take long: others have their turn, or a large heap is written to a slow disk.
 const QUEUE_STEP: Duration = Duration::from_millis(10);
 
 /// For how long other threads are asked to make way: a Ruby thread that has not begun by then is not going to.
 const INSISTENCE: Duration = Duration::from_secs(5);
+
+/// For how long a profile is waited for.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// After this time without a safe point there may be none before the end.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -99,18 +102,21 @@ impl Watcher {
                 written = !matches!(&emergency, Err(error) if error.kind() == ErrorKind::WouldBlock);
                 self.shared.files().1 = emergency.ok();
             }
+            let insists = progress != Progress::Queued && asked.elapsed() <= INSISTENCE;
             match progress {
                 Progress::Done => break,
-                Progress::Waiting | Progress::Taking if asked.elapsed() > INSISTENCE => return,
-                Progress::Waiting | Progress::Taking => {
-                    self.shared.use_vm(|| {
-                        faults::point("memory watch");
-                        safepoint::request(make_way);
-                    });
-                }
-                Progress::Queued => {}
+                // What is known is in a file.
+                Progress::Waiting if written && !insists => return,
+                _ if asked.elapsed() > LONGEST => return,
+                _ => {}
             }
-            if !self.shared.sleep(if progress == Progress::Queued { QUEUE_STEP } else { STEP }) {
+            if insists {
+                self.shared.use_vm(|| {
+                    faults::point("memory watch");
+                    safepoint::request(make_way);
+                });
+            }
+            if !self.shared.sleep(if insists { STEP } else { QUEUE_STEP }) {
                 return;
             }
         }
