@@ -275,6 +275,16 @@ RSpec.describe "memory_data" do
       expect(line.fetch("high") - line.fetch("low")).to be < 15_000_000
     end
 
+    it "leaves out quickly what objects own in the transient heap", skip: ("needs one" if RUBY_VERSION >= "3.3") do
+      ledger, = ledgers(<<~RUBY)
+        collector = new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start
+        kept = Array.new(100_000) { Array.new(16) }
+        puts quick(collector)
+      RUBY
+      objects, transient = %w[object_memory transient_heap].map { |key| bytes(ledger, key) }
+      expect([transient, objects]).to match([be > 8_000_000, be < 12_800_000 - (transient / 2)])
+    end
+
     it "estimates quickly what Strings own that have instance variables" do
       ledger, = ledgers(<<~RUBY)
         collector = new_collector(sample_rate: 0.1, seed: 1).start

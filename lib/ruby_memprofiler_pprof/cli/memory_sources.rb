@@ -23,6 +23,20 @@ module MemprofilerPprof
           !PeakFile.name?(file)
       end
 
+      # A profile that was written without Ruby, when memory ran short, does not say where that was.
+      def choose(found)
+        newest = Inputs.newest(found)
+        return newest unless newest && !tells?(newest)
+
+        choose(found - [newest]) || newest
+      end
+
+      def tells?(file)
+        !MemprofilerPprof::Memory.of(@load.call(file)).nil?
+      rescue ProfileError, Failure
+        false
+      end
+
       def recordings
         "profile"
       end

@@ -53,8 +53,14 @@ module MemprofilerPprof
 
       def newest(address)
         found = files(address).select { |file| recording?(file) }
-        Inputs.newest(found) ||
+        choose(found) ||
           raise(Failure, "#{address}: no process listens on a socket there, and there is no #{recordings}")
+      end
+
+      # @param found [Array<String>] files in a directory
+      # @return [String, nil] which of them stands for it
+      def choose(found)
+        Inputs.newest(found)
       end
 
       def files(address)

@@ -126,6 +126,13 @@ RSpec.describe "memprofiler memory" do
       expect(outputs).to all(start_with("tmp/profiles/new.pb.gz: Process 2, "))
     end
 
+    it "takes the newest that says where the memory was" do
+      record("p/old.pprof", **RecordedMemory.comments(pid: 1))
+      record("p/mem-oom.pprof", emergency: "written without the GVL")
+      File.utime(0, 0, "p/old.pprof")
+      expect(memory("p").stdout).to start_with("p/old.pprof: Process 1, ")
+    end
+
     it "reads it from stdin" do
       record("a.pprof", **RecordedMemory.comments)
       outcome = run_command("sh", "-c", 'exec "$@" <a.pprof', "sh", *SubprocessHelpers::MEMPROFILER, "memory", "-")

@@ -4,6 +4,7 @@ use super::mute::Mute;
 use super::retainers::site;
 use super::{Collector, hooked};
 use crate::vm::memory::{self, Measurement};
+use crate::vm::object::{flags, type_of};
 use crate::vm::{memsize, threads};
 use magnus::{Error, Ruby};
 use memprofiler_core::hash::Map;
@@ -133,8 +134,12 @@ impl Collector {
                 let object = sample.address as VALUE;
                 // SAFETY: the GVL is held, and the object alive: no collection was missed, and either the samples of
                 // the dead were dropped when they were marked, or all dead are swept.
-                let size = unsafe { memsize::of_plain_at_once(object).unwrap_or_else(|| memsize::from_slot(object)) };
-                let bytes = size.saturating_sub(memsize::slot_size(object)) as u64;
+                let bytes = unsafe {
+                    let size = memsize::of_plain_at_once(object).unwrap_or_else(|| memsize::from_slot(object));
+                    // What is in the transient heap has a line of its own.
+                    let is_elsewhere = memory::is_transient(type_of(object), flags(object));
+                    if is_elsewhere { 0 } else { size.saturating_sub(memsize::slot_size(object)) as u64 }
+                };
                 (state.reservoir.weight(sample), bytes, state.reservoir.window(sample))
             });
             let note = "of objects that were allocated since the profiler was started, without those of extensions; \

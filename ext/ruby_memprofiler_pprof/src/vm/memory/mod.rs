@@ -10,6 +10,7 @@ mod space;
 mod transient;
 
 pub use heap_walk::HeapWalk;
+pub use transient::is_owner as is_transient;
 
 use super::clock;
 use super::frames::LAYOUT;
@@ -96,7 +97,6 @@ pub struct Glance {
     figures: HeapFigures,
     transient_heap: Option<Range<u64>>,
     allocator: Allocator,
-    space: OwnSpace,
     profiler: u64,
 }
 
@@ -107,14 +107,15 @@ pub struct Glance {
 /// What signals or other threads raise meanwhile.
 pub fn glance(ruby: &Ruby, profiler: u64) -> Result<Glance, Error> {
     let figures = HeapFigures::read(ruby)?;
-    let (space, allocator) = (OwnSpace::open(), Allocator::find());
-    Ok(Glance { figures, transient_heap: transient::find(&space), allocator, space, profiler })
+    // No file stays open meanwhile, which a child that another thread forks would inherit.
+    Ok(Glance { figures, transient_heap: transient::find(OwnSpace::open), allocator: Allocator::find(), profiler })
 }
 
 impl Glance {
     /// The rest, which asks the kernel and the allocator, for most of the time.
     pub fn measure(self) -> Measurement {
-        let Self { figures, transient_heap, allocator, mut space, profiler } = self;
+        let Self { figures, transient_heap, allocator, profiler } = self;
+        let mut space = OwnSpace::open();
         space.nth = process().resident.unwrap_or(0).div_ceil(MOST_QUICKLY).max(1) as usize;
         let has_transient_heap = transient_heap.is_some();
         let glibc = matches!(allocator, Allocator::Glibc(_));
@@ -158,7 +159,7 @@ pub unsafe fn measure_all(
     let walk = unsafe { heap_walk::walk(ruby, page_size, rest) }?;
     let figures = HeapFigures::read(ruby)?;
     let (space, allocator) = (OwnSpace::open(), Allocator::find());
-    let transient_heap = transient::find(&space);
+    let transient_heap = transient::find(OwnSpace::open);
     Ok(without_gvl(move || {
         let has_transient_heap = transient_heap.is_some();
         let (of_profiler, profiler_pages) = own_pages();

@@ -28,9 +28,9 @@ pub fn is_owner(_kind: Type, _flags: VALUE) -> bool {
     false
 }
 
-/// Where it is, if there is one and an Array that is made now has its elements there.
+/// Where it is, if there is one and an Array that is made now has its elements there. `open` is only called until then.
 #[cfg(not(ruby_gte_3_3))]
-pub fn find(space: &impl Space) -> Option<Range<u64>> {
+pub fn find<S: Space>(open: impl FnOnce() -> S) -> Option<Range<u64>> {
     use super::super::object::{flags, read};
     use super::super::protect;
     use std::sync::OnceLock;
@@ -47,13 +47,13 @@ pub fn find(space: &impl Space) -> Option<Range<u64>> {
             is_owner(Type::ARRAY, flags(array)).then(|| read(array as *const u8, ELEMENTS) as u64)
         }
     });
-    let found = blocks(elements.ok()??, space)?;
+    let found = blocks(elements.ok()??, &open())?;
     Some(FOUND.get_or_init(|| found).clone())
 }
 
 /// Where it is, if there is one.
 #[cfg(ruby_gte_3_3)]
-pub fn find(_space: &impl Space) -> Option<Range<u64>> {
+pub fn find<S: Space>(_open: impl FnOnce() -> S) -> Option<Range<u64>> {
     None
 }
 
