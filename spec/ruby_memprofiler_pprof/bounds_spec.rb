@@ -15,6 +15,14 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     expect(kept.size).to eq(50_000)
   end
 
+  it "samples at the rate that was asked for when it is started again" do
+    collector = new_collector(sample_rate: 1.0, max_heap_samples: 1000, seed: 1).start
+    kept = allocate(50_000)
+    collector.stop.flush
+    expect(collector.start.stats[:effective_sample_rate]).to eq(1.0)
+    expect(kept.size).to eq(50_000)
+  end
+
   it "estimates without bias despite halvings" do
     estimates = (1..30).map do |seed|
       kept = nil

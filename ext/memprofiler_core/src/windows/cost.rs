@@ -34,7 +34,8 @@ const BINS: usize = 36;
 const BINS_PER_OCTAVE: f64 = 2.0;
 const LEAST_EXPONENT: f64 = -20.0;
 
-/// No hook takes more than this part of its window.
+/// The greatest part of its window that the hook is taken to have. If it takes more, fewer objects are found than there
+/// are; were it taken to have much more than it does, windows would hardly end.
 const MOST: f64 = 0.7;
 
 impl Costs {

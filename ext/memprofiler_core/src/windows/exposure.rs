@@ -10,7 +10,8 @@ use crate::window_group::WindowGroup;
 /// busy machine wakes it late. The hook's cost is not in that time, since windows are prolonged by it: otherwise less
 /// of the program would fit into windows where many objects are allocated. It is the cost per object with which what
 /// windows saw adds up to the VM's own count of allocations (the unknown is solved for, as in a calibration estimate).
-/// So a sum over all sites agrees with that count, and sites of all densities are unbiased.
+/// So a sum over all sites agrees with that count, and sites of all densities are unbiased, unless the hook takes more
+/// than 70 % of its windows, or costs more than ten times what is expected.
 ///
 /// Both come from the past, so that a window's samples have their final weights at once. The past fades.
 #[derive(Debug)]
@@ -81,7 +82,9 @@ const DUTY_WEIGHT: f64 = 0.1e9;
 /// of those: the standard deviations of what is expected.
 const COST_DOUBT: f64 = 2.0;
 const SPEED_DOUBT: f64 = 0.25;
-/// The bound of the cost, as a multiple of the expected one.
+/// The bound of the cost, as a multiple of the expected one. A higher one would take for the hook's what windows have
+/// missed, such as a burst. Where each object in a window becomes a sample, with a stack of hundreds of frames, the hook
+/// costs more, and fewer objects are found than there are.
 const COST_BOUND: f64 = 10.0;
 
 impl Exposure {

@@ -199,6 +199,7 @@ impl State {
         self.merged_limit = 0;
         self.naming = Naming::default();
         self.sites.clear();
+        self.reservoir.recover_rate(false);
     }
 
     /// Bytes held in total.
