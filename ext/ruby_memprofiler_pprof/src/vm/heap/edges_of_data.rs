@@ -6,7 +6,7 @@ use super::super::layout;
 use super::super::object::{Type, read, type_of};
 use super::describer::Describer;
 use super::edges::{Labels, label_variables};
-use super::locals::{Block, frames};
+use super::locals::{Block, Frame, frames};
 use super::references::each_child;
 use super::tables::fiber_locals;
 use super::text::{self, Place};
@@ -63,7 +63,7 @@ impl Describer<'_> {
     }
 
     /// Labels what the frames and variables of an execution context refer to: if several variables do, by the outermost
-    /// one.
+    /// one, of the program's own if there is one.
     ///
     /// # Safety
     /// By the contract of [`Describer::new`]; `context` must be an execution context.
@@ -78,7 +78,10 @@ impl Describer<'_> {
             if !self.prepared.checked.frames {
                 return;
             }
-            for frame in frames(context) {
+            // The VM's own methods in Ruby say less than the program's that called them, or their blocks.
+            let is_internal = |frame: &Frame| Place::of(frame.iseq).is_some_and(|place| place.is_internal());
+            let (internal, program): (Vec<_>, Vec<_>) = frames(context).partition(is_internal);
+            for frame in program.into_iter().chain(internal) {
                 for (index, value) in frame.locals.values() {
                     labels.add(value, || {
                         let name = frame.locals.name(index);

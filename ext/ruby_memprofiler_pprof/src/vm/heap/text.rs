@@ -88,6 +88,11 @@ impl Place {
         }
     }
 
+    /// Whether it is a part of Ruby that is written in Ruby, such as `Array#each` with YJIT.
+    pub fn is_internal(&self) -> bool {
+        self.file.starts_with("<internal:")
+    }
+
     /// `FILE:LINE`, where the files of gems begin with the gem's name, and others below `directory` without that.
     pub fn short(&self, directory: &str) -> String {
         format!("{}:{}", shorten(&self.file, directory), self.line)
