@@ -27,8 +27,8 @@ module MemprofilerPprof
     def self.ended?(thread, timeout)
       !thread.join(timeout).nil?
     rescue Exception # rubocop:disable Lint/RescueException
-      # join raises what ended the thread, or what another thread raised in this one.
-      raise if thread.alive?
+      # join raises what ended the thread, which then has no status, or what another thread raised in this one.
+      raise unless thread.status.nil?
 
       true
     end

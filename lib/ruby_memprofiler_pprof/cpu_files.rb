@@ -35,8 +35,10 @@ module MemprofilerPprof
       @flusher.start!
       self
     rescue Error => e
-      @logger.warn("no profile of CPU time: #{e.message}")
-      self
+      without(e)
+    rescue ThreadError => e
+      CPU.stop
+      without(e)
     end
 
     # Writes the last file.
@@ -46,6 +48,13 @@ module MemprofilerPprof
 
       @flusher.stop!
       CPU.stop
+    end
+
+    private
+
+    def without(error)
+      @logger.warn("no profile of CPU time: #{error.message}")
+      self
     end
   end
 end

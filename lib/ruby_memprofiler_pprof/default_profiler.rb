@@ -298,9 +298,9 @@ module MemprofilerPprof
     def update_flusher(changed)
       return unless @flusher
 
-      if @flusher.respond_to?(:pattern=) && changed.delete(:pattern)
-        @flusher.pattern = @destinations.files(@config.pattern)
-      end
+      @destinations.tags = @config.tags
+      moves = @flusher.respond_to?(:pattern=) && changed.delete(:pattern)
+      @flusher.pattern = @destinations.files(@config.pattern) if moves
       warn_of_restart(changed)
     end
 

@@ -21,6 +21,11 @@ module MemprofilerPprof
       FilePattern.new(pattern, directory: @directory)
     end
 
+    # @param tags [Hash, nil] of what goes to Pyroscope from now on
+    def tags=(tags)
+      @pyroscope&.tags = tags || {}
+    end
+
     # @param collector [Collector]
     # @param config [Configuration]
     # @param files_by_default [Boolean] whether to write files if no setting says where profiles go

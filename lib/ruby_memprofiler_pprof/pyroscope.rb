@@ -47,7 +47,8 @@ module MemprofilerPprof
                    retry_wait: 1, queue_size: 8, exit_timeout: 5, logger: nil)
       timeout = Argument.seconds(:timeout, timeout)
       @client = Client.new(url, timeout: timeout, auth_token: auth_token, basic_auth: basic_auth, tenant_id: tenant_id)
-      @series = Series.new(app_name, tags)
+      @app_name = app_name
+      self.tags = tags
       @retries = Argument.integer(:retries, retries)
       @retry_wait = Argument.seconds(:retry_wait, retry_wait)
       @queue_size = Argument.integer(:queue_size, queue_size, from: 1)
@@ -56,6 +57,13 @@ module MemprofilerPprof
       @mutex = Mutex.new
       @changed = ConditionVariable.new
       reset
+    end
+
+    # @param tags [Hash] as for {#initialize}, for the profiles that come from now on
+    # @return [void]
+    # @raise [ArgumentError, TypeError] naming the tag, its value and what is allowed
+    def tags=(tags)
+      @series = Series.new(@app_name, tags)
     end
 
     # Takes a profile to be sent. Does not wait, and does not raise.

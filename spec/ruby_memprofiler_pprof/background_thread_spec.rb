@@ -8,6 +8,18 @@ RSpec.describe MemprofilerPprof::BackgroundThread do
     expect(thread.thread_variable_get(:fork_safe)).to be(true)
   end
 
+  it "has ended, whatever ended it" do
+    thread = described_class.start("worker") { raise "ended it" }
+    thread.report_on_exception = false
+    expect(described_class.ended?(thread, nil)).to be(true)
+  end
+
+  it "does not swallow what is raised in who waits, though it has ended" do
+    thread = described_class.start("worker") { :done }.tap(&:join)
+    allow(thread).to receive(:join).and_raise("a timeout")
+    expect { described_class.ended?(thread, nil) }.to raise_error("a timeout")
+  end
+
   it "is not sampled, either when it starts or while it works" do
     stub_const("Marker", Class.new)
     profile = profile_of { described_class.start("worker") { Array.new(10) { Marker.new } }.join }

@@ -195,6 +195,20 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect(calls.size).to eq(1)
     end
 
+    it "sends profiles to Pyroscope with the tags that are set while it runs" do
+      FakeHttpServer.run(200) do |server|
+        one = profiler(PYROSCOPE_URL: server.url, PYROSCOPE_APP_NAME: "shop")
+        one.configure { |config| config.tags = { worker: "0" } }
+        one.start
+        one.flusher.flush_soon
+        sleep 0.01 until server.requests.size == 1
+        one.configure { |config| config.tags = { worker: "1" } }
+        one.stop
+        sleep 0.01 until server.requests.size == 2
+        expect(server.requests.map { |request| request.query["name"] }).to eq(%w[shop{worker=0} shop{worker=1}])
+      end
+    end
+
     it "starts nothing if Pyroscope lacks a name" do
       one = profiler(PYROSCOPE_URL: "http://127.0.0.1:9")
       expect { one.start }.to raise_error(ArgumentError, "pyroscope_app_name must be set if pyroscope_url is")

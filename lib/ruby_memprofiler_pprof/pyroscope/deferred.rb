@@ -32,6 +32,13 @@ module MemprofilerPprof
         @logger = logger
       end
 
+      # @param tags [Hash] as for {Pyroscope#tags=}
+      # @return [void]
+      def tags=(tags)
+        @options = { **@options, tags: tags }
+        @pyroscope&.tags = tags
+      end
+
       # @param profile [ProfileData]
       # @return [void]
       # @raise [ArgumentError] if an option is wrong in a way that only {Pyroscope#initialize} notices

@@ -7,6 +7,10 @@ module MemprofilerPprof
     # Limits how many requests are served at a time. Further ones are refused rather than made to wait.
     # @api private
     class Gate
+      # A constant, since a Hash made at the moment asks its keys for their hash, which is a moment for a timeout.
+      LATER = { Object => :never }.freeze
+      private_constant :LATER
+
       # @param limit [Integer]
       # @raise [ArgumentError, TypeError]
       def initialize(limit)
@@ -17,19 +21,25 @@ module MemprofilerPprof
 
       # @return [Object, nil] the block's value; nil if there are too many
       def enter
-        thread = Thread.current
-        return unless @mutex.synchronize { admit(thread) }
-
-        begin
-          yield
-        ensure
-          @mutex.synchronize { @inside.delete_at(@inside.index(thread)) }
-        end
+        inside = false
+        # A timeout that comes meanwhile is raised afterwards.
+        Thread.handle_interrupt(LATER) { inside = admit(Thread.current) }
+        yield if inside
+      ensure
+        Thread.handle_interrupt(LATER) { leave(Thread.current) if inside }
       end
 
       private
 
       def admit(thread)
+        @mutex.synchronize { add(thread) }
+      end
+
+      def leave(thread)
+        @mutex.synchronize { @inside.delete_at(@inside.index(thread)) }
+      end
+
+      def add(thread)
         # In a child that was forked in the meantime, the threads that were inside are dead.
         @inside.select!(&:alive?)
         @inside << thread if @inside.size < @limit
