@@ -17,8 +17,8 @@ mod core {
 
     /// The type of Sets; None if they are no T_DATA.
     pub fn data_type() -> Result<Option<DataType>, Error> {
-        // SAFETY: the GVL is held, since this runs in a method. Nothing is allocated from when the set was made until its
-        // type was read, so it is not collected.
+        // SAFETY: the GVL is held, since this runs in a method. Nothing is allocated between the set's making and the
+        // reading of its type, so it is not collected.
         Ok(unsafe { DataType::of(protect(|| rb_set_new())?) })
     }
 
