@@ -40,9 +40,15 @@ struct Open {
     since: u64,
     hook_time: u64,
     counted: u64,
-    /// What the hook is taken to cost per event.
+    /// For how many nanoseconds samples have been taken in it.
+    sampling: u64,
+    /// What the hook is taken to cost per event, apart from those.
     cost: f64,
 }
+
+/// The longest that taking a sample is believed to have needed, in nanoseconds: if it has taken longer, the thread was
+/// interrupted.
+const LONGEST_SAMPLE: u64 = 50_000;
 
 /// Steps of probabilities per factor of two: 1.1 % each. There are so few different ones for each group, and halving
 /// leads from one to another.
@@ -88,9 +94,17 @@ impl Reservoir {
             since: (windows.clock)(),
             hook_time: windows.hook_time.load(Ordering::Relaxed),
             counted: self.sampler.counted(),
+            sampling: 0,
             cost: windows.exposure.cost(),
         });
         self.tune();
+    }
+
+    /// Adds the nanoseconds that it took to take a sample.
+    pub fn add_sampling_time(&mut self, time: u64) {
+        if let Some(open) = self.windows.as_mut().and_then(|windows| windows.open.as_mut()) {
+            open.sampling += time.min(LONGEST_SAMPLE);
+        }
     }
 
     /// Updates what the hook has taken, in nanoseconds, and returns it.
@@ -100,7 +114,7 @@ impl Reservoir {
         let Some(open) = windows.open else { return windows.hook_time.load(Ordering::Relaxed) };
         // Where several threads count at once, or once counting has stopped, the count may seem to go back.
         let events = self.sampler.counted().saturating_sub(open.counted);
-        let time = open.hook_time + (events as f64 * open.cost) as u64;
+        let time = open.hook_time + open.sampling + (events as f64 * open.cost) as u64;
         windows.hook_time.store(time, Ordering::Relaxed);
         time
     }
@@ -119,6 +133,7 @@ impl Reservoir {
             objects: counted.saturating_sub(open.counted),
             on_time: (windows.clock)().saturating_sub(open.since),
             overdue: timing.overdue,
+            sampling: open.sampling,
             cost: open.cost,
         };
         if let Some((last, count)) = windows.last.replace((timing, allocated)) {

@@ -25,7 +25,9 @@ pub(super) struct Seen {
     pub in_time: f64,
     /// The part of the program's time that windows covered.
     pub share: f64,
-    /// The hook's cost by which the window was prolonged, in nanoseconds per object.
+    /// The part of that time in which samples were taken.
+    pub sampling: f64,
+    /// The hook's cost apart from that, by which the window was prolonged, too, in nanoseconds per object.
     pub cost: f64,
 }
 
@@ -80,8 +82,15 @@ mod tests {
         for number in 0..320 {
             let (work, time) = (SHARE * 30e6 / (1.0 - assumed / (100.0 + cost)), 100.0 + cost);
             let (objects, density) = (work / time, 1.0 / time);
-            let seen =
-                Seen { group: WindowGroup::new(number), objects, density, in_time: 1.0, share: SHARE, cost: assumed };
+            let seen = Seen {
+                group: WindowGroup::new(number),
+                objects,
+                density,
+                in_time: 1.0,
+                share: SHARE,
+                sampling: 0.0,
+                cost: assumed,
+            };
             calibration.add(seen, 30e6, objects + (1.0 - SHARE) * 30e6 / 100.0);
         }
         calibration

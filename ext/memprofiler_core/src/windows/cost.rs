@@ -24,8 +24,10 @@ pub(super) struct Costs {
 struct Bin {
     /// For objects in time: how many there are outside windows for each of them.
     objects: f64,
-    /// The sum of those times the density, and times what was taken to be the hook's part.
+    /// The sum of those times the density, times the part in which samples were taken, and times what was taken to be
+    /// the hook's part.
     moment: f64,
+    sampling: f64,
     assumed: f64,
 }
 
@@ -49,26 +51,28 @@ impl Costs {
         for bin in &mut self.bins {
             bin.objects *= keep;
             bin.moment *= keep;
+            bin.sampling *= keep;
             bin.assumed *= keep;
         }
     }
 
     /// Adds what a window has seen.
-    pub fn add(&mut self, Seen { objects, density, in_time, share, cost, .. }: Seen) {
+    pub fn add(&mut self, Seen { objects, density, in_time, share, sampling, cost, .. }: Seen) {
         let position = ((density.log2() - LEAST_EXPONENT) * BINS_PER_OCTAVE).clamp(0.0, (BINS - 1) as f64);
         let bin = &mut self.bins[position as usize];
         let outside = objects * in_time * (1.0 - share) / share;
         self.seen += objects / share;
         bin.objects += outside;
         bin.moment += outside * density;
-        bin.assumed += outside * (cost * density).min(MOST);
+        bin.sampling += outside * sampling;
+        bin.assumed += outside * (sampling + cost * density).min(MOST);
     }
 
     /// How many objects the program has allocated, by what was seen, if the hook costs `cost`.
     pub fn total(&self, cost: f64) -> f64 {
         let bins = self.bins.iter().filter(|bin| bin.objects > 0.0);
         let displaced = |bin: &Bin| {
-            let part = (cost * bin.moment / bin.objects).min(MOST);
+            let part = ((bin.sampling + cost * bin.moment) / bin.objects).min(MOST);
             (bin.objects * part - bin.assumed) / (1.0 - part)
         };
         self.seen + bins.map(displaced).sum::<f64>()
@@ -94,7 +98,7 @@ mod tests {
 
     /// A window that was prolonged by `cost` per object.
     fn seen(objects: f64, density: f64, cost: f64) -> Seen {
-        Seen { group: WindowGroup::new(0), objects, density, in_time: 1.0, share: SHARE, cost }
+        Seen { group: WindowGroup::new(0), objects, density, in_time: 1.0, share: SHARE, sampling: 0.0, cost }
     }
 
     /// A second of each density, whose hook costs `cost`, in windows prolonged by `assumed` per object; and how many

@@ -8,16 +8,16 @@ use crate::window_group::WindowGroup;
 ///
 /// The probability is the part of the program's CPU time for which the timer has wanted windows: the duty, unless a
 /// busy machine wakes it late. The hook's cost is not in that time, since windows are prolonged by it: otherwise less
-/// of the program would fit into windows where many objects are allocated. It is the cost per object with which what
-/// windows saw adds up to the VM's own count of allocations (the unknown is solved for, as in a calibration estimate).
-/// So a sum over all sites agrees with that count, and sites of all densities are unbiased, unless the hook takes more
-/// than 70 % of its windows, or costs more than ten times what is expected.
+/// of the program would fit into windows where many objects are allocated. Taking a sample is measured. The rest is the
+/// cost per object with which what windows saw adds up to the VM's own count of allocations (the unknown is solved for,
+/// as in a calibration estimate). So a sum over all sites agrees with that count, and sites of all densities are
+/// unbiased, unless that rest costs more than ten times what is expected.
 ///
 /// Both come from the past, so that a window's samples have their final weights at once. The past fades.
 #[derive(Debug)]
 pub struct Exposure {
     duty: f64,
-    /// The hook's cost per object in nanoseconds as expected, and as estimated.
+    /// The hook's cost per object in nanoseconds as expected, and as estimated, apart from taking samples.
     expected_cost: f64,
     cost: f64,
     /// The part of the time that windows cover, as estimated.
@@ -43,7 +43,9 @@ pub struct Segment {
     pub on_time: u64,
     /// For how many of those the hook had waited, at the window's end, for a safe point at which to be removed.
     pub overdue: u64,
-    /// The hook's cost by which the window was prolonged, in nanoseconds per object.
+    /// For how many nanoseconds samples were taken.
+    pub sampling: u64,
+    /// The hook's cost apart from that, by which the window was prolonged, too, in nanoseconds per object.
     pub cost: f64,
 }
 
@@ -56,7 +58,11 @@ impl Segment {
 
     /// The part of the time that was before the window's end.
     fn in_time(&self) -> f64 {
-        1.0 - (self.overdue as f64 / self.on_time.max(1) as f64).min(1.0)
+        1.0 - self.part(self.overdue)
+    }
+
+    fn part(&self, time: u64) -> f64 {
+        (time as f64 / self.on_time.max(1) as f64).min(1.0)
     }
 }
 
@@ -83,8 +89,7 @@ const DUTY_WEIGHT: f64 = 0.1e9;
 const COST_DOUBT: f64 = 2.0;
 const SPEED_DOUBT: f64 = 0.25;
 /// The bound of the cost, as a multiple of the expected one. A higher one would take for the hook's what windows have
-/// missed, such as a burst. Where each object in a window becomes a sample, with a stack of hundreds of frames, the hook
-/// costs more, and fewer objects are found than there are.
+/// missed, such as a burst.
 const COST_BOUND: f64 = 10.0;
 
 impl Exposure {
@@ -115,7 +120,7 @@ impl Exposure {
         self.share
     }
 
-    /// The hook's cost in nanoseconds per object, as estimated now.
+    /// The hook's cost in nanoseconds per object, apart from taking samples, as estimated now.
     pub fn cost(&self) -> f64 {
         self.cost
     }
@@ -131,6 +136,7 @@ impl Exposure {
             objects: segment.objects as f64,
             density: segment.density(),
             in_time: segment.in_time(),
+            sampling: segment.part(segment.sampling),
             share: self.share,
             cost: segment.cost,
         };
@@ -162,7 +168,7 @@ mod tests {
     const WINDOW: u64 = 1_000_000;
 
     fn segment(number: usize, objects: u64, cost: f64) -> Segment {
-        Segment { group: WindowGroup::new(number), objects, on_time: WINDOW, overdue: 0, cost }
+        Segment { group: WindowGroup::new(number), objects, on_time: WINDOW, overdue: 0, sampling: 0, cost }
     }
 
     /// A window with `objects`, not prolonged, after a frame in which the VM has counted `allocated`.

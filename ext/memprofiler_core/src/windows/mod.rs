@@ -12,8 +12,10 @@ mod calibration;
 mod cost;
 mod exposure;
 mod pace;
+mod progress;
 mod schedule;
 
 pub use exposure::{Exposure, Interval, Segment};
 pub use pace::Pace;
+pub use progress::Progress;
 pub use schedule::{Moment, Schedule, mix};

@@ -3,14 +3,13 @@
 use crate::window_group::WindowGroup;
 use std::time::Duration;
 
-/// One window at a random place in each frame of the time. A copy says the same as the original, so that whoever wakes
-/// up at a change and whoever makes it agree without sharing what changes.
+/// One window at a random place in each frame of the time. A copy says the same as the original.
 ///
 /// A window that reaches beyond its frame's end continues at the frame's beginning. So each moment is in a window with
 /// the same probability, the duty, whatever period a program has. (With windows at a fixed distance a loop of just that
 /// period could be missed altogether.) What runs between two safe points is seen if its beginning is in a window.
 ///
-/// Times are absolute, in nanoseconds of any clock that does not go backwards.
+/// Times are absolute, in nanoseconds of any clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Schedule {
     frame: u64,
@@ -38,6 +37,11 @@ impl Schedule {
         let frame = u64::try_from(frame.as_nanos()).unwrap_or(u64::MAX).max(1);
         let window = ((frame as f64 * duty) as u64).clamp(1, frame);
         Self { frame, window, seed, phase: below(mix(seed), frame) }
+    }
+
+    /// How long a window is, in nanoseconds.
+    pub fn window(&self) -> u64 {
+        self.window
     }
 
     /// The state at `now`.

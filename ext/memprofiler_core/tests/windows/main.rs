@@ -160,6 +160,18 @@ fn dense_and_sparse_phases() {
 }
 
 #[test]
+fn phases_where_others_have_the_cpus() {
+    let run = |vm: &mut Vm| {
+        vm.share_cpus();
+        phases(vm, END);
+    };
+    let runs = runs(EXPECTED_COST, run);
+    runs.check_total();
+    runs.check_bias(BURST, 0.01);
+    runs.check_bias(OTHER, 0.01);
+}
+
+#[test]
 fn a_fine_mix_of_dense_and_sparse() {
     let runs = runs(EXPECTED_COST, |vm| fine_mix(vm, END));
     runs.check_total();

@@ -43,8 +43,7 @@ pub fn steady(vm: &mut Vm, end: u64) {
 pub fn seldom_busy(vm: &mut Vm, end: u64) {
     while vm.now() < end {
         requests(vm, 1);
-        let pause = vm.random.random_range(0..50 * MILLISECOND);
-        vm.sleep(pause);
+        vm.sleep();
     }
 }
 

@@ -4,7 +4,7 @@ use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{ClassId, Countdown, Departed, Fate, LiveSample, Reservoir, Timing, Windows};
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::window_group::{WindowGroup, variance};
-use memprofiler_core::windows::{Pace, Schedule};
+use memprofiler_core::windows::{Moment, Pace, Progress, Schedule};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::cell::Cell;
@@ -23,18 +23,22 @@ pub const SECOND: u64 = 1_000_000_000;
 pub const RATE: f64 = 0.01;
 pub const DUTY: f64 = 0.03;
 const FRAME: Duration = Duration::from_millis(30);
-/// What the hook costs for each object. Programs allocate a tenth of what real ones do, and the hook costs ten times as
-/// much, so that simulations are quick.
+/// What the hook costs for each object, and a sample at the first site in addition. Programs allocate a tenth of what
+/// real ones do, and the hook costs ten times as much, so that simulations are quick.
 const HOOK_COST: u64 = 200;
+const SAMPLE_COST: u64 = 100;
 /// The mean delay of the job that opens and closes windows, which can come only later.
 const LATENESS: f64 = 50_000.0;
+
+/// How the program runs where others have the CPUs, too.
+const SLICES: (u64, u64) = (3 * MILLISECOND, 3 * MILLISECOND);
 
 thread_local! {
     /// The CPU time.
     static NOW: Cell<u64> = const { Cell::new(0) };
     /// What the timer says, apart from what is overdue.
     static TIMING: Cell<Timing> = const { Cell::new(Timing { elapsed: 0, wanted: 0, overdue: 0 }) };
-    /// When the timer wakes up next.
+    /// When the timer wakes up next, by the CPU time.
     static ASKED: Cell<u64> = const { Cell::new(0) };
     /// Since when the job is due.
     static OVERDUE: Cell<u64> = const { Cell::new(0) };
@@ -57,12 +61,15 @@ pub struct Vm {
     countdown: Arc<Countdown>,
     schedule: Schedule,
     pace: Pace,
-    /// Whether the timer wants a window to be open.
-    wants: bool,
-    /// For how long the program has slept; the process is busy otherwise.
-    slept: u64,
-    /// When the timer was last awake, in the program's time.
+    progress: Progress,
+    /// The window that should be open, as far as the timer has noticed.
+    scheduled: Option<u64>,
+    /// When the timer was last awake, by the schedule's clock.
     woken: u64,
+    /// For how long the program runs before others have the CPU, and for how long they have it.
+    slices: (u64, u64),
+    /// When the timer wakes up next, in real time.
+    alarm: u64,
     /// When the last stretch began, and what the hook had taken by then.
     stretch: (u64, u64),
     /// The window that is open.
@@ -109,9 +116,11 @@ impl Vm {
             reservoir,
             schedule: Schedule::new(FRAME, DUTY, seed),
             pace: Pace::default(),
-            wants: false,
-            slept: 0,
+            progress: Progress::default(),
+            scheduled: None,
             woken: 0,
+            slices: (1, 0),
+            alarm: 0,
             stretch: (0, 0),
             open: None,
             random: SmallRng::seed_from_u64(seed),
@@ -148,16 +157,13 @@ impl Vm {
                 self.job();
             }
             let on = self.reservoir.is_window_open();
-            let time = work + if on { per_stretch * HOOK_COST } else { 0 };
             // Up to the first safe point at which the job is due.
-            let some = (ASKED.get() - self.now()).div_ceil(time.max(1)).clamp(1, stretches);
-            if on {
-                self.sample((some - 1) * per_stretch, objects);
-            }
-            NOW.set(self.now() + (some - 1) * time);
+            let some = if on { 1 } else { (ASKED.get() - self.now()).div_ceil(work.max(1)).clamp(1, stretches) };
+            NOW.set(self.now() + (some - 1) * work);
             self.stretch = (self.now(), self.reservoir.hook_time());
-            NOW.set(self.now() + time);
+            NOW.set(self.now() + work);
             if on {
+                NOW.set(self.now() + per_stretch * HOOK_COST);
                 self.sample(per_stretch, objects);
             }
             self.allocated += some * per_stretch;
@@ -166,26 +172,32 @@ impl Vm {
         }
     }
 
-    /// The program's own time, and what the hook has taken, at a moment that is not before the last stretch.
+    /// The time by the schedule's clock, and what the hook has taken, at a moment that is not before the last stretch.
     fn times(&mut self, at: u64) -> (u64, u64) {
         let ((began, before), now, after) = (self.stretch, self.now(), self.reservoir.hook_time());
         let part = at.saturating_sub(began).min(now - began) as f64 / (now - began).max(1) as f64;
         let hook_time = before + ((after - before) as f64 * part) as u64;
-        (at + self.slept - hook_time, hook_time)
+        (at - hook_time, hook_time)
     }
 
-    /// The postponed job: does what the schedule says for now.
+    /// The CPU time at some real time.
+    fn cpu_time(&self, real: u64) -> u64 {
+        let (on, off) = self.slices;
+        real / (on + off) * on + (real % (on + off)).min(on)
+    }
+
+    /// The postponed job: does what the timer has noticed.
     fn job(&mut self) {
         let (time, _) = self.times(self.now());
-        let moment = self.schedule.at(time);
+        let now = self.schedule.at(time);
         let open = self.open.filter(|_| self.reservoir.is_window_open());
-        if open == moment.on.then_some(moment.window) {
+        if open == self.scheduled || (now.on && open == Some(now.window)) {
             return;
         }
         self.reservoir.close_window(self.allocated);
-        self.open = moment.on.then_some(moment.window);
-        if moment.on {
-            self.reservoir.open_window(self.schedule.group(moment.window));
+        self.open = self.scheduled;
+        if let Some(window) = self.scheduled {
+            self.reservoir.open_window(self.schedule.group(window));
         }
         OVERDUE.set(u64::MAX);
     }
@@ -194,14 +206,19 @@ impl Vm {
     fn wake_timer(&mut self) -> bool {
         let asked = ASKED.get();
         let (time, hook_time) = self.advance_timer(asked);
+        self.progress.record(self.alarm, asked);
         let moment = self.schedule.at(time);
-        self.wants = moment.on;
-        let due = self.open.filter(|_| self.reservoir.is_window_open()) != moment.on.then_some(moment.window);
+        let Moment { on, window, .. } = moment;
+        self.scheduled = on.then_some(window);
+        let due = self.open.filter(|_| self.reservoir.is_window_open()) != self.scheduled;
         if due {
             OVERDUE.set(OVERDUE.get().min(asked));
         }
-        let delay = self.pace.delay(moment, time, hook_time);
-        ASKED.set(asked + delay + self.exponential(LATENESS) as u64);
+        let left = self.pace.left(moment, time, hook_time, self.progress.lateness());
+        let length = self.schedule.window();
+        let delay = if on { self.progress.until_close(left, length) } else { self.progress.until_open(left, length) };
+        self.alarm += delay + self.exponential(LATENESS) as u64;
+        ASKED.set(self.cpu_time(self.alarm));
         due
     }
 
@@ -212,18 +229,24 @@ impl Vm {
         self.woken = time;
         TIMING.set(Timing {
             elapsed: elapsed + passed,
-            wanted: wanted + if self.wants { passed } else { 0 },
+            wanted: wanted + if self.scheduled.is_some() { passed } else { 0 },
             overdue: 0,
         });
         (time, hook_time)
     }
 
-    /// The program sleeps. Meanwhile the hook stays as it is; the timer wakes up with the program.
-    pub fn sleep(&mut self, time: u64) {
+    /// Others have the CPUs for a part of the time.
+    pub fn share_cpus(&mut self) {
+        self.slices = SLICES;
+    }
+
+    /// The program waits, which takes no CPU time. The timer, which waits meanwhile, wakes up with the program.
+    pub fn sleep(&mut self) {
         self.advance_timer(self.now());
-        self.slept += time;
-        self.woken += time;
-        ASKED.set(self.now() + self.exponential(LATENESS) as u64);
+        self.progress.pause();
+        // As nothing else has the CPUs, real time is the CPU time.
+        self.alarm = self.now() + self.exponential(LATENESS) as u64;
+        ASKED.set(self.alarm);
     }
 
     /// The hook, for objects of stretches that are all alike.
@@ -246,6 +269,10 @@ impl Vm {
                 here
             });
             let class = ClassId(site.unwrap_or(0) as u32);
+            // Stacks differ in depth.
+            let cost = SAMPLE_COST * u64::from(class.0 + 1);
+            NOW.set(NOW.get() + cost);
+            self.reservoir.add_sampling_time(cost);
             let sample = LiveSample::new(0, StackId::EMPTY, class, 0, Readers::NONE);
             assert!(self.reservoir.insert(candidate, sample, drop).is_none());
         }

@@ -4,7 +4,7 @@ use super::{Collector, Phase};
 use crate::faults::{self, InHook};
 use crate::vm::errno::SavedErrno;
 use crate::vm::hooks::{self, END_MARK, END_SWEEP, FREEOBJ, NEWOBJ, TraceArg};
-use crate::vm::{ractor, threads};
+use crate::vm::{clock, ractor, threads};
 use magnus::Error;
 use rb_sys::VALUE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -201,9 +201,13 @@ unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         collector.state.try_with(|state| {
             faults::point("NEWOBJ");
+            let began = state.reservoir.is_window_open().then(clock::monotonic);
             let candidate = state.reservoir.select();
             // SAFETY: in the NEWOBJ hook; the holder is registered as a root while there are hooks.
             unsafe { state.allocated(candidate, arg, collector.holder.get()) };
+            if let Some(began) = began {
+                state.reservoir.add_sampling_time(clock::monotonic().saturating_sub(began));
+            }
         })
     }));
     match outcome {

@@ -1,38 +1,41 @@
-//! The job that opens and closes windows, as the schedule says at the safe point where it runs.
+//! The job that opens and closes windows at a safe point.
 
 use super::timer::TIMER;
 use super::{Collector, LATE, Phase, Plan};
 use crate::collector::hooked;
 use crate::vm::{gc, ractor, safepoint};
 use magnus::Error;
-use memprofiler_core::windows::Moment;
 use std::ffi::c_void;
 
 impl Collector {
-    /// Does what the schedule says now.
+    /// Opens or closes the window as the timer has noticed that it should.
     ///
     /// # Safety
     /// Must run at a safe point of the main Ractor.
     unsafe fn follow_schedule(&self) -> Result<(), Error> {
         let Some(Plan { schedule, .. }) = self.windows.used.get() else { return Ok(()) };
+        let (open, scheduled) = (self.windows.open.get(), TIMER.scheduled());
+        if open == scheduled {
+            return Ok(());
+        }
         self.state.with(|state| state.reservoir.hook_time());
-        let Moment { on, window, .. } = schedule.at(TIMER.now());
-        match self.windows.open.get() {
-            Some(open) if on && open == window => {
-                // The timer did not know how much of its time the hook has taken.
-                TIMER.forget_request();
-                return Ok(());
-            }
+        let now = schedule.at(TIMER.now());
+        if now.on && open == Some(now.window) {
+            // The timer did not know how much of its time the hook has taken.
+            TIMER.forget_request();
+            return Ok(());
+        }
+        let Some(window) = scheduled else {
+            // SAFETY: on the main Ractor and not in a hook, as required above.
+            unsafe { self.close_window() };
+            return Ok(());
+        };
+        if open.is_some() {
             // The hook stays on.
-            Some(_) if on => self.weigh_window(),
-            Some(_) => {
-                // SAFETY: on the main Ractor and not in a hook, as required above.
-                unsafe { self.close_window() };
-                return Ok(());
-            }
-            None if !on => return Ok(()),
+            self.weigh_window();
+        } else {
             // SAFETY: on the main Ractor and not in a hook, as required above; a collector with windows is anchored.
-            None => unsafe { self.hook_window() }?,
+            unsafe { self.hook_window() }?;
         }
         self.state.with(|state| state.reservoir.open_window(schedule.group(window)));
         self.windows.open.set(Some(window));
@@ -92,10 +95,12 @@ pub(super) unsafe extern "C" fn run(_: *mut c_void) {
             TIMER.stop();
         } else if collector.phase() == Phase::Running {
             collector.guarded("windows", || {
-                // If there is no memory for a hook, this window is missed; nothing can be raised here.
-                // SAFETY: a safe point of the main Ractor.
-                drop(unsafe {
-                    if ractor::others() { collector.adopt_sampling() } else { collector.follow_schedule() }
+                TIMER.in_job(|| {
+                    // If there is no memory for a hook, this window is missed; nothing can be raised here.
+                    // SAFETY: a safe point of the main Ractor.
+                    drop(unsafe {
+                        if ractor::others() { collector.adopt_sampling() } else { collector.follow_schedule() }
+                    });
                 });
             });
         }

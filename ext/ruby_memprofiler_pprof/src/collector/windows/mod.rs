@@ -1,9 +1,9 @@
 //! Sampling in windows: the hook on allocations is on only while a window is open. What tracks deaths stays on.
 //!
 //! A native thread notices when the schedule changes ([`timer`]) and asks for a job ([`follow`]); the job runs at the
-//! next safe point and does what the schedule says by then. So whatever runs between two safe points is seen if it
-//! begins in a window, which it does with the same probability as everything else, and no lateness favours one piece of
-//! work over another.
+//! next safe point and does what the thread has noticed by then. So whatever runs between two safe points is seen if it
+//! begins in a window, which it does with the same probability as everything else. That probability is measured: the
+//! part of the program's time for which the thread thinks that a window should be open, late or not.
 
 mod follow;
 mod timer;
@@ -28,8 +28,8 @@ static OWNER: AtomicUsize = AtomicUsize::new(0);
 /// Whether there can be no timer (any more).
 static NO_TIMER: AtomicBool = AtomicBool::new(false);
 
-/// What a hook is expected to cost per object, in nanoseconds, until the windows tell.
-const EXPECTED_COST: f64 = 80.0;
+/// What a hook is expected to cost per object, apart from taking samples, in nanoseconds, until the windows tell.
+const EXPECTED_COST: f64 = 60.0;
 
 /// How long a window may be overdue before it counts as late, in nanoseconds of CPU time.
 const LATE: u64 = 1_000_000;

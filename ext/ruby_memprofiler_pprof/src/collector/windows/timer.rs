@@ -7,7 +7,7 @@ use crate::faults;
 use crate::vm::safepoint::{self, Job};
 use crate::vm::{activity, clock, cpu_clock, signals};
 use memprofiler_core::reservoir::Timing;
-use memprofiler_core::windows::{Moment, Pace, Schedule};
+use memprofiler_core::windows::{Moment, Pace, Progress, Schedule};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, Thread};
@@ -25,9 +25,11 @@ pub static TIMER: Timer = Timer {
     frame: AtomicU64::new(0),
     duty: AtomicU64::new(0),
     seed: AtomicU64::new(0),
+    scheduled: AtomicU64::new(NONE),
     in_force: AtomicU64::new(NONE),
     requested: AtomicU64::new(0),
     own: AtomicU64::new(0),
+    jobs: AtomicU64::new(0),
     elapsed: AtomicU64::new(0),
     wanted_open: AtomicU64::new(0),
     hook_time: AtomicU64::new(0),
@@ -51,16 +53,18 @@ pub struct Timer {
     frame: AtomicU64,
     duty: AtomicU64,
     seed: AtomicU64,
+    /// The number of the window that should be open by the schedule, or [`NONE`], as of when the thread last looked.
+    scheduled: AtomicU64,
     /// The number of the window that is open, or [`NONE`].
     in_force: AtomicU64,
-    /// Since when, by the program's CPU time, that is not what the schedule says, as far as the thread has noticed; 0
-    /// if it is.
+    /// Since when, by the program's CPU time, the two differ; 0 if they do not.
     requested: AtomicU64,
     /// The thread's own CPU time in nanoseconds, up to when it last went to sleep or woke up.
     own: AtomicU64,
+    /// The CPU time in nanoseconds that jobs have taken.
+    jobs: AtomicU64,
     /// How many nanoseconds of CPU time the program has used while the thread was at work, without what hooks took in
-    /// windows, and how many of those while it wanted a window to be open. (Not time itself: if others have the CPU,
-    /// the thread wakes up late, but the program does nothing meanwhile, either.)
+    /// windows, and how many of those while a window was scheduled.
     elapsed: AtomicU64,
     wanted_open: AtomicU64,
     /// For how many nanoseconds allocation hooks have run in windows, as of the last sample: the schedule's clock
@@ -75,6 +79,7 @@ impl Timer {
         self.frame.store(u64::try_from(frame.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.duty.store(duty.to_bits(), Ordering::Relaxed);
         self.seed.store(seed, Ordering::Relaxed);
+        self.scheduled.store(NONE, Ordering::SeqCst);
         self.wanted.store(true, Ordering::SeqCst);
         if self.is_gone() {
             return self.create(job).inspect_err(|_| self.wanted.store(false, Ordering::SeqCst));
@@ -88,9 +93,10 @@ impl Timer {
             return Err(io::Error::from_raw_os_error(libc::EAGAIN));
         }
         self.requesting.store(false, Ordering::SeqCst);
-        self.own.store(0, Ordering::Relaxed);
         // A forked child's CPU time begins anew.
-        self.hook_time.store(0, Ordering::Relaxed);
+        for time in [&self.own, &self.jobs, &self.hook_time] {
+            time.store(0, Ordering::Relaxed);
+        }
         let builder = thread::Builder::new().name("memprofiler-win".into()).stack_size(STACK_SIZE);
         // The program's signals are for Ruby's threads.
         let thread = signals::with_all_blocked(|| builder.spawn(move || self.run(job)))?;
@@ -128,15 +134,32 @@ impl Timer {
         }
     }
 
-    /// The time by the schedule's clock: that of the program, without what hooks take in windows.
+    /// The time by the schedule's clock: the program's CPU time without what hooks take in windows. (By a clock that
+    /// goes on while others have the CPU, a window in which the hook takes long would hold less of the program.)
     pub fn now(&self) -> u64 {
-        clock::monotonic().saturating_sub(self.hook_time.load(Ordering::Relaxed))
+        self.program_cpu().saturating_sub(self.hook_time.load(Ordering::Relaxed))
     }
 
-    /// The CPU time of the process in nanoseconds, without what the thread itself has used: it works in windows more
-    /// than between them, so that they would seem to cover more of the program than they do. Safe in hooks.
+    /// The number of the window that should be open, as far as the thread has noticed. What the program does until then
+    /// counts as outside of windows if it is late, or as inside.
+    pub fn scheduled(&self) -> Option<u64> {
+        Some(self.scheduled.load(Ordering::SeqCst)).filter(|&window| window != NONE)
+    }
+
+    /// The CPU time of the process in nanoseconds, without what the thread itself and its jobs have used: they work in
+    /// windows more than between them, so that these would seem to cover more of the program than they do. Safe in
+    /// hooks.
     pub fn program_cpu(&self) -> u64 {
-        clock::process_cpu().saturating_sub(self.own.load(Ordering::Relaxed))
+        let [own, jobs] = [&self.own, &self.jobs].map(|time| time.load(Ordering::Relaxed));
+        clock::process_cpu().saturating_sub(own + jobs)
+    }
+
+    /// Runs a part of the job.
+    pub fn in_job(&self, body: impl FnOnce()) {
+        let began = clock::thread_cpu();
+        body();
+        let taken = clock::thread_cpu().saturating_sub(began);
+        self.jobs.fetch_add(taken.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// The same, for the thread itself. For the process's clock the kernel counts what other threads run only up to its
@@ -175,45 +198,56 @@ impl Timer {
 
     fn run(&self, job: Job) {
         clock::sleep_exactly();
-        // The program's CPU time before the thread went to sleep, and whether it wanted a window then.
+        // The time by the schedule's clock before the thread went to sleep, and whether a window was scheduled then.
         let mut slept = None;
-        let mut pace = Pace::default();
+        let (mut pace, mut progress) = (Pace::default(), Progress::default());
         loop {
             if !self.wanted.load(Ordering::SeqCst) {
                 slept = None;
+                progress.pause();
                 thread::park();
                 continue;
             }
             let hook_time = self.hook_time.load(Ordering::Relaxed);
-            let now = clock::monotonic().saturating_sub(hook_time);
             let cpu = self.program_cpu_now();
-            let used = cpu.saturating_sub(hook_time);
+            let now = cpu.saturating_sub(hook_time);
             if let Some((since, on)) = slept.take() {
                 // It may seem to go back where the hook's time was not up to date.
-                let passed = used.saturating_sub(since);
+                let passed = now.saturating_sub(since);
                 self.elapsed.fetch_add(passed, Ordering::Relaxed);
                 self.wanted_open.fetch_add(if on { passed } else { 0 }, Ordering::Relaxed);
             }
-            let moment = self.schedule().at(now);
-            let delay = Duration::from_nanos(pace.delay(moment, now, hook_time));
+            progress.record(clock::monotonic(), cpu);
+            let schedule = self.schedule();
+            let moment = schedule.at(now);
             let Moment { on, window, .. } = moment;
-            let scheduled = if on { window } else { NONE };
-            if self.in_force.load(Ordering::SeqCst) != scheduled {
-                let since = cpu.max(1);
-                let first = self.requested.compare_exchange(0, since, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-                self.request(job);
-                // A job that was there first may have come in between.
-                if first && self.in_force.load(Ordering::SeqCst) == scheduled {
-                    let _ = self.requested.compare_exchange(since, 0, Ordering::SeqCst, Ordering::SeqCst);
-                }
-            }
+            let left = pace.left(moment, now, hook_time, progress.lateness());
+            self.ask_for(if on { window } else { NONE }, cpu, job);
             self.note_own();
             if activity::is_running() {
-                slept = Some((used, on));
-                thread::park_timeout(delay);
+                slept = Some((now, on));
+                let length = schedule.window();
+                let delay = if on { progress.until_close(left, length) } else { progress.until_open(left, length) };
+                thread::park_timeout(Duration::from_nanos(delay));
             } else {
+                progress.pause();
                 activity::wait();
             }
+        }
+    }
+
+    /// Asks for the job if the window that is scheduled, or none, is not in force.
+    fn ask_for(&self, scheduled: u64, cpu: u64, job: Job) {
+        self.scheduled.store(scheduled, Ordering::SeqCst);
+        if self.in_force.load(Ordering::SeqCst) == scheduled {
+            return self.requested.store(0, Ordering::SeqCst);
+        }
+        let since = cpu.max(1);
+        let first = self.requested.compare_exchange(0, since, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        self.request(job);
+        // A job that was there first may have come in between.
+        if first && self.in_force.load(Ordering::SeqCst) == scheduled {
+            let _ = self.requested.compare_exchange(since, 0, Ordering::SeqCst, Ordering::SeqCst);
         }
     }
 

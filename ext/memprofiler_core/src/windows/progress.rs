@@ -1,0 +1,143 @@
+//! How long to sleep until the program has used some CPU time.
+
+/// How much of the time the program runs, which is less than all where it waits, or where others have the CPUs.
+///
+/// Who sleeps for just as long as a program with one running thread needs comes too early, never too late, and sleeps
+/// again: a few times if it runs half of the time. So a window's end is awaited. Its beginning is far away at first,
+/// and up to shortly before it the program is taken to run as much as lately.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// The real time and the program's CPU time before the last sleep.
+    last: Option<(u64, u64)>,
+    /// For how long it was slept lately, and how much CPU time the program used meanwhile, in nanoseconds.
+    slept: f64,
+    used: f64,
+    /// For how many nanoseconds of the last sleep the program did not run.
+    lost: u64,
+    /// For how long it should have been, and how much longer sleeps have lately been than they should.
+    asked: u64,
+    late: f64,
+}
+
+/// The time after which sleeps count for 1/e, in nanoseconds.
+const MEMORY: f64 = 100e6;
+/// How many of them lateness is averaged over, and the most of it that counts, in nanoseconds.
+const SLEEPS: f64 = 16.0;
+const LATEST: u64 = 200_000;
+/// The least part of the time that the program is taken to run.
+const LEAST_RATE: f64 = 0.1;
+/// A window is near if it is no further away than so many times its length.
+const NEAR: u64 = 8;
+/// Where the program does not run, the least sleep is this part of a window: by that a window may be too long.
+const STEPS: u64 = 4;
+
+impl Progress {
+    /// Notes the real time and the program's CPU time, with what the hook has taken, after a sleep and before the next.
+    pub fn record(&mut self, real: u64, cpu: u64) {
+        let Some((began, before)) = self.last.replace((real, cpu)) else { return };
+        let (slept, used) = (real.saturating_sub(began), cpu.saturating_sub(before));
+        let keep = (-(slept as f64) / MEMORY).exp();
+        self.slept = self.slept * keep + slept as f64;
+        self.used = self.used * keep + used as f64;
+        self.lost = slept.saturating_sub(used);
+        if slept >= self.asked {
+            self.late += ((slept - self.asked).min(LATEST) as f64 - self.late) / SLEEPS;
+        }
+    }
+
+    /// How much longer sleeps have lately been than they should, in nanoseconds.
+    pub fn lateness(&self) -> u64 {
+        self.late as u64
+    }
+
+    /// Notes that the time up to the next [`record`](Self::record) says nothing: the program waits.
+    pub fn pause(&mut self) {
+        (self.last, self.lost) = (None, 0);
+    }
+
+    /// For how many nanoseconds to sleep until a window of length `window` begins, when the program has used `left`
+    /// nanoseconds of CPU time.
+    pub fn until_open(&mut self, left: u64, window: u64) -> u64 {
+        let near = left.min(NEAR.saturating_mul(window));
+        let far = (left - near) as f64 / self.rate();
+        self.until_close(near.saturating_add(far as u64), window)
+    }
+
+    /// The same, until it ends.
+    pub fn until_close(&mut self, left: u64, window: u64) -> u64 {
+        self.asked = left.max(self.lost.min(window / STEPS));
+        self.asked
+    }
+
+    /// The part of the time that the program has run lately.
+    fn rate(&self) -> f64 {
+        if self.slept > 0.0 { (self.used / self.slept).clamp(LEAST_RATE, 1.0) } else { 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: u64 = 1_000_000;
+    const FAR: u64 = 30_000_000;
+
+    /// After some sleeps of 10 ms, of which the program has run for `used` nanoseconds each.
+    fn progress(used: u64) -> Progress {
+        let mut progress = Progress::default();
+        (0..100).for_each(|number| progress.record(number * 10_000_000, number * used));
+        progress
+    }
+
+    #[test]
+    fn a_program_that_always_runs_is_awaited_exactly() {
+        let mut progress = progress(10_000_000);
+        assert_eq!((progress.until_open(FAR, WINDOW), progress.until_close(1, WINDOW)), (FAR, 1));
+    }
+
+    #[test]
+    fn up_to_shortly_before_a_window_it_runs_as_much_as_lately() {
+        assert_eq!(progress(5_000_000).until_open(FAR, WINDOW), 8_000_000 + 44_000_000);
+    }
+
+    #[test]
+    fn what_is_near_is_not_missed() {
+        let mut progress = progress(5_000_000);
+        assert_eq!(progress.until_open(2_000_000, WINDOW), 2_000_000);
+        assert_eq!(progress.until_close(5_000_000, WINDOW), 5_000_000);
+    }
+
+    #[test]
+    fn a_program_that_does_not_run_is_not_looked_at_all_the_time() {
+        let mut progress = progress(0);
+        assert_eq!((progress.until_open(1, WINDOW), progress.until_close(1, WINDOW)), (250_000, 250_000));
+        assert_eq!(progress.until_open(FAR, WINDOW), 8_000_000 + 220_000_000);
+    }
+
+    #[test]
+    fn sleeps_that_end_late_are_noticed() {
+        let mut progress = Progress::default();
+        for round in 1..=100 {
+            progress.record(round * 1_050_000, 0);
+            progress.until_close(1_000_000, WINDOW);
+        }
+        assert!((49_000..51_000).contains(&progress.lateness()), "{}", progress.lateness());
+    }
+
+    #[test]
+    fn a_pause_says_nothing() {
+        let mut progress = progress(10_000_000);
+        progress.pause();
+        progress.record(u64::MAX / 2, 0);
+        assert_eq!((progress.until_open(FAR, WINDOW), progress.until_close(1, WINDOW)), (FAR, 1));
+    }
+
+    #[test]
+    fn clocks_that_go_backwards_are_no_reason_to_fail() {
+        let mut progress = Progress::default();
+        progress.record(u64::MAX, u64::MAX);
+        progress.record(0, 0);
+        progress.record(u64::MAX, u64::MAX);
+        assert_eq!(progress.until_open(u64::MAX, u64::MAX), u64::MAX);
+    }
+}
