@@ -12,8 +12,14 @@ module MemprofilerPprof
       # A local, because the thread would be sampled looking the constant up: that allocates a cache.
       profiler = MemprofilerPprof
       profiler.without_profiling do
-        thread = Thread.new { profiler.without_profiling { work.call } }
+        thread = Thread.new do
+          profiler.without_profiling do
+            # A thread inherits what its starter masks, and then nobody could kill it.
+            Thread.handle_interrupt(Object => :immediate) { work.call }
+          end
+        end
         thread.name = name
+        leave_group(thread)
         # Puma warns of threads that a fork would lose; those of this gem come back, or are not needed in the child.
         thread.thread_variable_set(:fork_safe, true)
         thread
@@ -32,5 +38,14 @@ module MemprofilerPprof
 
       true
     end
+
+    # A program may wait for all threads of a group of its own.
+    def self.leave_group(thread)
+      ThreadGroup::Default.add(thread)
+    rescue ThreadError
+      # The group is enclosed.
+      nil
+    end
+    private_class_method :leave_group
   end
 end

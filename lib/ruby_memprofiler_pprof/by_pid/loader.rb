@@ -12,8 +12,9 @@ Module.new do
       # In a child that was forked meanwhile nobody has asked for it.
       if Process.pid == order.fetch(:pid)
         Thread.current.name = "ruby_memprofiler_pprof attach"
-        File.symlink(answer(order), order.fetch(:answer))
-        build_index
+        leave_group
+        # A thread inherits what its starter masks, and then nobody could kill it, nor those that it starts.
+        Thread.handle_interrupt(Object => :immediate) { serve(order) }
       end
     rescue SystemCallError
       # The tool has gone.
@@ -23,6 +24,19 @@ Module.new do
     end
 
     private
+
+    # A program may wait for all threads of a group of its own.
+    def leave_group
+      ThreadGroup::Default.add(Thread.current)
+    rescue ThreadError
+      # The group is enclosed.
+      nil
+    end
+
+    def serve(order)
+      File.symlink(answer(order), order.fetch(:answer))
+      build_index
+    end
 
     def answer(order)
       check_version(order.fetch(:version))

@@ -1,0 +1,28 @@
+# frozen_string_literal: true
+
+RSpec.describe "MemprofilerPprof::ByPid's loader", if: Attaching.possible? do
+  include Attaching
+
+  threads = "Thread.list.map { |thread| thread.name.to_s }.grep(/memprofiler/)"
+
+  it "lets the profiler's threads be killed where the program masks interrupts" do
+    with_program("Thread.handle_interrupt(Object => :never) { sleep }") do |program|
+      memprofiler!("attach", program.pid)
+      expect(program.ask("MemprofilerPprof.stop; #{threads}")).to eq([])
+    end
+  end
+
+  it "starts no thread in a group of the program's" do
+    with_program("$group = ThreadGroup.new.add(Thread.current); sleep") do |program|
+      memprofiler!("attach", program.pid)
+      expect(program.ask("$group.list.size")).to eq(1)
+    end
+  end
+
+  it "goes on in a group that no thread may leave" do
+    with_program("ThreadGroup.new.add(Thread.current).enclose; sleep") do |program|
+      memprofiler!("attach", program.pid)
+      expect(program.ask("MemprofilerPprof.running?")).to be(true)
+    end
+  end
+end
