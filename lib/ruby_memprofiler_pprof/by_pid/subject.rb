@@ -78,7 +78,8 @@ module MemprofilerPprof
       # @return [Array<String>] the names of the Unix sockets on which it listens
       def listening
         own = inodes
-        File.readlines("/proc/#{pid}/net/unix", chomp: true).filter_map do |line|
+        # Their names may be any bytes.
+        File.readlines("/proc/#{pid}/net/unix", chomp: true, mode: "rb").filter_map do |line|
           _, _, _, flags, _, _, inode, path = line.split(" ", 8)
           path if flags == LISTENING && path&.start_with?("/") && own.include?(inode)
         end

@@ -25,6 +25,14 @@ RSpec.describe "MemprofilerPprof::ByPid::Subject", if: RUBY_PLATFORM.include?("l
     expect(own.socket).to be_nil
   end
 
+  it "finds a socket whose name is no text" do
+    path = File.expand_path("mem-\xFF.sock")
+    socket = UNIXServer.new(path)
+    expect(own.socket).to eq(path.b)
+  ensure
+    socket&.close
+  end
+
   it "knows which libraries are mapped" do
     expect(%w[ruby_memprofiler_pprof.so no_such_library.so].map { |name| own.maps?(name) }).to eq([true, false])
   end
