@@ -145,11 +145,20 @@ module MemprofilerPprof
         precompiled = File.join(Payload::LIBRARY, "ruby_memprofiler_pprof", minor, EXTENSION)
         file = File.exist?(precompiled) ? precompiled : compiled(minor, version)
         inside = @subject.file(file)
-        return file if File.identical?(file, inside)
-        return file if File.exist?(inside) && File.binread(inside) == File.binread(file)
+        return file if File.identical?(file, inside) || copy?(inside, file)
 
         raise Error, "process #{pid} cannot see #{file}, as it has its own file system: run this in its container, " \
                      "with this version of the gem installed there"
+      end
+
+      # What the process has in the library's place may be anything, such as a pipe, which would be waited for.
+      def copy?(inside, file)
+        File.open(inside, "rb", flags: File::NONBLOCK) do |other|
+          other.stat.file? && other.size == File.size(file) && other.read(other.size) == File.binread(file)
+        end
+      rescue SystemCallError
+        # There is no such file.
+        false
       end
 
       def compiled(minor, version)
