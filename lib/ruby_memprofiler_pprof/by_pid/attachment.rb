@@ -102,7 +102,7 @@ module MemprofilerPprof
           file = exchange.write("attach.rb", Payload.code(order))
           figures = JSON.parse(load(file, exchange))
           Outcome.new(figures["pauses_us"].map { |pause| pause / 1e6 }, figures["reached_ms"] / 1e3,
-                      figures["loaded_ms"] / 1e3, value(exchange.answer("answer")))
+                      figures["loaded_ms"] / 1e3, value(exchange))
         end
       end
 
@@ -127,15 +127,20 @@ module MemprofilerPprof
       end
 
       # What the process's side has returned.
-      def value(answer)
-        raise Error, "process #{pid}: #{answer ? Report::SiteText.printable(answer) : no_answer}" unless
+      def value(exchange)
+        answer = exchange.answer("answer")
+        raise Error, "process #{pid}: #{answer ? Report::SiteText.printable(answer) : no_answer(exchange)}" unless
           answer&.start_with?("ok ")
 
         answer.delete_prefix("ok ").then { |text| text unless text.empty? }
       end
 
-      def no_answer
-        ended? ? "it has ended" : "it wrote no answer"
+      def no_answer(exchange)
+        return "it has ended" if ended?
+        return "it has no free file descriptor, and so could not read what it was to load" if
+          @subject.out_of_descriptors?
+
+        "it wrote no answer: if it is in a sandbox, it may not be allowed to read and write in #{exchange.parent}"
       end
 
       # @param version [String] of the process's Ruby

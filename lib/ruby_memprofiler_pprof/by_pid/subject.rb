@@ -66,6 +66,15 @@ module MemprofilerPprof
         raise_error(e)
       end
 
+      # @return [Boolean] whether all descriptors that it may have are in use
+      def out_of_descriptors?
+        # The limit may also be "unlimited".
+        limit = File.read("/proc/#{pid}/limits")[/^Max open files +(\d+)/, 1]
+        !limit.nil? && Dir.children("/proc/#{pid}/fd").size >= Integer(limit)
+      rescue SystemCallError => e
+        raise_error(e)
+      end
+
       # @return [Boolean] whether there is no such process, or one that its parent has not waited for yet
       def ended?
         field("State").start_with?("Z", "X")

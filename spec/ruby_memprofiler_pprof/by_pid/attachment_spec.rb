@@ -3,6 +3,8 @@
 require "ruby_memprofiler_pprof/by_pid/attachment"
 
 RSpec.describe "MemprofilerPprof::ByPid::Attachment", if: Attaching.possible? do
+  include Attaching
+
   let(:error) { MemprofilerPprof::ByPid::Error }
 
   def attach(pid)
@@ -22,6 +24,29 @@ RSpec.describe "MemprofilerPprof::ByPid::Attachment", if: Attaching.possible? do
       allow(subject).to receive(:file) { |path| "#{directory}#{path}" }
       allow(MemprofilerPprof::ByPid::Subject).to receive(:new).and_return(subject)
       expect { attach(Process.pid) }.to raise_error(error, /cannot see/)
+    end
+  end
+
+  it "says that the process has no free descriptor for what it is to load" do
+    code = <<~RUBY
+      Process.setrlimit(:NOFILE, 64)
+      $files = []
+      begin
+        loop { $files << File.open(IO::NULL) }
+      rescue Errno::EMFILE
+        puts "full"
+      end
+      sleep
+    RUBY
+    with_program(code, answers: false) do |program|
+      program.gets
+      expect { attach(program.pid) }.to raise_error(error, /process #{program.pid}: it has no free file descriptor/)
+    end
+  end
+
+  it "says where the process may not be allowed to read or write" do
+    with_program("def File.symlink(*) = raise(Errno::EACCES); sleep") do |program|
+      expect { attach(program.pid) }.to raise_error(error, %r{it wrote no answer: .* read and write in /tmp})
     end
   end
 end
