@@ -15,9 +15,11 @@ module MemprofilerPprof
     private_constant :MOST_BYTES, :CHUNK
 
     # @param path [String] of the socket
-    # @raise [ArgumentError] if it is too long for one
-    def initialize(path)
+    # @param pid [Integer, nil] of the process that must listen there, on Linux: a file's name may lead elsewhere by now
+    # @raise [ArgumentError] if the path is too long for one
+    def initialize(path, pid: nil)
       @address = Socket.sockaddr_un(path)
+      @pid = pid
     end
 
     # @param target [String] such as "/heap?seconds=1"
@@ -42,10 +44,16 @@ module MemprofilerPprof
       socket = Socket.new(:UNIX, :STREAM)
       # Fails rather than waits if too many others do.
       socket.connect_nonblock(@address)
+      check_listener(socket) if @pid
       socket.write_nonblock("GET #{target} HTTP/1.0\r\n\r\n")
       read(socket) { socket.wait_readable([deadline - now, 0].max) || overdue(timeout) }
     ensure
       socket&.close
+    end
+
+    def check_listener(socket)
+      listener, = socket.getsockopt(:SOCKET, :PEERCRED).unpack("i")
+      raise NoAnswer, "process #{listener} listens there, not process #{@pid}" unless listener == @pid
     end
 
     # Calls the block where there is nothing to read yet.

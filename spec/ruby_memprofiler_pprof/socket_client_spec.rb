@@ -17,7 +17,8 @@ RSpec.describe MemprofilerPprof::SocketClient do
     asked = Queue.new
     servers << Thread.new do
       server.accept.tap { |io| (asked << io.readpartial(99)) && io.write(answer) }.close
-    rescue Errno::EPIPE
+    rescue Errno::EPIPE, EOFError
+      # The client has hung up.
       nil
     end
     asked
@@ -45,6 +46,19 @@ RSpec.describe MemprofilerPprof::SocketClient do
   it "takes no part of an answer" do
     serve("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nsorr")
     expect { client.get("/heap", 60) }.to raise_error(described_class::NoAnswer, "the process has hung up")
+  end
+
+  it "asks the process that it is to ask", if: RUBY_PLATFORM.include?("linux") do
+    serve("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    expect(described_class.new("a.sock", pid: Process.pid).get("/heap", 60)).to eq([200, "ok"])
+  end
+
+  it "asks no other process than it is to ask", if: RUBY_PLATFORM.include?("linux") do
+    asked = serve("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    expect { described_class.new("a.sock", pid: Process.ppid).get("/heap", 60) }
+      .to raise_error(described_class::NoAnswer, "process #{Process.pid} listens there, not process #{Process.ppid}")
+    servers.each(&:join)
+    expect(asked).to be_empty
   end
 
   it "says that nobody listens" do

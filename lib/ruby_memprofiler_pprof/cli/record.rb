@@ -38,7 +38,7 @@ module MemprofilerPprof
         check_output(@output)
         attachment = attachment(pid)
         socket = attachment.socket
-        write(until_done(attachment) { socket ? of_profiled(socket) : between(attachment) }, pid)
+        write(until_done(attachment) { socket ? of_profiled(pid, socket) : between(attachment) }, pid)
         @stays ? TROUBLE : 0
       rescue ByPid::Error => e
         raise Failure, e.message
@@ -64,9 +64,9 @@ module MemprofilerPprof
       end
 
       # @return [String] a profile
-      def of_profiled(socket)
+      def of_profiled(pid, socket)
         check_seconds("for a process that has the profiler already")
-        ask(socket, length)
+        ask(pid, socket, length)
       end
 
       # @return [String] a profile
@@ -75,7 +75,7 @@ module MemprofilerPprof
         begin
           tell "attached in #{describe(outcome)}"
           wait(attachment) unless @cpu
-          ask(attachment.outside(outcome.socket), nil)
+          ask(attachment.pid, attachment.outside(outcome.socket), nil)
         ensure
           stop(attachment)
         end
@@ -113,9 +113,9 @@ module MemprofilerPprof
 
       # @param seconds [Integer, nil] over which to count allocations; nil is since the profiler's start
       # @return [String] a profile
-      def ask(socket, seconds)
+      def ask(pid, socket, seconds)
         require "ruby_memprofiler_pprof/cli/source"
-        source = UnixSocket.new(socket)
+        source = UnixSocket.new(socket, pid: pid)
         @cpu ? source.read_cpu(length) : source.read(seconds)
       rescue Source::Unavailable => e
         raise Failure, e.message

@@ -26,7 +26,7 @@ module MemprofilerPprof
         return Endpoint.new(address, headers) if address.match?(URL)
 
         pid = ByPid::Subject.pid(address)
-        UnixSocket.new(pid ? socket_of(pid) : address)
+        UnixSocket.new(pid ? socket_of(pid) : address, pid: pid)
       end
 
       def self.socket_of(pid)
@@ -146,15 +146,18 @@ module MemprofilerPprof
 
     # `MemprofilerPprof.start(socket: PATH)`.
     class UnixSocket < Source
-      def initialize(path)
+      # @param path [String]
+      # @param pid [Integer, nil] of the process that must listen there
+      def initialize(path, pid: nil)
         super()
         @path = path
+        @pid = pid
       end
 
       private
 
       def get(target, timeout)
-        SocketClient.new(@path).get(target, timeout)
+        SocketClient.new(@path, pid: @pid).get(target, timeout)
       rescue SocketClient::NoAnswer => e
         raise Unavailable, explain(e.cause) || e.message
       rescue ArgumentError => e

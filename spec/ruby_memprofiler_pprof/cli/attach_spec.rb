@@ -309,6 +309,21 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       end
     end
 
+    it "leads to no other process, whatever is where the socket's file was" do
+      Dir.mktmpdir do |directory|
+        path = "#{directory}/mem-1.sock"
+        with_program("require 'socket'; $server = UNIXServer.new(#{path.dump}); puts; sleep") do |program|
+          program.gets
+          File.unlink(path)
+          other = UNIXServer.new(path)
+          expect(memprofiler("dump", "-o", "-", program.pid).stderr)
+            .to include("process #{Process.pid} listens there, not process #{program.pid}")
+        ensure
+          other&.close
+        end
+      end
+    end
+
     it "is refused without the profiler" do
       with_program("sleep") do |program|
         expect(memprofiler("top", "--once", program.pid).stderr).to include("memprofiler attach #{program.pid}")
