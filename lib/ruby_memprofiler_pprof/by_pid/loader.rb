@@ -61,16 +61,29 @@ Module.new do
 
     def load(order)
       # The program has loaded the gem itself, and so knows where its files are.
-      return require("ruby_memprofiler_pprof/attached") if defined?(::MemprofilerPprof::Collector)
+      return require("ruby_memprofiler_pprof/attached") if defined?(::MemprofilerPprof::Collector) && !begun?
 
       sources = texts(order.fetch(:sources), order.fetch(:files))
       # Not Kernel#require, to which RubyGems and others add searches.
       evaluate("require_relative #{order.fetch(:extension).dump}", sources.keys.first)
-      sources.each { |path, text| evaluate(text, path) }
+      evaluate_rest(sources)
       # For what is loaded later, and requires them.
       $LOADED_FEATURES.concat(sources.keys)
       $LOAD_PATH.push(order.fetch(:library)) unless $LOAD_PATH.include?(order.fetch(:library))
       @index = true
+    end
+
+    # A child that is forked meanwhile has some of them. When it is attached to, it goes on from there.
+    def evaluate_rest(sources)
+      evaluated = ::MemprofilerPprof.class_eval { @evaluated ||= [] }
+      sources.except(*evaluated).each do |path, text|
+        evaluate(text, path)
+        evaluated << path
+      end
+    end
+
+    def begun?
+      ::MemprofilerPprof.instance_variable_defined?(:@evaluated)
     end
 
     # From Ruby 3.3 on, the first search after these lists have changed resolves links in all new names, and gives the

@@ -25,4 +25,28 @@ RSpec.describe "MemprofilerPprof::ByPid's loader", if: Attaching.possible? do
       expect(program.ask("MemprofilerPprof.running?")).to be(true)
     end
   end
+
+  it "goes on where the parent was when it forked" do
+    code = <<~RUBY
+      reached, forked = Queue.new, Queue.new
+      trace = TracePoint.new(:end) do |point|
+        next unless point.path.end_with?("/file_flusher.rb")
+        trace.disable
+        reached << true
+        forked.pop
+      end
+      trace.enable
+      reached.pop
+      forked << $child = fork { sleep }
+      sleep
+    RUBY
+    with_program(code) do |program|
+      memprofiler!("attach", program.pid)
+      child = program.ask("$child")
+      memprofiler!("attach", child)
+      # What is loaded only now.
+      expect(memprofiler!("memory", child)).to include("\nAttached at 2")
+      memprofiler!("detach", child)
+    end
+  end
 end
