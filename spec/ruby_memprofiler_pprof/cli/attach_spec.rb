@@ -382,7 +382,7 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
           other = nil
           printed = printed_by_record("--seconds", 1, "-o", "#{directory}/a.pprof", program.pid) do
             # As another tool that attaches to this process meanwhile.
-            other = UNIXServer.new("\0memprofiler-attach-#{program.pid}")
+            other = File.open("/proc/#{program.pid}/mem").tap { |memory| memory.flock(File::LOCK_EX) }
           end
           expect(printed).to include("record: could not detach: somebody else attaches to process #{program.pid}",
                                      "; then: memprofiler detach #{program.pid}\n#{directory}/a.pprof\n")

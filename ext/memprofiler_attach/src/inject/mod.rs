@@ -22,8 +22,6 @@ use crate::interrupt;
 use job::Job;
 use place::Place;
 use preflight::Candidate;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::{Duration, Instant};
 use target::Target;
 use visit::Errand;
@@ -44,7 +42,6 @@ pub fn require(pid: i32, path: &str, timeout: Duration) -> Result<(), Failure> {
         return Err(Failure::new(format!("{path} is longer than {} bytes", area::PATH_SIZE - 1)));
     }
     interrupt::catch();
-    let _lock = lock(pid)?;
     hurry();
     let candidate = Candidate::find(pid)?;
     let target = Target::open(pid)?;
@@ -59,14 +56,6 @@ pub fn require(pid: i32, path: &str, timeout: Duration) -> Result<(), Failure> {
     job.load(timeout.max(LOAD_LIMIT)).map_err(|failure| job.unless_ended(failure))?;
     job.print(reached, asked.elapsed());
     Ok(())
-}
-
-/// Only one tool at a time: the name is gone with the tool. It is of this network namespace, so tools of a container and
-/// of its host do not see each other.
-fn lock(pid: i32) -> Result<UnixListener, Failure> {
-    SocketAddr::from_abstract_name(format!("memprofiler-attach-{pid}"))
-        .and_then(|name| UnixListener::bind_addr(&name))
-        .map_err(|_| Failure::new(format!("somebody else attaches to process {pid} at the moment: try again later")))
 }
 
 /// Lets this tool run before everything else, if it may: on a busy machine it would otherwise have to wait for a
