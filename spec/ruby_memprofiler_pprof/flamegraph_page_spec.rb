@@ -244,6 +244,11 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       browser.move(*point(3, 0.2))
       expect(browser.text("#tooltip")).to start_with("<img src=x onerror=alert(1)>&amp;")
     end
+
+    it "may be those that all objects of JavaScript have" do
+      visit(Pprof::Maker.lines({ "/gems/constructor-1.0/a.rb:1" => [1, 1] }).profile)
+      expect(browser.text("#legend").gsub(/\s+/, " ")).to eq("constructor 100.0 %")
+    end
   end
 
   describe "a difference" do

@@ -3,7 +3,7 @@
 
 const PAGE = { light: "#fbfbfc", dark: "#15171c" };
 const PLAIN = "#d9dce3";
-const KNOWN = { app: "#ee8866", ruby: "#77aadd" };
+const KNOWN = new Map([["app", "#ee8866"], ["ruby", "#77aadd"]]);
 const CATEGORIES = ["#44bb99", "#eedd88", "#ffaabb", "#99ddff", "#bbcc33", "#c7b2e8", "#c2b280"];
 const GROWN = ["#f9c0ab", "#c4161c"];
 const SHRUNK = ["#b3d4ea", "#0a63a8"];
@@ -36,10 +36,10 @@ class Colours {
         }
       }
       const colours = new Map();
-      const free = by === "gem" ? [...CATEGORIES] : [...CATEGORIES, ...Object.values(KNOWN)];
+      const free = by === "gem" ? [...CATEGORIES] : [...CATEGORIES, ...KNOWN.values()];
       for (const [category] of [...totals].sort((a, b) => b[1] - a[1])) {
         if (category === 0) continue;
-        const known = by === "gem" ? KNOWN[this.model.strings[category]] : undefined;
+        const known = by === "gem" ? KNOWN.get(this.model.strings[category]) : undefined;
         const colour = known ?? free.shift();
         if (colour) colours.set(category, colour);
       }
