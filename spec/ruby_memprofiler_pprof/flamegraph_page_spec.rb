@@ -35,10 +35,10 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
     maker.profile
   end
 
-  def visit(*profiles, base: nil, names: nil, **options)
+  def visit(*profiles, base: nil, names: nil, min: described_class::MIN, **options)
     @directory ||= Dir.mktmpdir
     path = File.join(@directory, "page.html")
-    File.write(path, described_class.new(profiles, base: base, names: names).to_html)
+    File.write(path, described_class.new(profiles, base: base, names: names, min: min).to_html)
     browser.open(path, **options)
   end
 
@@ -116,6 +116,27 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       # 300 objects, each standing for at most two: the standard error is the root of 300.
       expect(browser.text("#tooltip").gsub(/\s+/, " "))
         .to include("b #{rails}:1 gem: rails", "retained objects 300 95 %: 266 – 334 75.0 %", "retained size 11.7 KiB")
+    end
+  end
+
+  # 400 objects each in the program and in a gem, and 200 of a call of the gem that is too small to be shown.
+  describe "what is combined" do
+    before do
+      maker = Pprof::Maker.new(weight: 1)
+      [["app /app.rb:1", 400], ["gem #{rails}:1", 400]].each { |frame, own| maker.sample([frame], [own] * 4) }
+      200.times { |index| maker.sample(["app /app.rb:1", "small#{index} #{rails}:1"], [1] * 4) }
+      visit(maker.profile, min: 0.01)
+    end
+
+    it "belongs to no gem" do
+      expect(browser.text("#legend").gsub(/\s+/, " ")).to eq("rails 40.0 % app 40.0 % other 20.0 %")
+        .or eq("app 40.0 % rails 40.0 % other 20.0 %")
+    end
+
+    it "has neither a gem nor a value of its own in its tooltip" do
+      browser.move(*point(2, 0.1))
+      expect(browser.text("#tooltip")).to start_with("(other)")
+      expect(browser.text("#tooltip")).not_to match(/gem:|itself:/)
     end
   end
 

@@ -53,11 +53,12 @@ class Details {
     if (model.isOther(node)) content.push(element("p", "boxes that are too small to be shown"));
     if (model.isClass(node) && !model.isOther(node)) content.push(element("p", "class of the objects"));
     if (model.place(node)) content.push(element("p", model.place(node)));
-    if (node !== ROOT) content.push(element("p", `gem: ${printable(model.gem(node))}`));
+    const several = node === ROOT || model.isOtherFrames(node);
+    if (!several) content.push(element("p", `gem: ${printable(model.gem(node))}`));
     content.push(this.table(node, state));
     const { unit } = model.types[state.column];
     const own = model.sum(state.profile, state.column).self[node] + this.inClasses(node, state);
-    if (own && node !== ROOT && !model.isClass(node)) {
+    if (own && !several && !model.isClass(node)) {
       content.push(element("p", `itself: ${formatValue(own, unit)} of ${formatType(model.types[state.column])}`));
     }
     if (model.estimate(node, state.profile, state.column).doubtful) {

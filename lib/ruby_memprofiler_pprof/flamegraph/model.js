@@ -27,10 +27,11 @@ class Model {
     this.findGems();
   }
 
-  // A function written in C has no file: it belongs to the gem that calls it.
+  // A function written in C has no file: it belongs to the gem that calls it. Frames that were combined may be of any.
   findGems() {
     this.gems = new Int32Array(this.size);
     for (let node = 1; node < this.size; node += 1) {
+      if (this.isOtherFrames(node)) continue;
       this.gems[node] = this.frames.gem[this.frame[node]] || this.gems[this.parent[node]];
     }
   }
@@ -57,6 +58,10 @@ class Model {
 
   isOther(node) {
     return this.kind[node] >= KIND.OTHER_FRAMES;
+  }
+
+  isOtherFrames(node) {
+    return this.kind[node] === KIND.OTHER_FRAMES;
   }
 
   name(node) {
