@@ -253,6 +253,12 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect(browser.text("#legend").gsub(/\s+/, " ")).to match(/(Array 50.0 % String|String 50.0 % Array) 50.0 %/)
       expect(colour(3, 0.2)).not_to eq(colour(2, 0.9))
     end
+
+    it "do not include objects whose class is unknown" do
+      maker = Pprof::Maker.new.sample(["a /app.rb:1"], [1] * 4).sample(["a /app.rb:1"], [1] * 4, "String")
+      visit(maker.profile, hash: "colour=class")
+      expect(browser.text("#legend").gsub(/\s+/, " ")).to eq("String 50.0 % other 50.0 %")
+    end
   end
 
   describe "names" do

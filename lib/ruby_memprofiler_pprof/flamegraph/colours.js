@@ -31,7 +31,7 @@ class Colours {
       const of = by === "gem" ? this.model.gems : this.model.mainClasses(column);
       const totals = new Map();
       for (let profile = 0; profile < this.model.values.length; profile += 1) {
-        for (const [category, own] of this.shares(of, profile, column)) {
+        for (const [category, own] of this.shares(by, of, profile, column)) {
           totals.set(category, (totals.get(category) ?? 0) + own);
         }
       }
@@ -48,12 +48,12 @@ class Colours {
     return this.scales.get(key);
   }
 
-  // How much each category has itself, in one profile.
-  shares(of, profile, column) {
+  // How much each category has itself, in one profile. What is in no class leaf is of no known class.
+  shares(by, of, profile, column) {
     const shares = new Map();
     const { node, value } = this.model.values[profile][column];
     for (let index = 0; index < node.length; index += 1) {
-      const category = of[node[index]];
+      const category = by === "gem" || this.model.isClass(node[index]) ? of[node[index]] : 0;
       shares.set(category, (shares.get(category) ?? 0) + value[index]);
     }
     return shares;
@@ -106,7 +106,7 @@ class Colours {
       ];
     }
     const { of, colours } = this.scale;
-    const shares = this.shares(of, this.profile, this.column);
+    const shares = this.shares(this.by, of, this.profile, this.column);
     const total = this.model.sum(this.profile, this.column).value[ROOT];
     const entries = [...colours].map(([category, colour]) => ({
       colour: this.tone(colour),
