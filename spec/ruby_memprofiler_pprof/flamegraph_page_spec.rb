@@ -108,6 +108,44 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
     end
   end
 
+  # Calls f1, which calls f2, and so on: more than the window has room for.
+  describe "a box that is far from the outermost call" do
+    let(:deep) { Pprof::Maker.new.sample(Array.new(100) { |index| "f#{index + 1} /app.rb:1" }, [1] * 4).profile }
+
+    # The names of the boxes in the outermost three rows of the window.
+    def names(flame: false)
+      height = browser.evaluate("document.getElementById('canvas').getBoundingClientRect().height")
+      Array.new(3) do |row|
+        x, y = point(row, 0.5)
+        browser.move(x, flame ? (2 * top) + height - y : y)
+        browser.text("#tooltip")[/\S+/]
+      end
+    end
+
+    it "is shown with a caller and what it calls if the address has it" do
+      visit(deep, hash: "zoom=50")
+      expect(names).to eq(%w[f49 f50 f51])
+    end
+
+    it "is shown if the address changes to it" do
+      visit(deep)
+      browser.evaluate("location.hash = 'zoom=50'")
+      wait_until { path.last == "f50" }
+      expect(names).to eq(%w[f49 f50 f51])
+    end
+
+    it "is shown when the graph is turned" do
+      visit(deep, hash: "zoom=50&flame=1")
+      browser.press("f")
+      expect(names).to eq(%w[f49 f50 f51])
+    end
+
+    it "is shown in a flame" do
+      visit(deep, hash: "zoom=50&flame=1")
+      expect(names(flame: true)).to eq(%w[f49 f50 f51])
+    end
+  end
+
   describe "the tooltip" do
     it "shows name, place, gem, figures, intervals and shares" do
       visit(Pprof::Maker.new(weight: 2).sample(["a /app.rb:1"], [1, 40, 100, 4000])

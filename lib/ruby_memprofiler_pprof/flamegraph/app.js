@@ -95,6 +95,7 @@ class App {
     this.state.read(window.location.hash);
     this.search.set(this.state.query);
     this.show();
+    this.view.scrollToRoot();
   }
 
   show() {

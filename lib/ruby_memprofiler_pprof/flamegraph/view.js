@@ -157,8 +157,10 @@ class View {
     if (y + ROW > this.height) this.scroller.scrollTop += y + 2 * ROW - this.height;
   }
 
+  // To what is zoomed into, behind its caller: there is room for what it calls.
   scrollToRoot() {
-    this.scroller.scrollTop = this.state.flame ? this.scroller.scrollHeight : 0;
+    const before = Math.max(this.model.path(this.state.root).length - 2, 0) * ROW;
+    this.scroller.scrollTop = this.state.flame ? this.scroller.scrollHeight - this.height - before : before;
   }
 
   // The node that is reached from another by an arrow key.
