@@ -488,6 +488,33 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect(details).to eq("idle")
     end
 
+    it "goes to the first match, whichever box is selected" do
+      browser.press("ArrowDown", "ArrowDown", "/")
+      browser.type("serve|idle")
+      browser.press("Enter")
+      expect(details).to eq("serve")
+    end
+
+    # A match with 300 objects, a caller that has more itself, and another call.
+    def find_narrow(caller_itself, other)
+      maker = Pprof::Maker.new.sample(["caller /app.rb:2", "match /app.rb:3"], [300] * 4)
+      maker.sample(["caller /app.rb:2"], [caller_itself] * 4).sample(["other /app.rb:1"], [other] * 4)
+      visit(maker.profile)
+      browser.press("/")
+      browser.type("match")
+      browser.press("Enter")
+    end
+
+    it "zooms to the caller of a match that is too narrow to be seen" do
+      find_narrow(700, 1_000_000)
+      expect([path, details]).to eq([%w[all caller], "match"])
+    end
+
+    it "zooms to the match itself if it is too narrow even there" do
+      find_narrow(1_000_000, 700)
+      expect([path, details]).to eq([%w[all caller match], "match"])
+    end
+
     it "shows help" do
       browser.press("?")
       expect(browser.text("#keys")).to include("search by regular expression")

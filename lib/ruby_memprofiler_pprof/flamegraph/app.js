@@ -279,13 +279,24 @@ class App {
     this.set({ query });
   }
 
-  // The matches that can be seen, row by row.
-  nextMatch(step) {
+  // The matches that can be seen, row by row. If there is none, one is made visible.
+  nextMatch(step, from = this.selected) {
     const found = this.search.active ? this.view.rows.flat().filter(({ node }) => node !== CROWD && !this.dims(node)) : [];
-    if (!found.length) return;
-    const at = found.findIndex(({ node }) => node === this.selected);
+    if (!found.length) return this.zoomToMatch();
+    const at = found.findIndex(({ node }) => node === from);
     const next = at < 0 ? (step > 0 ? 0 : found.length - 1) : (at + step + found.length) % found.length;
     this.select(found[next].node);
+  }
+
+  // Zooms to the caller of the first match that is too narrow to be seen, or to the match if it is so even there.
+  zoomToMatch() {
+    if (!this.search.active) return;
+    const { value } = this.model.sum(this.state.profile, this.state.column);
+    const { first } = this.search.matched(this.state, value);
+    if (first === undefined) return;
+    this.zoom(this.model.parent[first]);
+    if (!this.view.find(first)) this.zoom(first);
+    this.select(first);
   }
 
   step(by) {
@@ -318,7 +329,7 @@ class App {
     if (target === this.controls.search) {
       if (event.key === "Escape") this.find("");
       if (event.key === "Escape" || event.key === "Enter") this.controls.canvas.focus();
-      if (event.key === "Enter") this.nextMatch(1);
+      if (event.key === "Enter") this.nextMatch(1, null);
       return;
     }
     const inControl = target.matches("select, input, button");

@@ -41,7 +41,7 @@ class Search {
     return this.matching !== null;
   }
 
-  // What the matching nodes below `root` have together, each part counted once, and how many there are.
+  // What the matching nodes below `root` have together, each part counted once, how many there are, and the first.
   matched({ root, classes }, value) {
     const { model, matching } = this;
     const INSIDE = 1;
@@ -49,11 +49,13 @@ class Search {
     const where = new Uint8Array(model.size);
     let sum = 0;
     let count = 0;
+    let first;
     for (let node = root; node < model.size; node += 1) {
       let place = node === root ? INSIDE : where[model.parent[node]];
       if (!place || (!classes && model.isClass(node))) continue;
       if (matching[node] && value[node] !== 0) {
         count += 1;
+        first ??= node;
         if (place === INSIDE) {
           sum += value[node];
           place = COUNTED;
@@ -61,6 +63,6 @@ class Search {
       }
       where[node] = place;
     }
-    return { sum, count };
+    return { sum, count, first };
   }
 }
