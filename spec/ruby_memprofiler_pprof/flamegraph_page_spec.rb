@@ -515,6 +515,19 @@ RSpec.describe MemprofilerPprof::Flamegraph, "in a browser" do
       expect([path, details]).to eq([%w[all caller match], "match"])
     end
 
+    it "leaves Home to the slider that has the focus" do
+      visit(profile(time: 1), profile(time: 2), hash: "zoom=2")
+      browser.evaluate("document.getElementById('time').focus()")
+      browser.press("Home")
+      expect(path.last).to eq("serve")
+    end
+
+    it "leaves letters to the selection that has the focus" do
+      browser.evaluate("document.getElementById('value').focus()")
+      browser.press("f")
+      expect(address).to eq("")
+    end
+
     it "shows help" do
       browser.press("?")
       expect(browser.text("#keys")).to include("search by regular expression")

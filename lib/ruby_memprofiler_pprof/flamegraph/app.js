@@ -17,6 +17,12 @@ const KEYS = [
   ["t", "light or dark"],
   ["?", "this help"],
 ];
+// Which keys are for a control itself while it has the focus.
+const CONTROL_KEYS = [
+  ["select, input, button", /^(Enter| |Arrow.*)$/],
+  ["select, input", /^Home$/],
+  ["select", /^\p{L}$/u],
+];
 const COLOUR_NAMES = { gem: "gem", class: "class of the objects", growth: "growth" };
 
 class App {
@@ -332,8 +338,7 @@ class App {
       if (event.key === "Enter") this.nextMatch(1, null);
       return;
     }
-    const inControl = target.matches("select, input, button");
-    if (inControl && (["Enter", " "].includes(event.key) || event.key.startsWith("Arrow"))) return;
+    if (CONTROL_KEYS.some(([controls, keys]) => target.matches(controls) && keys.test(event.key))) return;
     const action = this.actions[event.key];
     if (!action) return;
     event.preventDefault();
