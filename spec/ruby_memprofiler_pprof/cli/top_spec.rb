@@ -382,6 +382,13 @@ RSpec.describe "memprofiler top" do
       wait_for(/95% INTERVAL .*95% INTERVAL .*95% INTERVAL/)
     end
 
+    it "fills lines up to the last column" do
+      columns = Tmux::SIZE.last
+      serve(profile)
+      open_top(socket: "a.sock".rjust(columns - "  every 1 s  pid 7  00:00:01".size, "./"))
+      expect(terminal.text.lines.first.chomp.size).to eq(columns)
+    end
+
     it "reports that the process is gone, and continues with the next one" do
       pid = start
       open_top

@@ -70,7 +70,8 @@ module MemprofilerPprof
         # @param lines [Array<String>] from the top
         # @return [void]
         def draw(lines)
-          print("\e[H#{lines.map { |line| "#{line}\e[K" }.join("\r\n")}\e[J")
+          # Erased first: once the last column is written, the cursor is still on it.
+          print("\e[H#{lines.map { |line| "\e[K#{line}" }.join("\r\n")}\e[J")
         end
 
         # @return [Array<Symbol, String>] the keys pressed since: names, and characters; nil if there is no terminal
