@@ -95,7 +95,7 @@ module MemprofilerPprof
         return once_all(address, directory.fetch(seconds)) unless terminal
 
         ask = ->(question, view) { UnixSocket.new(view.chosen).retainers(**question) }
-        live(Overview, address, ask: ask) { |view| directory.fetch(seconds, view.chosen) }
+        live(Overview, address, ask: ask) { |view| view.fetch { |chosen| directory.fetch(seconds, chosen) } }
       end
 
       # @param type [Class] of the view

@@ -53,12 +53,22 @@ module MemprofilerPprof
           @view&.answer(...)
         end
 
-        # @param answers [Hash{String => Profile, Source::Unavailable}] see {Directory#fetch}
+        # In the background: when the answers come, another process may be chosen, or none.
+        #
+        # @yieldparam chosen [String, nil] the only process to ask; nil asks all
+        # @yieldreturn [Hash{String => Profile, Source::Unavailable}] see {Directory#fetch}
+        # @return [Hash{String => Profile, Source::Unavailable}] with the last ones of those that were not asked
+        def fetch
+          chosen = @chosen
+          answers = yield chosen
+          chosen ? @answers.merge(answers) : answers
+        end
+
+        # @param answers [Hash{String => Profile, Source::Unavailable}] see {#fetch}
         def profile=(answers)
           @problem = nil
           @time = Time.now
-          # Of the chosen one alone, or still of all.
-          @answers = @view ? @answers.merge(answers) : answers
+          @answers = answers
           @processes = nil
           show(answers[@chosen]) if @view && answers.key?(@chosen)
         end

@@ -18,6 +18,14 @@ RSpec.describe MemprofilerPprof::CLI::Top::Overview do
     overview.profile = processes.transform_keys(&:to_s)
   end
 
+  # Shows what the processes that are asked answer, after the block has run.
+  def fetch(**processes)
+    overview.profile = overview.fetch do
+      yield if block_given?
+      processes.transform_keys(&:to_s)
+    end
+  end
+
   def press(*keys)
     keys.each { |key| overview.press(key) }
   end
@@ -83,9 +91,16 @@ RSpec.describe MemprofilerPprof::CLI::Top::Overview do
     # All of them were asked for before it was chosen.
     show(a: process(1, 30), b: process(2, 50))
     expect(overview.lines(style, 24)).to include(/Retains +~50 objects/)
-    show(b: process(2, 60))
+    fetch(b: process(2, 60))
     press(:backspace)
     expect([overview.chosen, pids]).to eq([nil, ["> 2", "1"]])
+  end
+
+  it "still shows all if the answer of the one that was chosen comes afterwards" do
+    show(a: process(1, 30), b: process(2, 20))
+    press(:down, :enter)
+    fetch(b: process(2, 60)) { press(:backspace) }
+    expect(pids).to eq(["> 2", "1"])
   end
 
   it "lets Backspace delete what is typed into a filter" do
