@@ -28,7 +28,7 @@ module MemprofilerPprof
           @text = ""
         end
 
-        # @param key [Symbol, String]
+        # @param key [Symbol, String] ignored if it is the sequence of a key that has neither a name nor a character
         # @return [void]
         def press(key)
           case key
@@ -37,7 +37,7 @@ module MemprofilerPprof
             @text = @before
             @before = nil
           when :backspace then @text = @text.chop
-          when String then @text += key
+          when String then @text += key unless key.match?(/[[:cntrl:]]/)
           end
         end
 
