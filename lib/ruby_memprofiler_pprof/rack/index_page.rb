@@ -31,9 +31,10 @@ module MemprofilerPprof
       # @param max_seconds [Integer]
       # @param pids [Array<Integer>] of the processes that can be asked
       def initialize(env, collector, max_seconds, pids)
-        @title = "#{env["SCRIPT_NAME"]} on #{Process.pid}"
-        @path = escape(env["SCRIPT_NAME"])
-        @url = escape("#{env["rack.url_scheme"]}://#{env["HTTP_HOST"] || env["SERVER_NAME"]}#{env["SCRIPT_NAME"]}")
+        path = Response.utf8(env["SCRIPT_NAME"])
+        @title = "#{path} on #{Process.pid}"
+        @path = escape(path)
+        @url = escape("#{env["rack.url_scheme"]}://#{Response.utf8(env["HTTP_HOST"] || env["SERVER_NAME"])}#{path}")
         @collector = collector
         @max_seconds = max_seconds
         @pids = pids

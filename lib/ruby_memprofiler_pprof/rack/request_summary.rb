@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/rack/response"
+
 module MemprofilerPprof
   module Rack
     # What a request allocated and retained, in tables.
@@ -22,7 +24,7 @@ module MemprofilerPprof
       # @param env [Hash] of the request
       # @return [String] the request's method and path, which servers pass on as any bytes
       def self.request(env)
-        "#{env["REQUEST_METHOD"]} #{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}".dup.force_encoding(Encoding::UTF_8).scrub
+        Response.utf8(env["REQUEST_METHOD"], " ", env["SCRIPT_NAME"], env["PATH_INFO"])
       end
 
       # @param data [ProfileData]

@@ -71,6 +71,12 @@ module MemprofilerPprof
           [status, headers.except("content-length"), []]
         end
 
+        # @param parts [Array<#to_s>] in any encodings, with any bytes
+        # @return [String] all of them together
+        def utf8(*parts)
+          parts.map { |part| part.to_s.b }.join.force_encoding(Encoding::UTF_8).scrub
+        end
+
         # @return [String] as text or attribute in HTML
         def escape(text)
           text.to_s.scrub.gsub(/[&<>"']/, ESCAPES)

@@ -201,6 +201,11 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(body).not_to match(/<b>|<script/)
     end
 
+    it "shows a host and a path of different encodings" do
+      _, _, body = get("/", SCRIPT_NAME: "/m\xFC".b, HTTP_HOST: "müller")
+      expect(body).to include("<h1>/m\uFFFD on ", "http://müller/m\uFFFD/heap")
+    end
+
     it "says what other processes take to be listed" do
       expect(get("/")[2]).to include("the setting <code>socket</code> contain <code>%{pid}</code>")
     end

@@ -433,5 +433,10 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       status, _, body = get(middleware(app), "/m\xFC?memprofiler=#{format}".b)
       expect([status, body.join]).to match([200, %r{GET /m\uFFFD.*Müller}m])
     end
+
+    it "shows a path whose parts have different encodings, as #{format}" do
+      status, _, body = get(middleware, "/m\xFC?memprofiler=#{format}".b, SCRIPT_NAME: "/müller")
+      expect([status, body.join]).to match([200, %r{GET /müller/m\uFFFD}])
+    end
   end
 end
