@@ -66,7 +66,7 @@ module MemprofilerPprof
       end
 
       def default_output(file)
-        "#{File.basename(name(file)).sub(/\.(pprof|pb\.gz|pb|gz)\z/, "")}.html"
+        (File.basename(name(file)).b.sub(/\.(pprof|pb\.gz|pb|gz)\z/, "") << ".html").force_encoding(Encoding::UTF_8)
       end
 
       def page(files)

@@ -36,6 +36,12 @@ RSpec.describe "memprofiler flamegraph" do
     expect(File.stat("a.html").mode & 0o777).to eq(0o600)
   end
 
+  it "names the page after a profile whose name is not in UTF-8" do
+    profile("é\xFF.pprof", [["work /a.rb:1"], 2])
+    expect(flamegraph("é\xFF.pprof").stdout.b).to eq("é\xFF.html\n".b)
+    expect(File).to exist("é\xFF.html")
+  end
+
   it "takes options before and after the files" do
     outcome = flamegraph("--title", "<T>", "b.pb.gz", "--output", "x.html", "--value", "allocations")
     expect(outcome.stdout).to eq("x.html\n")
