@@ -62,8 +62,13 @@ module MemprofilerPprof
         end
 
         # Collects garbage until nothing more dies.
+        #
+        # The GC treats the stack as references down to where its fiber last switched to another, even if the frames
+        # there have returned since (cont.c, `fiber_setcontext` and `cont_mark`). That was deep in the block, if it
+        # uses fibers; here there are no remains of it.
         # @return [void]
         def settle(*collectors)
+          MemprofilerPprof.without_profiling { Fiber.new { nil }.resume }
           living = -> { collectors.sum(&:live_heap_samples_count) }
           COLLECTIONS.times do
             before = living.call

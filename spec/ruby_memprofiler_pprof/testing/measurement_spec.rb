@@ -43,12 +43,23 @@ RSpec.describe MemprofilerPprof::Testing::Measurement, :liveness, :moving do
       rescue NoMethodError => e
         e.receiver
       end,
-      "a Hash" => -> { Array.new(20) { Kept.new }.to_h { |kept| [kept, 1] }.key?(Kept.new) }
+      "a Hash" => -> { Array.new(20) { Kept.new }.to_h { |kept| [kept, 1] }.key?(Kept.new) },
+      "a suspended Fiber" => -> { Fiber.new { Fiber.yield Kept.new }.resume },
+      "an Enumerator" => -> { [Kept.new].each.next }
     }.each do |name, code|
       it name do
         expect(Array.new(5) { counts(Kept, &code).last }).to all(eq(0))
       end
     end
+  end
+
+  it "is not misled by what a Fiber left in an earlier measurement" do
+    counts { Fiber.new { Fiber.yield }.resume }
+    expect(counts(Kept) { Kept.new }).to eq([1, 0])
+  end
+
+  it "does not count a Fiber that is suspended and dropped" do
+    expect(counts { Fiber.new { Fiber.yield }.resume }.last).to eq(0)
   end
 
   it "does not count a regexp match, and leaves $~ as it was" do
