@@ -123,7 +123,7 @@ module MemprofilerPprof
         end
         yield temporary
       ensure
-        remove(temporary)
+        remove(temporary) if temporary
       end
 
       def names(path)

@@ -147,6 +147,11 @@ RSpec.describe MemprofilerPprof::AtomicFile do
       File.write("x", "")
       expect { described_class.create("x/a.pprof", "") }.to raise_error(Errno::EEXIST)
     end
+
+    it "hides no exception from outside, even before the file has a name" do
+      allow(Random).to receive(:urandom).and_raise(Interrupt)
+      expect { described_class.create("a.pprof", "") }.to raise_error(Interrupt)
+    end
   end
 
   describe ".temporaries" do
