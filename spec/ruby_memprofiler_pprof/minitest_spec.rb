@@ -68,6 +68,10 @@ RSpec.describe "MemprofilerPprof::Minitest", :liveness do
       .to match(/allocate at most 0 objects, but it allocates 1 object/)
   end
 
+  it "does not count what an assertion in the block takes" do
+    expect(failure { test.assert_allocates_at_most(0) { test.assert_retains_at_most(0) { 1 } } }).to be_nil
+  end
+
   it "counts assertions" do
     test.assert_retains_at_most(1, bytes: 1000) { list << Kept.new }
     test.refute_leaks(iterations: 20) { 1 }

@@ -131,6 +131,24 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect { raise ArgumentError }.to raise_error(ArgumentError).and retain_at_most(0).objects.of(Kept)
     end
 
+    it "do not count what judging another one takes" do
+      expect { list << 1 }
+        .to retain_at_most(0).objects.and(change(list, :size).by(1)).and(allocate_at_most(0).objects)
+    end
+
+    it "do not count what a check in the block takes", :aggregate_failures do
+      expect { expect { 1 }.to retain_at_most(0).objects }.to allocate_at_most(0).objects
+      expect { expect { 1 }.not_to leak_objects.iterations(20) }.to allocate_at_most(0).objects
+      expect { expect { list << Kept.new }.to leak_objects.iterations(20) }.to allocate_at_most(0).of(Struct)
+    end
+
+    it "do not count what the failure of a check in the block takes" do
+      { allocate_at_most(0).objects => File, leak_objects.iterations(20) => Struct }.each do |matcher, type|
+        matcher.matches?(-> { Kept.new })
+        expect { matcher.failure_message }.to allocate_at_most(0).of(type)
+      end
+    end
+
     it "require a unit" do
       expect { expect { 1 }.to retain_at_most(3) }
         .to raise_error(ArgumentError, /\Aretain_at_most\(3\) needs a unit: write retain_at_most\(3\)\.objects or/)

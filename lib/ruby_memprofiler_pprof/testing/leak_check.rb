@@ -65,7 +65,8 @@ module MemprofilerPprof
         suspected = count_survivors.beyond?(@tolerated) && follow_suspicion(size)
         close
         @batches.each { |batch| Measurement.check(batch.collector) }
-        @leaks = suspected ? leaks : {}
+        # What judging allocates is not the business of a check around this one.
+        @leaks = suspected ? MemprofilerPprof.without_profiling { leaks } : {}
         @leaks.any?
       ensure
         close
@@ -78,6 +79,12 @@ module MemprofilerPprof
 
       # @return [String] what was found; if a leak, where it comes from, and where the profile is now
       def explain
+        MemprofilerPprof.without_profiling { explanation }
+      end
+
+      private
+
+      def explanation
         counts = counts(@leaks.any? ? @leaks : sites)
         rates = counts.rates.map { |rate| format("%.3g", rate) }.join(" ")
         basis = "(#{Report.objects(calls, "call")} in #{@batches.size} batches, objects per call: #{rates})"
@@ -89,8 +96,6 @@ module MemprofilerPprof
           "#{Report.sites(@leaks.values.flat_map(&:last), VALUES, by: VALUES[:objects], calls: last.calls)}\n\n" \
           "#{Report.saved(last.profile, VALUES[:objects])}"
       end
-
-      private
 
       def call_batch(calls)
         collector = Measurement.collector(track_allocations: false)

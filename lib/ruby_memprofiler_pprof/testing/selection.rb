@@ -8,8 +8,9 @@ module MemprofilerPprof
     # appear when code runs for the first time) and what test frameworks allocate.
     # @api private
     class Selection
-      # Files of this gem's test helpers. Their frames, and all that are further out, are left out of stacks.
-      HARNESS = %r{\A#{Regexp.escape(File.expand_path("..", __dir__))}/(?:testing|rspec|minitest)(?:/|\.rb\z)}
+      # Files of this gem's test helpers, and the one that checks arguments. Their frames, and all that are further out,
+      # are left out of stacks.
+      HARNESS = %r{\A#{Regexp.escape(File.expand_path("..", __dir__))}/(?:testing|rspec|minitest|argument)(?:/|\.rb\z)}
       # The labels of the VM's internal objects, which have no class.
       VMS_OWN = /\A\([A-Z]+\)\z/
       # Files of test frameworks.
