@@ -231,8 +231,8 @@ module MemprofilerPprof
       end
     end
 
-    # Samples while the block runs. Sampling stops even if the block raises, and in a child that another thread forks
-    # meanwhile.
+    # Samples while the block runs. Sampling stops even if the block raises, whose samples are then forgotten, and in a
+    # child that another thread forks meanwhile.
     #
     # @param only [Symbol, nil] as for {#start}
     # @return [ProfileData] of what the block allocated, and of what is alive of it
@@ -249,8 +249,10 @@ module MemprofilerPprof
         yield
       ensure
         stop if started
+        # Also if the block raises: until it is flushed, a stopped collector is kept alive.
+        profile = flush if started
       end
-      flush
+      profile
     ensure
       BlockEndings.leave(ending)
     end

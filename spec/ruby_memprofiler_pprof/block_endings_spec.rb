@@ -67,6 +67,12 @@ RSpec.describe MemprofilerPprof::BlockEndings do
     expect(collector).not_to be_running
   end
 
+  it "keeps no collector alive whose block has raised" do
+    collector = new_collector
+    expect { collector.profile { raise "no" } }.to raise_error("no")
+    expect(MemprofilerPprof.collectors).not_to include(collector)
+  end
+
   it "leaves no collector of a block running" do
     collector = MemprofilerPprof::Collector.new.extend(late_exception)
     allow(MemprofilerPprof::Collector).to receive(:new).and_return(collector)
