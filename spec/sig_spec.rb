@@ -24,7 +24,7 @@ end
 module RealMethods
   # Methods that could be called, but that only other parts of the gem call.
   INTERNAL = {
-    "MemprofilerPprof" => %i[enter_span forget_threads memory_data names_in profiler signal_handler yield_deep],
+    "MemprofilerPprof" => %i[enter_span forget_threads memory_data muted? names_in profiler signal_handler yield_deep],
     "MemprofilerPprof::Atfork" => %i[around install remove],
     "MemprofilerPprof::Atfork::Handler" => %i[initialize],
     "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],

@@ -69,7 +69,7 @@ RSpec.describe "docs/ruby-api.md" do
 
   it "has the functions of the module" do
     internal_or_elsewhere = %i[profiler enter_span forget_threads yield_deep collectors signal_handler
-                               without_profiling with_labels labels memory_data names_in]
+                               without_profiling with_labels labels memory_data muted? names_in]
     expect(names_in("Module API")).to match_array(MemprofilerPprof.singleton_methods(false) - internal_or_elsewhere)
   end
 

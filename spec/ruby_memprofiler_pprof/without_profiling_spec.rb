@@ -11,6 +11,12 @@ RSpec.describe MemprofilerPprof, ".without_profiling", :liveness, :moving, :thre
     expect(described_class.without_profiling { 42 }).to eq(42)
   end
 
+  it "is in force in the block, and nowhere else" do
+    other = described_class.without_profiling { Thread.new { described_class.muted? }.value }
+    expect([described_class.without_profiling { described_class.muted? }, other, described_class.muted?])
+      .to eq([true, false, false])
+  end
+
   it "passes nothing to the block" do
     expect(described_class.without_profiling(&-> { :nothing })).to eq(:nothing)
   end

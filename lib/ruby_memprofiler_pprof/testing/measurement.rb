@@ -9,7 +9,7 @@ module MemprofilerPprof
     # @api private
     class Measurement
       # Every object is sampled, with bounds so high that no sample is dropped; the rest is what reports need.
-      EXACT = { sample_rate: 1.0, sampling: :always, max_heap_samples: 16_000_000,
+      EXACT = { sample_rate: 1.0, sampling: :always, track_allocations: true, max_heap_samples: 16_000_000,
                 max_stack_bytes: 1 << 30, object_class: true, sample_type_names: :ruby }.freeze
       # How many garbage collections there are at most, since finalizers may release further objects.
       COLLECTIONS = 3
@@ -51,9 +51,13 @@ module MemprofilerPprof
         # has defined would seem to be retained. That is why this flushes.
         #
         # @return [ProfileData] of what was allocated
+        # @raise [Error] if not everything could be counted
         def observe(collector, code, collect: false)
+          refuse("without_profiling is in force") if MemprofilerPprof.muted?
           MemprofilerPprof.yield_deep(&code)
           MemprofilerPprof.without_profiling do
+            check(collector)
+            refuse("their collector was stopped meanwhile") unless collector.running?
             yield if block_given?
             collector.flush(gc: collect)
           end
@@ -85,10 +89,14 @@ module MemprofilerPprof
           reason = stats[:disarmed] || stats[:failure]
           reason ||= "garbage collections went unnoticed" if stats[:missed_collections].positive?
           reason ||= "more than #{collector.max_heap_samples} objects at once" if stats[:thinned_samples].positive?
-          raise Error, "the objects cannot be counted: #{reason}" if reason
+          refuse(reason) if reason
         end
 
         private
+
+        def refuse(reason)
+          raise Error, "the objects cannot be counted: #{reason}"
+        end
 
         # Restores the last regexp match: it stays reachable as $~ of the method around the block, which is no leak.
         def last_match_restorer(block)

@@ -30,6 +30,11 @@ RSpec.describe MemprofilerPprof::Testing::Measurement, :liveness, :moving do
     expect(described_class.collector.sampling).to eq(:always)
   end
 
+  it "counts what is allocated, whatever options there are" do
+    MemprofilerPprof::Testing.collector_options = { track_allocations: false }
+    expect(counts { Kept.new }).to eq([1, 0])
+  end
+
   it "does not count the block's value" do
     expect(counts { [Kept.new] }).to eq([2, 0])
   end
@@ -99,6 +104,16 @@ RSpec.describe MemprofilerPprof::Testing::Measurement, :liveness, :moving do
   it "says why a collector could not start" do
     let_no_collector_start("not here")
     expect { counts { 1 } }.to raise_error(MemprofilerPprof::RactorError, "not here")
+  end
+
+  it "raises if its collector was stopped" do
+    expect { counts { MemprofilerPprof.collectors.each(&:stop) } }
+      .to raise_error(MemprofilerPprof::Error, "the objects cannot be counted: their collector was stopped meanwhile")
+  end
+
+  it "raises where nothing is sampled" do
+    expect { MemprofilerPprof.without_profiling { counts { 1 } } }
+      .to raise_error(MemprofilerPprof::Error, "the objects cannot be counted: without_profiling is in force")
   end
 
   it "leaves no collector behind, even if the block raises" do

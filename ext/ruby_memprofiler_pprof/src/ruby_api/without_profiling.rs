@@ -1,7 +1,7 @@
-//! `MemprofilerPprof.without_profiling`.
+//! `MemprofilerPprof.without_profiling`, and whether it is in force.
 
 use super::settle_class;
-use crate::collector::mute::Mute;
+use crate::collector::mute::{Mute, is_muted};
 use crate::faults;
 use crate::vm::{protect, threads};
 use magnus::prelude::*;
@@ -17,12 +17,18 @@ struct MutedBlock(Cell<Option<Mute>>);
 
 impl DataTypeFunctions for MutedBlock {}
 
-/// Defines the function.
+/// Defines the functions.
 pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     module.define_class("MutedBlock", ruby.class_object())?;
     settle_class::<MutedBlock>(ruby);
     module.funcall::<_, _, Value>("private_constant", ("MutedBlock",))?;
+    module.define_module_function("muted?", function!(muted, 0))?;
     module.define_module_function("without_profiling", function!(without_profiling, 0))
+}
+
+/// Whether what this thread or fiber allocates is not sampled.
+fn muted() -> bool {
+    is_muted(threads::current_context())
 }
 
 /// Calls the block. What this thread or fiber allocates meanwhile is not sampled.
