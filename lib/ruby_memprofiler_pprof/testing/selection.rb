@@ -29,7 +29,8 @@ module MemprofilerPprof
         Argument.check(:of, type, "a class, a module or the name of a class", TypeError) do
           type.nil? || type.is_a?(Module) || type.is_a?(String)
         end
-        if type.is_a?(Module) && type.name.nil?
+        # Not `type.name`: a class can have a method of that name of its own.
+        if type.is_a?(Module) && Module.instance_method(:name).bind_call(type).nil?
           raise ArgumentError, "of must be a class with a name, since profiles have names; got #{type.inspect}"
         end
 

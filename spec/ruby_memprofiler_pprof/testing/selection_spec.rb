@@ -31,6 +31,11 @@ RSpec.describe MemprofilerPprof::Testing::Selection do
     expect(selected("(IMEMO)", "Array", "(IMEMO)")).to eq(["(IMEMO)"])
   end
 
+  it "takes a class whose method name is its own" do
+    stub_const("Named", Class.new).define_singleton_method(:name) { |text| text }
+    expect(selected(Named, "Named", "String")).to eq(["Named"])
+  end
+
   it "refuses what is not a class, or has no name", :aggregate_failures do
     expect { described_class.new(1) }
       .to raise_error(TypeError, "of must be a class, a module or the name of a class, got 1")
