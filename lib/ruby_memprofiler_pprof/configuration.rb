@@ -182,7 +182,8 @@ module MemprofilerPprof
 
     def read(env)
       self.class.settings.each_with_object({}) do |setting, values|
-        text = setting.variable ? env[setting.variable].to_s.strip : ""
+        text = setting.variable ? env[setting.variable].to_s : ""
+        text = text.strip if text.valid_encoding?
         values[setting.keyword] = parse(setting, text) unless text.empty?
       end
     end

@@ -103,6 +103,11 @@ RSpec.describe MemprofilerPprof::Configuration do
     end
   end
 
+  it "refuses text that is not valid, and names the variable" do
+    expect { from(SAMPLE_RATE: "\xff") }
+      .to raise_error(ArgumentError, 'RUBY_MEMPROFILER_PPROF_SAMPLE_RATE must be a number from 0 to 1, got "\xFF"')
+  end
+
   it "shows no secrets" do
     expect { from(PYROSCOPE_AUTH_TOKEN: "my secret") }.to raise_error(ArgumentError, / without blanks, got \[hidden\]/)
     expect { from(PYROSCOPE_URL: "http://me:secret@x/a") }.to raise_error(ArgumentError, %r{got "http://\[hidden\]@x/a"})

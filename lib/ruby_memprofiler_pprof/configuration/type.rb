@@ -24,7 +24,7 @@ module MemprofilerPprof
       # @param text [String] from the environment or the command line
       # @return [Object, nil] the value; nil if that text is none
       def parse(text)
-        cast(parser.call(text))
+        cast(parser.call(text)) if text.valid_encoding?
       rescue ArgumentError
         nil
       end
