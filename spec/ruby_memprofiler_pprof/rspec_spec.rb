@@ -47,6 +47,13 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
         .to match(/\Aexpected the block to leak objects, but calls do not keep .* \(20 calls in 5 batches, .*: 0 0 0 0/)
     end
 
+    it "reports the last block that it was given" do
+      matcher = leak_objects.iterations(20)
+      leaks = [-> { list << +"" }, -> { list << Kept.new }]
+      texts = leaks.map { |leak| message { expect(&leak).not_to matcher } }
+      expect(texts).to match([/: String$/, /: Kept$/])
+    end
+
     it "describes itself" do
       expect(leak_objects.of(String).description).to eq("leak objects of String")
     end
@@ -147,6 +154,12 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
         matcher.matches?(-> { Kept.new })
         expect { matcher.failure_message }.to allocate_at_most(0).of(type)
       end
+    end
+
+    it "report the last block that they were given" do
+      matcher = allocate_at_most(0).objects
+      texts = [-> { +"" }, -> { Kept.new }].map { |block| message { expect(&block).to matcher } }
+      expect(texts).to match([/: String$/, /: Kept$/])
     end
 
     it "require a unit" do

@@ -15,6 +15,7 @@ module MemprofilerPprof
           raise ArgumentError, "#{description.inspect} needs a block: write expect { … }, not expect(…)"
         end
 
+        @failure_message = nil
         @measurement = Testing::Measurement.take(warm_up: warm_up_calls, &block)
         met?(@measurement)
       end

@@ -46,6 +46,7 @@ module MemprofilerPprof
       def matches?(block)
         raise ArgumentError, "leak_objects needs a block: write expect { … }, not expect(…)" unless block.is_a?(Proc)
 
+        @failure_message_when_negated = nil
         @check = Testing::LeakCheck.new(**@options)
         @check.leak?(&block)
       end
