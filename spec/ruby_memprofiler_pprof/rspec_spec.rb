@@ -267,6 +267,12 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
                                 "no_leaks has the unknown key :off, allowed are warm_up, iterations, tolerating, of")
     end
 
+    it "refuses limits without a number" do
+      _, output = run("it('fails', retains_at_most: { of: String }) { 1 }\nit('fails', allocates_at_most: {}) { 1 }\n")
+      expect(output).to include("retains_at_most: a number of objects, or bytes:, is needed",
+                                "allocates_at_most: a number of objects, or bytes:, is needed")
+    end
+
     it ":memprofiler saves a profile, and says where" do
       run("it('keeps', :memprofiler) { Leaky.keep(1) }\n") do |folder, outcome|
         path = outcome.stdout[%r{\n\./memory_test\.rb:11 Group keeps\nprofile: (tmp/profiles/test-.*\.pprof)\n}, 1]

@@ -103,9 +103,10 @@ module MemprofilerPprof
           next [] if wanted.nil?
 
           options = wanted.is_a?(Hash) ? known(key, wanted, LIMIT_KEYS) : { objects: wanted }
-          options.slice(:objects, :bytes).map do |unit, most|
-            Testing::Limit.new(verb, most, unit, of: options[:of])
-          end
+          limits = options.slice(:objects, :bytes)
+          raise ArgumentError, "#{key}: a number of objects, or bytes:, is needed" if limits.empty?
+
+          limits.map { |unit, most| Testing::Limit.new(verb, most, unit, of: options[:of]) }
         end
       end
 
