@@ -42,7 +42,8 @@ module MemprofilerPprof
 
     class << self
       # Measures each example, and says at the end of the run which retained and which allocated most. To be called
-      # before the examples are defined, for instance in spec_helper.rb.
+      # before the examples are defined, for instance in spec_helper.rb. The last call counts, also if the environment
+      # says something else.
       #
       # @param top [Integer] how many to list, from 1
       # @return [void]
@@ -53,7 +54,8 @@ module MemprofilerPprof
         ::RSpec.configuration.define_derived_metadata { |metadata| metadata[ExampleChecks::KEY] = true }
         # Not earlier: to ask for the reporter sets it up with the formatters that are configured by then.
         ::RSpec.configuration.before(:suite) do
-          ::RSpec.configuration.reporter.register_listener(ranking, :dump_summary)
+          last = ranking.equal?(ExampleChecks.ranking)
+          ::RSpec.configuration.reporter.register_listener(ranking, :dump_summary) if last
         end
       end
 

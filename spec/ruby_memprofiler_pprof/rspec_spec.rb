@@ -316,6 +316,13 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect(lists(outcome.stdout)).to match([/Top 1 example of 3.*keeps much/m, /Top 1 example of 3.*needs much/m])
     end
 
+    it "is printed once, and as the suite says, if the environment enables it, too" do
+      outcome = run_rspec("MemprofilerPprof::RSpec.rank_examples(top: 2)\n#{code}",
+                          env: { described_class::RANK_VARIABLE => "1" })
+      titles = ["Top 2 examples of 3 by memory retained", "Top 2 examples of 3 by memory allocated"]
+      expect(outcome.stdout.scan(/^.* memory (?:retained|allocated)/)).to eq(titles)
+    end
+
     it "treats an empty variable as unset" do
       outcome = run_rspec(code, env: { described_class::RANK_VARIABLE => "" })
       expect(outcome.stdout).to include("3 examples, 0 failures")
