@@ -228,6 +228,22 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect(failures).to eq(0), output
     end
 
+    it "does not count the new value of a variable that its group has set" do
+      failures, output = run(<<~RUBY)
+        before(:context) { @variable = nil }
+        it("passes", retains_at_most: 0, no_leaks: true) { @variable = Leaky.new }
+      RUBY
+      expect(failures).to eq(0), output
+    end
+
+    it "leaves the variables that its group has set as they were" do
+      failures, output = run(<<~RUBY)
+        before(:context) { @variable = 1 }
+        it("passes", no_leaks: true) { expect(@variable += 1).to eq(2) }
+      RUBY
+      expect(failures).to eq(0), output
+    end
+
     it "counts what hooks leave behind" do
       failures, output = run(<<~RUBY)
         after { Leaky.keep(1) }

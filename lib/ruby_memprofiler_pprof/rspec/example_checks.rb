@@ -3,7 +3,7 @@
 module MemprofilerPprof
   module RSpec
     # Measures an example, with its hooks, as its metadata asks and as the ranking needs. Before the survivors are
-    # counted, instance variables and the values of `let` are cleared.
+    # counted, instance variables get back the values that they had, and those of `let` are cleared.
     # @api private
     class ExampleChecks
       # The metadata key of examples that are to be measured.
@@ -32,7 +32,7 @@ module MemprofilerPprof
         @example = example
         @group = group
         @metadata = example.metadata
-        @variables = group.instance_variables
+        @variables = group.instance_variables.to_h { |name| [name, group.instance_variable_get(name)] }
       end
 
       # Runs the example.
@@ -81,7 +81,8 @@ module MemprofilerPprof
       end
 
       def forget
-        (@group.instance_variables - @variables).each { |name| @group.remove_instance_variable(name) }
+        (@group.instance_variables - @variables.keys).each { |name| @group.remove_instance_variable(name) }
+        @variables.each { |name, value| @group.instance_variable_set(name, value) }
         # The values of `let`. The hash that holds them is cleared rather than dropped, since the garbage collector may
         # still find a reference to it on the machine stack.
         memoized = @group.instance_variable_get(:@__memoized)
