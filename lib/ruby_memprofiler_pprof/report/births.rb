@@ -6,15 +6,19 @@ module MemprofilerPprof
     #
     # @api private
     class Births
-      # By what fraction of itself a profile's interval may differ from the time between two profiles.
+      # By what fraction of itself a profile's interval may differ from the time between two profiles. Clocks and busy
+      # machines are imprecise, so it is half a second at least; but so little that no profile can be missing between.
       TOLERANCE = 0.05
+      MOST = 0.25
+      private_constant :MOST
 
       # @return [Boolean] whether the interval of `new` begins where `old` was taken, so that its allocations are those
       #   since `old`, if they are of the same process
       def self.consecutive?(old, new)
         return false unless old.time && new.time && new.duration.positive?
 
-        (new.time - old.time - new.duration).abs <= [TOLERANCE * new.duration, 0.5].max
+        tolerance = [[TOLERANCE * new.duration, 0.5].max, MOST * new.duration].min
+        (new.time - old.time - new.duration).abs <= tolerance
       end
 
       def initialize(old, new, by)
@@ -61,7 +65,8 @@ module MemprofilerPprof
       # Ages are rounded down, so that no object that was born in between is missing.
       def young(new, by, name, totals)
         collections = totals.map(&:collections)
-        return unless collections.all? && Counts.ages?(new)
+        # There are fewer if the profiles are in reverse order.
+        return unless collections.all? && collections.reduce(:<=) && Counts.ages?(new)
 
         Counts.of(new.tag(gc_age: ..(collections[1] - collections[0])), by, name)
       end

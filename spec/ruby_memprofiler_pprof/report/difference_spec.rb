@@ -51,6 +51,24 @@ RSpec.describe MemprofilerPprof::Report::Difference do
     expect(change(before, aged.first.merge(aged.last)).change.variance).to be_within(1e-6).of(9 * 500)
   end
 
+  it "cancels out nothing by ages in the reverse order" do
+    old, new = [[14, 1500], [10, 1000]].map do |collections, count|
+      profile({ "/a.rb:1" => [0, count] }, comments: { minor_gc_count: collections, major_gc_count: 2 }, age: 8)
+    end
+    expect(change(old, new).change.variance).to be_within(1e-6).of(9 * 2500)
+  end
+
+  it "takes no allocations for those since an old profile that is not the one before" do
+    # The interval of 0.2 s began 0.2 s after the old profile.
+    skipped = profile({ "/a.rb:1" => [200, 1200] }, time: 1_000_000_000.4r, duration: 0.2r)
+    expect(change(old, skipped).change.variance).to be_within(1e-6).of(9 * 2200)
+  end
+
+  it "takes the allocations of a short interval for those since the profile before" do
+    after = profile({ "/a.rb:1" => [200, 1200] }, time: 1_000_000_000.24r, duration: 0.2r)
+    expect(change(old, after).change.variance).to be_within(1e-6).of(9 * 200)
+  end
+
   it "cancels out nothing of another process" do
     old = profile({ "/a.rb:1" => [0, 1000] }, comments: { pid: 7, started_at: 1 })
     variances = [[7, 1], [7, 2], [8, 1]].map do |pid, start|

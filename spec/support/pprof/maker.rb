@@ -21,8 +21,8 @@ module Pprof
       end
     end
 
-    # @param time [Integer] seconds since 1970
-    # @param duration [Integer] seconds
+    # @param time [Numeric] seconds since 1970
+    # @param duration [Numeric] seconds
     # @param types [Array<Array(String, String)>]
     # @param period_type [Array(String, String), nil]
     # @param weight [Integer, nil] how many objects one sample stands for
@@ -39,8 +39,8 @@ module Pprof
       @body = "".b
       types.each { |name, unit| field(@body, 1, message([1, string(name)], [2, string(unit)])) }
       field(@body, 11, message(*period_type.each_with_index.map { |text, at| [at + 1, string(text)] })) if period_type
-      number(@body, 9, time * 1_000_000_000)
-      number(@body, 10, duration * 1_000_000_000)
+      number(@body, 9, (time * 1_000_000_000).to_i)
+      number(@body, 10, (duration * 1_000_000_000).to_i)
       { greatest_weight: weight, **comments }.compact.each do |name, value|
         number(@body, 13, string("#{name}=#{value}"))
       end
