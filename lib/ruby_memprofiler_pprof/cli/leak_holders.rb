@@ -25,7 +25,7 @@ module MemprofilerPprof
       end
 
       # @param leaks [MemprofilerPprof::Report::Leaks] of a process
-      # @param pid [Integer, nil] its id
+      # @param pid [Integer, nil] its id; nil if it has ended
       # @param files [Array<String>] its profiles, the newest first
       # @return [Array] a Hash with the main holders by site, and notes on where they are from; both empty if nothing
       #   grows
@@ -33,7 +33,7 @@ module MemprofilerPprof
         names = leaks.rising.map { |finding| finding.growth.site.name }
         return [{}, []] if names.empty?
 
-        retainers, source = @addresses.empty? ? recorded(files) : live(pid)
+        retainers, source = ask(pid, files)
         holders = retainers ? main(retainers, names) : {}
         missing = names - holders.keys
         source += " None is known of #{missing.join(", ")}." if retainers && missing.any?
@@ -41,6 +41,10 @@ module MemprofilerPprof
       end
 
       private
+
+      def ask(pid, files)
+        pid.nil? || @addresses.empty? ? recorded(files) : live(pid)
+      end
 
       def main(retainers, names)
         holders = retainers.sites.to_h { |site| [site.name, site.holders.first] }

@@ -123,9 +123,17 @@ module MemprofilerPprof
         return {} unless @holders
 
         newest_first = snapshots.sort_by { |snapshot| -snapshot.time }
-        pid = newest_first.first.totals["pid"]
-        holders, notes = @holders.of(report, pid, newest_first.map { |snapshot| @names[snapshot] })
+        files = newest_first.map { |snapshot| @names[snapshot] }
+        holders, notes = @holders.of(report, running(newest_first.first), files)
         { holders: holders, why: notes }
+      end
+
+      # The id of a process; nil if a later one has it, as each process of a container may.
+      def running(snapshot)
+        pid = snapshot.totals["pid"]
+        pid unless @names.each_key.any? do |other|
+          other.totals["pid"] == pid && other.process != snapshot.process && other.time > snapshot.time
+        end
       end
 
       # Those with the most serious findings first.

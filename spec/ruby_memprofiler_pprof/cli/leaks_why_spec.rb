@@ -78,6 +78,18 @@ RSpec.describe "memprofiler leaks --why", :threads do
       .to include("\nNo holders: a.sock is of process #{Process.pid}, not of 7.\n")
   end
 
+  it "does not ask a process for an ended one that had its id" do
+    series(Process.pid, RecordedRetainers::SITE => :grows)
+    Dir.glob("mem-7-*") { |file| File.unlink(file) }
+    later = Pprof::Maker.lines({ "/a.rb:1" => [0, 9] }, time: 2_000_000_000,
+                                                        comments: { pid: Process.pid, started_at: 1_999_999_999 })
+    File.binwrite("mem-later.pprof", later.to_s)
+    profiler.start(socket: "a.sock")
+    asked = RecordedRetainers.answer_of(profiler.collector)
+    expect(leaks("--why", "a.sock", ".").stdout).to include("\nNo holders: none were recorded beside these profiles.")
+    expect(asked).to eq([])
+  end
+
   it "shows what grows even if the process does not answer" do
     UNIXServer.new("a.sock").close
     outcome = leaks("--why", "--exit-code", "a.sock", ".")
