@@ -57,8 +57,10 @@ module MemprofilerPprof
 
       # @return [MemprofilerPprof::Report::Section] of one process, or of several side by side
       def section(answers)
-        names, memories = answers.flat_map { |address, all| all.map { |memory| [name(address), memory] } }.transpose
-        return MemprofilerPprof::Report::Workers.new(memories, names).section if memories.size > 1
+        sources, memories = answers.flat_map { |source, all| all.map { |memory| [source, memory] } }.transpose
+        names = sources.map { |source| name(source) }
+        addresses = sources.map { |source| source if MemorySources.live?(source) }
+        return MemprofilerPprof::Report::Workers.new(memories, names, addresses:).section if memories.size > 1
 
         section = MemprofilerPprof::Report::Memory.new(memories.first).section(data: { input: names.first.scrub })
         section.title = "#{names.first}: #{section.title}"

@@ -7,9 +7,12 @@ module MemprofilerPprof
     class Workers
       # @param memories [Array<MemprofilerPprof::Memory>]
       # @param names [Array<String>] where each is from
-      def initialize(memories, names = [])
+      # @param addresses [Array<String, nil>] where each process was asked, as several may have the same id, in
+      #   containers; nil if it was not asked
+      def initialize(memories, names = [], addresses: [])
         @memories = memories
         @names = names
+        @addresses = addresses
       end
 
       # @param style [Style]
@@ -37,7 +40,7 @@ module MemprofilerPprof
 
       # Whether each is of another process.
       def several?
-        @memories.uniq(&:pid).size == @memories.size
+        @memories.map(&:pid).zip(@addresses).uniq.size == @memories.size
       end
 
       # @return [Integer, nil] of those that know; nil if none does, or they cannot be added up

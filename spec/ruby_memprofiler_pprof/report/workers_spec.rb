@@ -41,6 +41,11 @@ RSpec.describe MemprofilerPprof::Report::Workers do
       .to match(["2 profiles", "", /\APID/, /a\.pprof\z/, /b\.pprof\z/])
   end
 
+  it "tells processes with the same id apart by the addresses that were asked" do
+    text = described_class.new([worker(1), worker(1)], addresses: %w[http://a/ http://b/]).to_s
+    expect(text).to start_with("2 processes\nThe processes' own memory is 378 MiB in all.")
+  end
+
   it "leaves out parts where there is no room" do
     expect(lines(worker(7), worker(8), names: %w[a.sock b.sock]).grep(/PROFILER/).size).to eq(1)
     expect(lines(worker(7), worker(8), names: %w[a.sock b.sock], width: 60).grep(/PID/))
