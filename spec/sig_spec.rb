@@ -54,6 +54,7 @@ module RealMethods
     "MemprofilerPprof::Testing" => %i[save],
     "MemprofilerPprof::Report" => %i[type],
     "MemprofilerPprof::Report::Totals" => %i[attached notes],
+    "MemprofilerPprof::Report::Difference" => %i[retained?],
     "MemprofilerPprof::Report::Leaks" => %i[notes rising section],
     "MemprofilerPprof::Report::Memory" => %i[section],
     "MemprofilerPprof::Report::MemoryGrowth" => %i[initialize],

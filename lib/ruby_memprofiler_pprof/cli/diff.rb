@@ -41,14 +41,17 @@ module MemprofilerPprof
         options = { by: @by || :line, type: @value, limit: @limit }
         difference = MemprofilerPprof::Report::Difference.new(filter(old), filter(new), **options)
         section = difference.section(title: "#{files.map { |file| name(file) }.join(" -> ")}#{elapsed(old, new)}",
-                                     notes: totals.notes + caveat(old, totals), data: { totals: totals.to_h })
+                                     notes: totals.notes + caveats(old, new, difference), data: { totals: totals.to_h })
         print_document(files, [section])
       end
 
       # The first and the last one of the process that wrote the newest.
       def choose(found)
         read = read_each(found) { |profile| about(profile) }.to_h
-        newest = read[Inputs.newest(read.keys)].first
+        written_last = Inputs.newest(read.keys)
+        newest = read[written_last].first
+        raise Failure, "#{name(written_last)} does not say its process: name two files" if newest.empty?
+
         of_process = read.select { |_, (process, time)| process == newest && time }
                          .sort_by { |file, (_, time)| [time, file] }
         count = of_process.size
@@ -70,13 +73,32 @@ module MemprofilerPprof
         ", #{seconds.abs.round(seconds.abs < 10 ? 1 : 0)} s #{seconds.negative? ? "earlier" : "later"}"
       end
 
-      def caveat(old, totals)
-        return [] if MemprofilerPprof::Report::Totals.new(old).process == totals.process
+      # Why a difference may mean little.
+      def caveats(old, new, difference)
+        totals = [old, new].map { |profile| MemprofilerPprof::Report::Totals.new(profile) }
+        codes = MemprofilerPprof::Report::Codes
+        MemprofilerPprof::Report::Note.list(codes::INCOMPLETE => incomplete(totals.first),
+                                            codes::DIFFERENT_PROCESSES => different_processes(totals),
+                                            codes::DIFFERENT_INTERVALS => different_intervals(old, new, difference))
+      end
 
-        MemprofilerPprof::Report::Note.list(
-          MemprofilerPprof::Report::Codes::DIFFERENT_PROCESSES =>
-            "These are of different processes, or the profiler was restarted in between, so growth means little."
-        )
+      def incomplete(old)
+        return unless old.incomplete?
+
+        "The old profile was written while Ruby did not answer: what it lacks looks like growth."
+      end
+
+      def different_processes(totals)
+        return if totals.map(&:process).reduce(:==)
+
+        "These are of different processes, or the profiler was restarted in between, so growth means little."
+      end
+
+      def different_intervals(old, new, difference)
+        short, long = [old.duration, new.duration].minmax
+        return if difference.retained? || long - short <= MemprofilerPprof::Report::Births::TOLERANCE * long
+
+        "Their intervals have #{old.duration.round(1)} s and #{new.duration.round(1)} s: more happens in a longer one."
       end
     end
   end

@@ -1,11 +1,14 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/cli/merging"
 require "ruby_memprofiler_pprof/cli/profile_command"
 
 module MemprofilerPprof
   class CLI
     # `flamegraph`.
     class Flamegraph < ProfileCommand
+      include Merging
+
       SUMMARY = "write a flame graph of profiles, as an HTML file"
       USAGE = "[OPTION]... [FILE]..."
       DESCRIPTION = <<~TEXT
@@ -71,7 +74,7 @@ module MemprofilerPprof
 
       def page(files)
         readable = []
-        profiles = read_each(files) { |profile| filter(profile) }.map do |file, profile|
+        profiles = alike(read_each(files) { |profile| filter(profile) }).map do |file, profile|
           readable << file
           profile
         end

@@ -70,6 +70,11 @@ module MemprofilerPprof
         !File.exist?(file) && !@absent&.include?(file.b)
       end
 
+      # Whether it was found in a directory, and not named.
+      def found?(file)
+        @found&.include?(file.b)
+      end
+
       def children(directory)
         # Dir.glob finds nothing there.
         raise Failure, "#{directory}: #{Errno::EACCES.new.message}" unless File.readable?(directory)
@@ -128,20 +133,6 @@ module MemprofilerPprof
         raise ProfileError, e.message.sub(/\A.*?(?=: )/, name(DASH))
       end
 
-      # @param files [Array<String>]
-      # @param profiles [Enumerable<Profile>] of each
-      # @return [Profile] their sum
-      # @raise [ProfileError] that names the file that cannot be added
-      def merge(files, profiles)
-        Profile.merge(profiles)
-      rescue ProfileError => e
-        numbered = /\Aprofile (?<number>\d+) (?<refused>cannot be merged with) the first/.match(e.message)
-        raise unless numbered
-
-        file = name(files[Integer(numbered[:number]) - 1])
-        raise ProfileError, "#{file} #{numbered[:refused]} #{name(files.first)}#{numbered.post_match}"
-      end
-
       # What is in each file. Several files are read at a time, and only those are in memory. A file that was found in a
       # directory, but cannot be read, is left out and told, so that it does not spoil the others.
       #
@@ -166,7 +157,7 @@ module MemprofilerPprof
       # @raise [Failure, ProfileError] the error, if the file was named
       def leave_out(file, error)
         return if removed?(file)
-        raise error unless @found&.include?(file.b)
+        raise error unless found?(file)
 
         tell "left out #{error.message}"
         nil

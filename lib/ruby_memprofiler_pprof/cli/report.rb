@@ -2,6 +2,7 @@
 
 require "ruby_memprofiler_pprof/cli/by_tag"
 require "ruby_memprofiler_pprof/cli/formatted"
+require "ruby_memprofiler_pprof/cli/merging"
 require "ruby_memprofiler_pprof/cli/profile_command"
 
 module MemprofilerPprof
@@ -10,6 +11,7 @@ module MemprofilerPprof
     class Report < ProfileCommand
       include ByTag
       include Formatted
+      include Merging
 
       SUMMARY = "show what retains, or allocates, most"
       USAGE = "[OPTION]... [FILE]..."
@@ -73,7 +75,7 @@ module MemprofilerPprof
         readable = []
         totals = []
         times = []
-        profiles = read_each(files) { |profile| profile }.map do |file, profile|
+        profiles = alike(read_each(files) { |profile| profile }).map do |file, profile|
           readable << file
           totals << MemprofilerPprof::Report::Totals.new(profile)
           times << profile.time

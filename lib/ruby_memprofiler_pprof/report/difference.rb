@@ -78,6 +78,12 @@ module MemprofilerPprof
       # @return [Array<Change>] those that have changed most first
       attr_reader :changes
 
+      # @return [Boolean] whether what is compared is alive in each profile, rather than what happened in its interval
+      # @api private
+      def retained?
+        (Totals::OBJECTS + Totals::BYTES).include?(@type.name)
+      end
+
       # @param style [Style]
       # @return [String]
       def to_s(style = PLAIN)
@@ -139,10 +145,6 @@ module MemprofilerPprof
       def independent_variances(site, old, new)
         old, new = [old, new].map { |side| side.variance - side.window_variance }
         [old + new, retained? ? @births.variance(site, old, new) : old + new]
-      end
-
-      def retained?
-        (Totals::OBJECTS + Totals::BYTES).include?(@type.name)
       end
 
       def probability(estimate)

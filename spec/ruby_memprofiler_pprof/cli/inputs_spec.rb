@@ -77,6 +77,13 @@ RSpec.describe "memprofiler, finding profiles" do
       expect_failure(cli("diff"), %r{: two profiles of process 8 are needed in tmp/profiles, got 1\n})
     end
 
+    it "needs names for diff if the newest does not say its process" do
+      %w[f g].each do |name|
+        File.binwrite("tmp/profiles/#{name}.pprof", Pprof::Maker.lines({ "/srv/a.rb:1" => [0, 9] }).to_s)
+      end
+      expect_failure(cli("diff"), %r{: tmp/profiles/[fg]\.pprof does not say its process: name two files\n})
+    end
+
     it "says so if there is none" do
       FileUtils.rm(Dir["tmp/profiles/*"])
       expect_failure(cli("leaks"), %r{: no file named, and no profiles in tmp/profiles, see memprofiler leaks --help\n})
@@ -103,6 +110,16 @@ RSpec.describe "memprofiler, finding profiles" do
       expect_failure(cli(*command, "a.pprof", "b.pprof", "cpu.pprof"),
                      %r{: cpu\.pprof cannot be merged with a\.pprof: its sample types are samples/count, not alloc})
     end
+  end
+
+  it "leaves out what was found in a directory and has other values, and says so" do
+    Dir.mkdir("d")
+    %w[a c].each { |name| File.binwrite("d/#{name}.pprof", bytes(1)) }
+    File.binwrite("d/b.pprof", Pprof::Maker.new(types: [%w[samples count]]).sample(["a"], [1], nil).to_s)
+    outcome = cli("report", "d")
+    expect(outcome.stdout).to start_with("2 profiles\n")
+    expect(outcome.stderr)
+      .to match(%r{\Amemprofiler report: left out d/b\.pprof: its sample types are not those of d/[ac]\.pprof\n\z})
   end
 
   # A running process keeps fewer and fewer of its old profiles.

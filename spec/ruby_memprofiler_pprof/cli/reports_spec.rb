@@ -328,6 +328,24 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("diff", file, file).stdout).not_to include("different processes")
     end
 
+    it "says what the old profile lacks that was written without the GVL" do
+      write("oom.pprof", { "/srv/shop/a.rb:1" => [0, 2000] }, comments: { **totals, emergency: "written" })
+      expect(cli("diff", "oom.pprof", file).stdout).to match(/^The old profile was written while Ruby did not answer: /)
+      expect(cli("diff", file, file).stdout).not_to include("did not answer")
+    end
+
+    it "says so if values of intervals of different lengths are compared" do
+      { 31 => false, 60 => true }.each do |duration, told|
+        [["short", 30], ["long", duration]].each do |name, seconds|
+          write("#{name}.pprof", { "/srv/shop/a.rb:1" => [2000, 2000] }, duration: seconds)
+        end
+        notes = %w[allocations retained_size].map do |value|
+          section("diff", "--value", value, "short.pprof", "long.pprof")["notes"].map { |note| note["code"] }
+        end
+        expect(notes).to eq([told ? ["DIFFERENT_INTERVALS"] : [], []])
+      end
+    end
+
     it "prints JSON" do
       findings = section("diff", file, grown)["findings"]
       expect(findings.map { |finding| [finding["code"], finding.dig("change", "value")] })
