@@ -71,7 +71,7 @@ fn worker(number: u64, samples: usize) -> Result<Vec<u8>, Box<dyn Error>> {
             stack = builder.extend(stack, locations[(function * 3 + line) as usize]);
         }
         for class in 0..3 {
-            rows.push(Row { stack, labels: classes[random.below(10) as usize * 3 + class], scheme });
+            rows.push(Row::new(stack, classes[random.below(10) as usize * 3 + class], scheme));
             values.extend([200, 9000, 100, 4000]);
         }
     }

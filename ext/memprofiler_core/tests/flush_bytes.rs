@@ -57,7 +57,7 @@ fn profile(header: &Header) -> Profile {
         let class_name = class_name.map(|name| Label { key: class, value: LabelValue::Text(name) });
         let collections = collections.map(|count| Label { key: age, value: LabelValue::Number(count, unit) });
         let set: Vec<Label> = class_name.into_iter().chain(collections).chain(labels[number].iter().copied()).collect();
-        rows.push(Row { stack, labels: builder.label_set(&set), scheme });
+        rows.push(Row::new(stack, builder.label_set(&set), scheme));
         values.extend(sum.map(|value| value.round() as i64));
     }
     builder.finish(header, &rows, &values, &Interrupt::default()).unwrap()

@@ -59,7 +59,7 @@ impl Recording {
         let labels: Vec<Label> =
             labels.iter().map(|(key, value)| Label { key: text(key), value: LabelValue::Text(text(value)) }).collect();
         let (labels, scheme) = (builder.label_set(&labels), builder.scheme(Scheme::of(&self.header)));
-        *self.rows.entry(Row { stack, labels, scheme }).or_default() += 1;
+        *self.rows.entry(Row::new(stack, labels, scheme)).or_default() += 1;
     }
 
     /// The profile as gzipped pprof: of `duration`, in which all stacks were read `readings` times.

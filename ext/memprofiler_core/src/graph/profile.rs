@@ -36,7 +36,7 @@ pub fn profile(
         let site = Label { key: site_key, value: text(&path.site, &mut builder) };
         let labels = builder.label_set(&[class, site]);
         let window = path.window.map(|number| WindowGroup::new(number.into()));
-        rows.push(Row { stack, labels, scheme: builder.scheme(Scheme::of(&header).within(window)) });
+        rows.push(Row::new(stack, labels, builder.scheme(Scheme::of(&header).within(window))));
         values.extend(rounding.next([path.objects, path.bytes]));
     }
     builder.finish(&header, &rows, &values, interrupt)

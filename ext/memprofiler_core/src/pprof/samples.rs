@@ -6,7 +6,7 @@ use super::tables::References;
 use super::windows::WindowsReader;
 use super::wire::{Field, Payload, fields, varint};
 use crate::interrupt::Interrupt;
-use crate::profile::{Builder, EMPTY_STACK, Header, Label, LabelValue, Row, Scheme};
+use crate::profile::{Builder, EMPTY_STACK, Header, Label, LabelValue, Magnitudes, Row, Scheme};
 use prost::encoding::encode_varint;
 
 /// Turns samples into rows, and adds what they refer to to a builder.
@@ -19,6 +19,7 @@ pub struct SampleDecoder<'a> {
     stack: LastStack,
     labels: Vec<Label>,
     windows: WindowsReader,
+    magnitudes: Magnitudes,
     rows: Vec<Row>,
     values: Vec<i64>,
 }
@@ -28,10 +29,10 @@ impl<'a> SampleDecoder<'a> {
     pub fn new(builder: &'a mut Builder, references: &'a References<'a>, header: &Header) -> Self {
         let (width, scheme) = (header.sample_types.len(), Scheme::of(header));
         let (stack, labels, rows, values) = (LastStack::default(), Vec::new(), Vec::new(), Vec::new());
-        let windows = WindowsReader::new(header, builder);
+        let (windows, magnitudes) = (WindowsReader::new(header, builder), Magnitudes::of(header));
         // A profile without samples has a scheme, too.
         builder.scheme(scheme);
-        Self { builder, references, width, scheme, stack, labels, windows, rows, values }
+        Self { builder, references, width, scheme, stack, labels, windows, magnitudes, rows, values }
     }
 
     /// Reads all samples of a profile.
@@ -86,11 +87,13 @@ impl<'a> SampleDecoder<'a> {
 
     /// Adds the rows of the sample whose values were read last: what was not taken in windows, then each group.
     fn add_rows(&mut self, stack: u32, labels: u32) {
-        let Self { builder, windows, rows, values, scheme, .. } = self;
-        let mut row = |window| Row { stack, labels, scheme: builder.scheme(scheme.within(window)) };
-        rows.push(row(None));
-        let start = values.len() - self.width;
-        windows.split(values, start, |group| rows.push(row(Some(group))));
+        let Self { builder, windows, magnitudes, rows, values, scheme, .. } = self;
+        let (start, number) = (values.len() - self.width, rows.len());
+        rows.push(Row::new(stack, labels, builder.scheme(*scheme)));
+        windows.split(values, start, |group| {
+            rows.push(Row::new(stack, labels, builder.scheme(scheme.within(Some(group)))));
+        });
+        rows[number].magnitude = magnitudes.of_row(*scheme, &values[start..]);
     }
 
     fn label(&self, label: message::Label) -> Result<Label, DecodeError> {

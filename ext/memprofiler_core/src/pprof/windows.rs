@@ -6,8 +6,9 @@
 //! `retained_objects_windows`, and its value a number without a unit, see [`pack`].
 //!
 //! A sample without such a label was not taken in windows. Where a stack has objects of both kinds, the file has two
-//! samples. Labels of other programs are left alone: the labels have this meaning only in profiles that say what a
-//! sample stands for, and a text, a number with a unit, or 0 is a label like any other.
+//! samples, as it has where the orders of magnitude of their sizes differ. Labels of other programs are left alone: the
+//! labels have this meaning only in profiles that say what a sample stands for, and a text, a number with a unit, or 0
+//! is a label like any other.
 //!
 //! A label of a few bytes makes 16 rows, each with a value per column. So profiles with more columns than
 //! [`MOST_COLUMNS`], which the gem does not write, cannot have such labels.
@@ -126,14 +127,22 @@ impl<'a> WindowsWriter<'a> {
         Self { profile, columns: Columns::of(profile.header()) }
     }
 
-    /// The samples to write for one sample, of which the rows are given: what was not taken in windows, and what was.
+    /// The samples to write for one sample, of which the rows are given: what was not taken in windows, by order of
+    /// magnitude, and what was.
     pub fn parts(&self, rows: Range<usize>) -> impl Iterator<Item = Part<'_>> {
-        [false, true].into_iter().filter_map(move |in_windows| {
-            let rows = || rows.clone().filter(|&row| self.profile.scheme(row).window.is_some() == in_windows);
-            let values = self.profile.sum(rows());
-            let labels = || if in_windows { self.labels(rows()) } else { Vec::new() };
-            values.iter().any(|&value| value != 0).then(|| Part { labels: labels(), values })
+        let mut end = rows.start;
+        self.profile.rows()[rows].chunk_by(|a, b| a.magnitude == b.magnitude).flat_map(move |alike| {
+            let rows = end..end + alike.len();
+            end = rows.end;
+            [false, true].into_iter().filter_map(move |in_windows| self.part(rows.clone(), in_windows))
         })
+    }
+
+    fn part(&self, rows: Range<usize>, in_windows: bool) -> Option<Part<'_>> {
+        let rows = rows.filter(|&row| self.profile.scheme(row).window.is_some() == in_windows);
+        let values = self.profile.sum(rows.clone());
+        let labels = || if in_windows { self.labels(rows) } else { Vec::new() };
+        values.iter().any(|&value| value != 0).then(|| Part { labels: labels(), values })
     }
 
     fn labels(&self, rows: impl Iterator<Item = usize> + Clone) -> Vec<(&str, i64)> {

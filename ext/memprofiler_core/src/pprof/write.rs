@@ -104,7 +104,8 @@ impl<'a> Writer<'a> {
                 message.location_id.push(self.locations[location as usize]);
             }
             let labels = &profile.tables().label_sets[row.labels as usize];
-            for part in windows.parts(rows) {
+            for (step, part) in (1..).zip(windows.parts(rows)) {
+                self.look(step)?;
                 message.label.clear();
                 message.label.extend(labels.iter().map(|label| self.label(label)));
                 for (key, num) in part.labels {

@@ -3,7 +3,7 @@
 use super::headers::{Comments, Incompatible, columns, merge_header};
 use super::renumber::{Numbers, Used};
 use super::rows::RowSums;
-use super::{Builder, EMPTY_STACK, Header, Profile, Row, Scheme, sort_by_number};
+use super::{Builder, EMPTY_STACK, Header, Magnitudes, Profile, Row, Scheme, sort_by_number};
 use crate::interrupt::{Interrupt, Interrupted};
 use std::fmt::Display;
 
@@ -52,7 +52,7 @@ pub struct Merger {
 impl Merger {
     /// Starts with the first profile.
     pub fn new(first: &Profile, interrupt: &Interrupt) -> Result<Self, Interrupted> {
-        let mut sum = Combination::new();
+        let mut sum = Combination::new(first.header());
         sum.add(first, &identity(first), 1, interrupt)?;
         let comments = Comments::of(first.header(), interrupt)?;
         Ok(Self { sum, header: first.header().clone(), comments, others: 0 })
@@ -85,7 +85,7 @@ pub fn merge(first: &Profile, others: &[&Profile], interrupt: &Interrupt) -> Res
 /// samples is unknown, so errors are treated as independent: the result is an upper bound.
 pub fn diff(profile: &Profile, base: &Profile, interrupt: &Interrupt) -> Result<Profile, CombineError> {
     let columns = columns(profile.header(), base.header(), 0)?;
-    let mut difference = Combination::new();
+    let mut difference = Combination::new(profile.header());
     difference.add(profile, &identity(profile), 1, interrupt)?;
     difference.add(base, &columns, -1, interrupt)?;
     let mut header = profile.header().clone();
@@ -139,13 +139,16 @@ fn identity(profile: &Profile) -> Vec<usize> {
 struct Combination {
     builder: Builder,
     rows: RowSums,
+    magnitudes: Magnitudes,
     /// How many rows were already added of a profile whose addition was interrupted.
     added: usize,
 }
 
 impl Combination {
-    fn new() -> Self {
-        Self { builder: Builder::new(), rows: RowSums::default(), added: 0 }
+    /// Nothing yet, for profiles with that header.
+    fn new(header: &Header) -> Self {
+        let magnitudes = Magnitudes::of(header);
+        Self { builder: Builder::new(), rows: RowSums::default(), magnitudes, added: 0 }
     }
 
     /// Adds all rows of a profile, multiplied by `sign`. `columns` says where to find each column of the sum.
@@ -166,14 +169,15 @@ impl Combination {
             // The next call resumes here.
             self.added = number;
             interrupt.at(number)?;
+            let values = profile.values(number);
+            signed.clear();
+            signed.extend(columns.iter().map(|&column| values[column].saturating_mul(sign)));
             let row = Row {
                 stack: numbers.stacks[row.stack as usize],
                 labels: numbers.label_sets[row.labels as usize],
                 scheme: schemes[row.scheme as usize],
+                magnitude: self.magnitudes.of_row(profile.scheme(number), &signed),
             };
-            let values = profile.values(number);
-            signed.clear();
-            signed.extend(columns.iter().map(|&column| values[column].saturating_mul(sign)));
             self.rows.add(row, &signed);
         }
         self.added = 0;
@@ -209,12 +213,15 @@ impl Profile {
         tables.schemes.iter().for_each(|&scheme| {
             builder.scheme(scheme);
         });
+        let magnitudes = Magnitudes::of(self.header());
         let mut rows = Vec::with_capacity(self.rows().len());
         for (number, row) in self.rows().iter().enumerate() {
             interrupt.at(number)?;
             let shortened = stacks[row.stack as usize];
             let stack = if shortened == EMPTY_STACK { numbers.stacks[row.stack as usize] } else { shortened };
-            rows.push(Row { stack, labels: numbers.label_sets[row.labels as usize], scheme: row.scheme });
+            let (labels, scheme) = (numbers.label_sets[row.labels as usize], row.scheme);
+            let magnitude = magnitudes.of_row(self.scheme(number), self.values(number));
+            rows.push(Row { stack, labels, scheme, magnitude });
         }
         builder.finish(self.header(), &rows, self.all_values(), interrupt)
     }

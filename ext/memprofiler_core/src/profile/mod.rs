@@ -4,6 +4,7 @@ mod apportion;
 mod builder;
 mod combine;
 mod headers;
+mod magnitudes;
 mod prefix_tree;
 mod records;
 mod renumber;
@@ -23,6 +24,7 @@ pub use rounding::Rounding;
 pub use weighting::{Scheme, Weighting};
 
 pub(crate) use headers::columns;
+pub(crate) use magnitudes::Magnitudes;
 pub(crate) use prefix_tree::{PrefixTree, ROOT, add_to_parents};
 pub(crate) use renumber::{Lazy, Used};
 pub(crate) use sort::sort_by_number;

@@ -185,9 +185,18 @@ pub struct Row {
     pub stack: u32,
     /// Index into [`Tables::label_sets`].
     pub labels: u32,
-    /// Index into [`Tables::schemes`]. Rows that differ only here are one sample; they are kept apart because the error
-    /// of their sum depends on the parts.
+    /// Index into [`Tables::schemes`].
     pub scheme: u32,
+    /// The order of magnitude of its objects' sizes; 0 in a profile that was just built. Rows that differ only here or
+    /// in their scheme are one sample; they are kept apart because the error of their sum depends on the parts.
+    pub magnitude: u32,
+}
+
+impl Row {
+    /// A row of a profile in which no other has the same stack, labels and scheme.
+    pub fn new(stack: u32, labels: u32, scheme: u32) -> Self {
+        Self { stack, labels, scheme, magnitude: 0 }
+    }
 }
 
 /// A stack with labels and one value per sample type.

@@ -140,6 +140,7 @@ fn in_order(rows: &[Row], stacks: usize, interrupt: &Interrupt) -> Result<Vec<u3
         interrupt.at(step)?;
         if same.len() > 1 {
             sort_by_number(same, |&number| rows[number as usize].scheme, interrupt)?;
+            sort_by_number(same, |&number| rows[number as usize].magnitude, interrupt)?;
             sort_by_number(same, |&number| rows[number as usize].labels, interrupt)?;
         }
     }
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     fn row(stack: u32) -> Row {
-        Row { stack, labels: 0, scheme: 0 }
+        Row::new(stack, 0, 0)
     }
 
     #[test]

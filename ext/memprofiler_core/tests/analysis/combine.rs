@@ -1,6 +1,6 @@
 //! Merging and comparing profiles.
 
-use crate::maker::{Maker, RETAINED, maker, maker_of_one, names, recursive, refused};
+use crate::maker::{LIMIT, Maker, RETAINED, maker, maker_of_one, names, recursive, refused};
 use crate::uninterrupted::{self as analysis, By, Profile, Sum};
 use memprofiler_core::interrupt::Interrupt;
 
@@ -58,6 +58,41 @@ fn merged_profiles_keep_the_weights_of_each() {
     let both = analysis::merge(&maker().sample(&["a /a.rb:1 1"], None, &[100, 4000]).profile(), &[&other.profile()]);
     let total = analysis::Estimator::new(&both.unwrap(), 0).total(&Interrupt::default()).unwrap();
     assert_eq!(total, Sum { value: 200, independent_variance: 100.0 * 9.0 + 100.0, samples: 60.0, windows: None });
+}
+
+/// 100 samples of 40 bytes and 10 of 10,000 bytes, each standing for 10 objects, in two profiles.
+fn merged_sizes() -> Profile {
+    let few = maker().sample(&["a /a.rb:1 1"], None, &[100, 1_000_000]).profile();
+    analysis::merge(&maker().sample(&["a /a.rb:1 1"], None, &[1000, 40_000]).profile(), &[&few]).unwrap()
+}
+
+const OF_MERGED_SIZES: Sum = Sum {
+    value: 1_040_000,
+    independent_variance: 9.0 * (1000.0 * 40.0 * 40.0 + 100.0 * 1e8),
+    samples: 110.0,
+    windows: None,
+};
+
+#[test]
+fn merged_profiles_keep_the_errors_of_objects_of_different_sizes() {
+    let merged = merged_sizes();
+    assert_eq!(analysis::Estimator::new(&merged, 1).total(&Interrupt::default()).unwrap(), OF_MERGED_SIZES);
+    assert_eq!(merged.samples().map(|sample| sample.values).collect::<Vec<_>>(), [[1100, 1_040_000]]);
+}
+
+#[test]
+fn so_do_their_files() {
+    let merged = merged_sizes();
+    let read = analysis::decode(&analysis::write(&merged, 0).unwrap(), LIMIT).unwrap();
+    assert_eq!(analysis::Estimator::new(&read, 1).total(&Interrupt::default()).unwrap(), OF_MERGED_SIZES);
+    assert_eq!(read, merged);
+}
+
+#[test]
+fn rows_with_sizes_of_one_magnitude_are_added_up() {
+    let other = maker().sample(&["a /a.rb:1 1"], None, &[10, 600]).profile();
+    let merged = analysis::merge(&maker().sample(&["a /a.rb:1 1"], None, &[10, 400]).profile(), &[&other]).unwrap();
+    assert_eq!(merged.all_values(), [20, 1000]);
 }
 
 #[test]

@@ -83,6 +83,17 @@ fn frames_and_labels_select_samples() {
 }
 
 #[test]
+fn without_libraries_the_errors_are_the_same() {
+    let library = |line| format!("l /bundle/ruby/3.4.0/gems/rack-2.2.4/lib/rack.rb:{line} 1");
+    let profile = maker()
+        .sample(&["m /app/m.rb:1 1", &library(7)], None, &[1000, 40_000])
+        .sample(&["m /app/m.rb:1 1", &library(8)], None, &[100, 1_000_000])
+        .profile();
+    let total = |profile| analysis::Estimator::new(profile, 1).total(&Interrupt::default()).unwrap();
+    assert_eq!(total(&profile.without_libraries(&Interrupt::default()).unwrap()), total(&profile));
+}
+
+#[test]
 fn without_libraries_their_allocations_count_for_the_caller() {
     let library = "l /bundle/ruby/3.4.0/gems/rack-2.2.4/lib/rack.rb:7 1";
     let profile = maker()

@@ -101,7 +101,7 @@ fn a_stack_with_samples_of_both_kinds_is_written_as_two() {
     let both = one(&[30, 1200]).sample(&STACK, None, &[70, 700]).profile();
     assert_eq!(values(&both), [[100, 1900]]);
     let message = written(&both);
-    assert_eq!(message.sample.iter().map(|sample| &*sample.value).collect::<Vec<_>>(), [[70, 700], [30, 1200]]);
+    assert_eq!(message.sample.iter().map(|sample| &*sample.value).collect::<Vec<_>>(), [[30, 1200], [70, 700]]);
     assert_eq!(numbers(&message).concat().len(), 1);
     assert_eq!(rows(&analysis::decode(&analysis::write(&both, 1).unwrap(), LIMIT).unwrap()), rows(&both));
 }

@@ -81,7 +81,7 @@ pub fn profile<const N: usize, V: Columns<N>>(
         let rounded = rounding.next(sum.columns());
         if rounded != [0; N] {
             let (labels, scheme) = (builder.label_set(&set), builder.scheme(scheme.within(key.window)));
-            rows.push(Row { stack: key.stack, labels, scheme });
+            rows.push(Row::new(key.stack, labels, scheme));
             values.extend(rounded);
         }
     }
