@@ -62,7 +62,8 @@ module MemprofilerPprof
       end
 
       # Adds up profiles of several processes, or of one at several times. Samples with the same stack and labels
-      # become one; the time is the earliest, the duration the sum, and the comments those of all.
+      # become one; the time is the earliest, the duration the sum, and the comments those of all, besides `merged`
+      # with the number of profiles.
       #
       # @param profiles [Enumerable<Profile>] at least one; read lazily, so that only a few are in memory
       # @return [Profile]

@@ -148,7 +148,7 @@ module MemprofilerPprof
       def unused(single, others)
         codes = MemprofilerPprof::Report::Codes
         single = ("Processes with only one profile: #{single}" if single.positive?)
-        others = ("Profiles that name no process, or were written without the GVL: #{others}" if others.positive?)
+        others = ("Sums, and profiles that name no process or lack contents: #{others}" if others.positive?)
         MemprofilerPprof::Report::Note.list(codes::SINGLE_PROFILES => single, codes::NOT_IN_SERIES => others)
       end
     end

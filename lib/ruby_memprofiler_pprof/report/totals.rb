@@ -19,7 +19,9 @@ module MemprofilerPprof
       BYTES = %w[retained_size inuse_space].freeze
       # The comment of a profile that was written without the GVL.
       EMERGENCY = /\Aemergency=/
-      private_constant :EMERGENCY
+      # That of a sum of several.
+      MERGED = /\Amerged=/
+      private_constant :EMERGENCY, :MERGED
 
       # @param tags [Hash{String => String}] of a profile
       # @return [String, nil] a sentence, if its process was attached to
@@ -34,10 +36,7 @@ module MemprofilerPprof
         @retained_objects = sum(profile, OBJECTS)
         @sampled_in_windows = profile.sampled_in_windows?
         @incomplete = profile.comments.any?(EMERGENCY)
-        pairs = profile.comments.filter_map { |comment| comment.match(/\A(\w+)=([-+.\de]+)/)&.captures }
-        # A merged profile has the comments of each, without saying which belong together.
-        single = pairs.group_by(&:first).values.select { |found| found.size == 1 }
-        @figures = single.to_h(&:first)
+        @figures = figures(profile.comments)
         @tags = Tags.of(profile.comments)
         @memory = MemprofilerPprof::Memory.of(profile)
       end
@@ -109,6 +108,14 @@ module MemprofilerPprof
       end
 
       private
+
+      # A merged profile has the comments of each, without saying which belong together.
+      def figures(comments)
+        return {} if comments.any?(MERGED)
+
+        pairs = comments.filter_map { |comment| comment.match(/\A(\w+)=([-+.\de]+)/)&.captures }
+        pairs.group_by(&:first).values.select { |found| found.size == 1 }.to_h(&:first)
+      end
 
       def sum(profile, names)
         type = profile.sample_types.find { |candidate| names.include?(candidate.name) }

@@ -117,6 +117,12 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("report", "d").stdout.scan(/(\w+)\.rb:1/).flatten.uniq).to eq(["a"])
     end
 
+    it "takes no figures of one process for those of a sum" do
+      File.binwrite("sum.pprof", MemprofilerPprof::Profile.load(file).then { |one| one.merge(one) }.to_pprof)
+      expect(section("report", "sum.pprof")["totals"].first).to include("pid" => nil, "rss_bytes" => nil)
+      expect(cli("report", "sum.pprof").stdout).not_to match(/Explains|Sees|Lost/)
+    end
+
     it "adds profiles up" do
       write("b.pprof", { "/srv/shop/a.rb:1" => [0, 2000] })
       json = JSON.parse(cli("report", "--value", "retained_objects", file, "b.pprof", "--json").stdout)
@@ -452,7 +458,15 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       2.times { |index| write("oom-#{index}.pprof", { "/a.rb:1" => [0, 9] }, time: 1_000_000_000 + index) }
       json = JSON.parse(cli("leaks", "--json", ".").stdout)
       expect(json["sections"].map { |section| section["pid"] }).to eq([7])
-      expect(json["notes"]).to include({ "code" => "NOT_IN_SERIES", "text" => /\AProfiles that .*: 2\z/ })
+      expect(json["notes"]).to include({ "code" => "NOT_IN_SERIES", "text" => /\ASums, and profiles that .*: 2\z/ })
+    end
+
+    it "leaves sums out of the series" do
+      parts = Array.new(10) { |index| MemprofilerPprof::Profile.load("mem-7-#{index}.pprof") }
+      File.binwrite("sum.pprof", MemprofilerPprof::Profile.merge(parts).to_pprof)
+      json = JSON.parse(cli("leaks", "--json", ".").stdout)
+      expect(json["sections"].first.slice("profiles", "left_out")).to eq("profiles" => 20, "left_out" => 0)
+      expect(json["notes"].map { |note| note["code"] }).to eq(%w[NOT_IN_SERIES])
     end
 
     it "leaves what was written without the GVL out of the series" do

@@ -47,8 +47,9 @@ RSpec.describe MemprofilerPprof::Report::Difference do
   it "cancels out survivors by their ages" do
     before = profile({ "/a.rb:1" => [0, 1000] }, comments: { minor_gc_count: 10, major_gc_count: 2 })
     comments = { minor_gc_count: 14, major_gc_count: 2 }
-    aged = [[8, 1000], [2, 500]].map { |age, count| later({ "/a.rb:1" => [0, count] }, comments: comments, age: age) }
-    expect(change(before, aged.first.merge(aged.last)).change.variance).to be_within(1e-6).of(9 * 500)
+    after = Pprof::Maker.lines({ "/a.rb:1" => [0, 1000] }, time: 1_000_000_100, comments: comments, age: 8)
+                        .sample(["a#line1 /a.rb:1"], [0, 0, 500, 50_000], age: 2).profile
+    expect(change(before, after).change.variance).to be_within(1e-6).of(9 * 500)
   end
 
   it "cancels out nothing by ages in the reverse order" do

@@ -1,6 +1,6 @@
 //! Sums and differences of profiles.
 
-use super::headers::{Comments, Incompatible, columns, merge_header};
+use super::headers::{Comments, Incompatible, columns, merge_header, parts, set_parts};
 use super::renumber::{Numbers, Used};
 use super::rows::RowSums;
 use super::{Builder, EMPTY_STACK, Header, Magnitudes, Profile, Row, Scheme, sort_by_number};
@@ -40,11 +40,13 @@ impl From<Interrupted> for CombineError {
 }
 
 /// Adds up profiles: those of several processes, or of one process at several times. Adds the values of equal samples,
-/// and the durations; keeps the earliest time and everybody's comments.
+/// and the durations; keeps the earliest time and everybody's comments, and says how many there were.
 pub struct Merger {
     sum: Combination,
     header: Header,
     comments: Comments,
+    /// Of how many profiles it is the sum, where those are sums, too.
+    parts: u64,
     /// How many profiles there are besides the first.
     others: usize,
 }
@@ -55,7 +57,7 @@ impl Merger {
         let mut sum = Combination::new(first.header());
         sum.add(first, &identity(first), 1, interrupt)?;
         let comments = Comments::of(first.header(), interrupt)?;
-        Ok(Self { sum, header: first.header().clone(), comments, others: 0 })
+        Ok(Self { sum, header: first.header().clone(), comments, parts: parts(first.header()), others: 0 })
     }
 
     /// Adds another profile. After an interruption, add the same one again: it resumes where it was.
@@ -64,12 +66,16 @@ impl Merger {
         self.comments.add_to(&mut self.header, other.header(), interrupt)?;
         self.sum.add(other, &columns, 1, interrupt)?;
         merge_header(&mut self.header, other.header());
+        self.parts = self.parts.saturating_add(parts(other.header()));
         self.others += 1;
         Ok(())
     }
 
     /// The sum. After an interruption everything is still there; otherwise nothing is left.
     pub fn finish(&mut self, interrupt: &Interrupt) -> Result<Profile, Interrupted> {
+        if self.others > 0 {
+            set_parts(&mut self.header, self.parts);
+        }
         self.sum.finish(&self.header, interrupt)
     }
 }

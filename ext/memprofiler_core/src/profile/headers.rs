@@ -66,6 +66,22 @@ pub fn merge_header(header: &mut Header, other: &Header) {
     }
 }
 
+/// How the comment begins that says of how many profiles a profile is the sum.
+const MERGED: &str = "merged=";
+
+/// Of how many profiles the one with that header is the sum.
+pub fn parts(header: &Header) -> u64 {
+    let numbers = header.comments.iter().filter_map(|comment| comment.strip_prefix(MERGED)?.parse().ok());
+    numbers.fold(0, u64::saturating_add).max(1)
+}
+
+/// Says in a header of how many profiles it is the sum, in place of what the parts say of themselves. The other comments
+/// are those of any of them.
+pub fn set_parts(header: &mut Header, parts: u64) {
+    header.comments.retain(|comment| !comment.starts_with(MERGED));
+    header.comments.push(format!("{MERGED}{parts}").into());
+}
+
 /// The comments that a header has.
 pub struct Comments(HashSet<Arc<str>, SecretState>);
 

@@ -14,7 +14,15 @@ fn merging_adds_samples_and_durations_and_keeps_the_earliest_time() {
     assert_eq!(names(&merged), ["a 3", "b 2"]);
     assert_eq!((merged.header().time_nanos, merged.header().duration_nanos), (300, 15));
     let comments: Vec<&str> = merged.header().comments.iter().map(|comment| &**comment).collect();
-    assert_eq!(comments, ["greatest_weight=10"]);
+    assert_eq!(comments, ["greatest_weight=10", "merged=3"]);
+}
+
+#[test]
+fn a_sum_of_sums_says_of_how_many_profiles_it_is() {
+    let two = analysis::merge(&maker_of_one().profile(), &[&maker_of_one().profile()]).unwrap();
+    let five = analysis::merge(&two, &[&maker_of_one().profile(), &two]).unwrap();
+    let comments: Vec<&str> = five.header().comments.iter().map(|comment| &**comment).collect();
+    assert_eq!(comments, ["greatest_weight=10", "merged=5"]);
 }
 
 #[test]
@@ -127,6 +135,6 @@ fn overflowing_sums_saturate() {
 fn merging_keeps_each_comment_once_in_order() {
     let [a, b] = [["x", "y"], ["y", "z"]].map(|comments| Maker::new(&RETAINED, &comments).profile());
     let comments = |profile: Profile| profile.header().comments.iter().map(|each| each.to_string()).collect::<Vec<_>>();
-    assert_eq!(comments(analysis::merge(&a, &[&b, &a]).unwrap()), ["x", "y", "z"]);
+    assert_eq!(comments(analysis::merge(&a, &[&b, &a]).unwrap()), ["x", "y", "z", "merged=3"]);
     assert_eq!(comments(analysis::diff(&b, &a).unwrap()), ["y", "z", "x"]);
 }

@@ -26,6 +26,8 @@ module MemprofilerPprof
         def profile=(profile)
           @intervals = [*@intervals, profile].last(WINDOW)
           super(Profile.merge(@intervals))
+          # A sum does not say the process.
+          @totals = MemprofilerPprof::Report::Totals.new(profile)
         end
 
         private

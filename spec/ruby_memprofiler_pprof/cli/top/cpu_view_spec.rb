@@ -35,9 +35,9 @@ RSpec.describe MemprofilerPprof::CLI::Top::CPUView do
     expect([lines[1], lines[5]]).to match([/last 10\.0 s: 500 ms, 5\.0% of a processor/, /5\.0%  .*a\.rb:1/])
   end
 
-  it "shows the time of the newest interval" do
+  it "shows the process and the time of the newest interval" do
     [60, 120].each { |time| tell(400, time: time) }
-    expect(lines.first).to end_with(":02:00")
+    expect(lines.first).to match(/\Aa\.sock  pid 7  .*:02:00\z/)
   end
 
   it "groups by what makes sense" do
