@@ -40,8 +40,8 @@ impl Target {
     }
 }
 
-/// Only one tool at a time: the lock is gone with the tool. Who could hold it as well may trace the process, or is that.
-/// It is of this /proc, so tools of a container and of its host do not see each other.
+/// Only one tool at a time: the lock is gone with the tool. Nobody else can hold it who may not trace the process, except
+/// the process itself. It is of this /proc, so tools of a container and of its host do not see each other.
 fn lock(file: &File, pid: i32) -> Result<(), Failure> {
     // SAFETY: flock takes a descriptor, which is open, and no memory.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {

@@ -283,6 +283,23 @@ mod tests {
     }
 
     #[test]
+    fn what_samples_take_is_the_hooks_time_in_windows() {
+        let mut reservoir = in_window(0.01);
+        reservoir.add_sampling_time(3_000);
+        assert_eq!(reservoir.hook_time(), 3_000);
+        reservoir.close_window(0);
+        reservoir.add_sampling_time(3_000);
+        assert_eq!(reservoir.hook_time(), 3_000);
+    }
+
+    #[test]
+    fn what_an_interrupted_sample_takes_is_bounded() {
+        let mut reservoir = in_window(0.01);
+        reservoir.add_sampling_time(u64::MAX);
+        assert_eq!(reservoir.hook_time(), LONGEST_SAMPLE);
+    }
+
+    #[test]
     fn rates_change_in_the_middle_of_a_window() {
         let mut reservoir = in_window(0.1);
         allocate(&mut reservoir, 0..100);

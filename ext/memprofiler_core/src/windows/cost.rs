@@ -36,8 +36,8 @@ const BINS: usize = 36;
 const BINS_PER_OCTAVE: f64 = 2.0;
 const LEAST_EXPONENT: f64 = -20.0;
 
-/// The greatest part of its window that the hook is taken to have. If it takes more, fewer objects are found than there
-/// are; were it taken to have much more than it does, windows would hardly end.
+/// The greatest part of its window that the hook is taken to have. Above it costs are not told apart: were the hook
+/// taken to have much more than it does, windows would hardly end.
 const MOST: f64 = 0.7;
 
 impl Costs {
@@ -101,15 +101,16 @@ mod tests {
         Seen { group: WindowGroup::new(0), objects, density, in_time: 1.0, share: SHARE, sampling: 0.0, cost }
     }
 
-    /// A second of each density, whose hook costs `cost`, in windows prolonged by `assumed` per object; and how many
-    /// objects there are.
-    fn mixed(cost: f64, assumed: f64) -> (Costs, f64) {
+    /// A second of each density, whose hook costs `cost` and `sampling`, in windows prolonged by `sampling` and `assumed`
+    /// per object; and how many objects there are.
+    fn mixed(cost: f64, sampling: f64, assumed: f64) -> (Costs, f64) {
         let (mut costs, mut allocated) = (Costs::new(), 0.0);
         for per_nanosecond in [1e-5, 1e-3, 1e-2] {
-            let density = per_nanosecond / (1.0 + cost * per_nanosecond);
-            // A nanosecond of the window meant to be is 1 / (1 - assumed * density) of it in fact.
-            let work = SHARE * 1e9 * (1.0 - cost * density) / (1.0 - assumed * density);
-            costs.add(seen(work * per_nanosecond, density, assumed));
+            let density = per_nanosecond / (1.0 + (cost + sampling) * per_nanosecond);
+            // A nanosecond of the window meant to be is 1 / (1 - (sampling + assumed) * density) of it in fact.
+            let left = |hook: f64| 1.0 - hook * density;
+            let work = SHARE * 1e9 * left(cost + sampling) / left(assumed + sampling);
+            costs.add(Seen { sampling: sampling * density, ..seen(work * per_nanosecond, density, assumed) });
             allocated += (1.0 - SHARE) * 1e9 * per_nanosecond + work * per_nanosecond;
         }
         (costs, allocated)
@@ -118,7 +119,16 @@ mod tests {
     #[test]
     fn the_cost_is_found_from_a_mix_of_densities() {
         for assumed in [0.0, 20.0, 60.0] {
-            let (costs, allocated) = mixed(40.0, assumed);
+            let (costs, allocated) = mixed(40.0, 0.0, assumed);
+            let found = costs.solve(allocated, 100.0);
+            assert!((found - 40.0).abs() < 0.1, "{found} where {assumed} was assumed");
+        }
+    }
+
+    #[test]
+    fn what_samples_take_is_no_part_of_the_cost() {
+        for assumed in [0.0, 20.0, 60.0] {
+            let (costs, allocated) = mixed(40.0, 60.0, assumed);
             let found = costs.solve(allocated, 100.0);
             assert!((found - 40.0).abs() < 0.1, "{found} where {assumed} was assumed");
         }
@@ -126,7 +136,7 @@ mod tests {
 
     #[test]
     fn windows_prolonged_by_the_cost_see_their_share() {
-        let (costs, allocated) = mixed(40.0, 40.0);
+        let (costs, allocated) = mixed(40.0, 0.0, 40.0);
         assert!((costs.total(40.0) / allocated - 1.0).abs() < 1e-9);
         assert!((costs.seen / allocated - 1.0).abs() < 1e-9);
     }

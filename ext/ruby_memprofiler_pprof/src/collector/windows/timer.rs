@@ -140,8 +140,7 @@ impl Timer {
         self.program_cpu().saturating_sub(self.hook_time.load(Ordering::Relaxed))
     }
 
-    /// The number of the window that should be open, as far as the thread has noticed. What the program does until then
-    /// counts as outside of windows if it is late, or as inside.
+    /// The number of the window that should be open, as far as the thread has noticed.
     pub fn scheduled(&self) -> Option<u64> {
         Some(self.scheduled.load(Ordering::SeqCst)).filter(|&window| window != NONE)
     }
@@ -154,20 +153,20 @@ impl Timer {
         clock::process_cpu().saturating_sub(own + jobs)
     }
 
-    /// Runs a part of the job.
-    pub fn in_job(&self, body: impl FnOnce()) {
-        let began = clock::thread_cpu();
-        body();
-        let taken = clock::thread_cpu().saturating_sub(began);
-        self.jobs.fetch_add(taken.as_nanos() as u64, Ordering::Relaxed);
-    }
-
     /// The same, for the thread itself. For the process's clock the kernel counts what other threads run only up to its
     /// last tick, but brings that up to date when their own clocks are read.
     fn program_cpu_now(&self) -> u64 {
         self.note_own();
         cpu_clock::thread_cpu(activity::holder());
         self.program_cpu()
+    }
+
+    /// Does a job's work, on the thread that runs it. Its CPU time is not the program's.
+    pub fn in_job(&self, body: impl FnOnce()) {
+        let began = clock::thread_cpu();
+        body();
+        let taken = clock::thread_cpu().saturating_sub(began);
+        self.jobs.fetch_add(taken.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// Brings the thread's own CPU time up to date; for that thread.
