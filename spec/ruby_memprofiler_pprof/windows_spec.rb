@@ -33,7 +33,7 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     expect(collector.stats[:samples]).to be_between(1, 0.8 * (GC.stat(:total_allocated_objects) - before))
   end
 
-  # Beside busy processes windows vary more, and what is allocated seldom is found some 10 % too low.
+  # Beside busy processes windows vary more.
   describe "in a program that allocates much and little in turn", :slow, :timing do
     # Some milliseconds of each, again and again; how many objects that were.
     def work_for(collector, windows)

@@ -8,6 +8,7 @@
 //! Each window therefore belongs to one of 16 groups at random (see [`window_group`](crate::window_group)), and the
 //! spread among the groups' sums shows how certain a total is.
 
+mod anticipation;
 mod calibration;
 mod cost;
 mod exposure;
@@ -15,6 +16,7 @@ mod pace;
 mod progress;
 mod schedule;
 
+pub use anticipation::Anticipation;
 pub use exposure::{Exposure, Interval, Segment};
 pub use pace::Pace;
 pub use progress::Progress;

@@ -1,12 +1,11 @@
-//! How much CPU time is left of a window.
+//! How much longer windows last for what the hook takes.
 
 use super::Moment;
 
-/// How much CPU time the program will use until a [`Moment`] is over.
+/// How much longer a window lasts than it seems: the schedule's clock stands still for what the hook takes.
 ///
-/// The schedule's clock stands still for what the hook takes, so a window lasts longer than it seems. Who waits for
-/// what seems to be left has to wait again for what the hook has taken meanwhile, and so on. So the rest of a window
-/// is taken to be like its beginning. A new one is taken to be like the one in which the hook has taken the least
+/// Who waits for what seems to be left has to wait again for what the hook has taken meanwhile, and so on. So the rest
+/// of a window is taken to be like its beginning. A new one is taken to be like the one in which the hook has taken the least
 /// lately: if a window were too long where few objects are allocated, these would seem to be more.
 #[derive(Debug)]
 pub struct Pace {
@@ -39,24 +38,23 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The CPU time in nanoseconds that is left of a moment. `now` is what the schedule's clock says, `hook_time` for
-    /// how long it has stood still for the hook in all. `late` is by how much the window will end too late, in CPU time:
-    /// as much of the program should be in it as if the hook took nothing then, as when the window began.
-    pub fn left(&mut self, moment: Moment, now: u64, hook_time: u64, late: u64) -> u64 {
-        let left = moment.until.saturating_sub(now);
+    /// For how many nanoseconds the schedule's clock will stand still for each nanosecond that is left of a moment.
+    /// `now` is what that clock says, `hook_time` for how long it has stood still for the hook in all.
+    pub fn slowdown(&mut self, moment: Moment, now: u64, hook_time: u64) -> f64 {
         if let Some(open) = self.open {
             let [passed, taken] = [now.saturating_sub(open.began), hook_time.saturating_sub(open.hook_time)];
             let slowdown = (taken as f64 / passed.max(1) as f64).min(MOST);
             if moment.on && moment.window == open.window {
-                return prolonged(left, late, slowdown);
+                return slowdown;
             }
             self.end(slowdown);
         }
         if !moment.on {
-            return left;
+            return 0.0;
         }
         self.open = Some(Open { window: moment.window, began: now, hook_time });
-        prolonged(left, late, self.least[0].min(self.least[1]))
+        // Neither has a window yet at first.
+        self.least[0].min(self.least[1]).min(MOST)
     }
 
     fn end(&mut self, slowdown: f64) {
@@ -68,10 +66,6 @@ impl Pace {
             self.ended = 0;
         }
     }
-}
-
-fn prolonged(time: u64, late: u64, slowdown: f64) -> u64 {
-    time.saturating_add((time.saturating_add(late) as f64 * slowdown) as u64)
 }
 
 #[cfg(test)]
@@ -86,35 +80,37 @@ mod tests {
     /// Windows of 100 ns, in which the hook takes `taken` ns.
     fn pass(pace: &mut Pace, windows: u32, taken: u64) {
         for window in 0..u64::from(windows) {
-            pace.left(moment(Some(window), 100), 0, 0, 0);
-            pace.left(moment(None, 1_000), 100, taken, 0);
+            pace.slowdown(moment(Some(window), 100), 0, 0);
+            pace.slowdown(moment(None, 1_000), 100, taken);
         }
     }
 
     #[test]
-    fn between_windows_it_is_until_the_next() {
-        assert_eq!(Pace::default().left(moment(None, 1_000), 300, 0, 0), 700);
+    fn between_windows_the_clock_does_not_stand_still() {
+        let mut pace = Pace::default();
+        pass(&mut pace, 2 * BLOCK, 50);
+        assert_eq!(pace.slowdown(moment(None, 1_000), 300, 0), 0.0);
     }
 
     #[test]
     fn the_first_window_is_as_long_as_it_seems() {
-        assert_eq!(Pace::default().left(moment(Some(1), 1_000), 400, 0, 0), 600);
+        assert_eq!(Pace::default().slowdown(moment(Some(1), 1_000), 400, 0), 0.0);
     }
 
     #[test]
     fn the_rest_of_a_window_is_like_its_beginning() {
         let mut pace = Pace::default();
-        pace.left(moment(Some(1), 1_000), 400, 50, 0);
-        assert_eq!(pace.left(moment(Some(1), 1_000), 600, 150, 0), 400 + 200);
+        pace.slowdown(moment(Some(1), 1_000), 400, 50);
+        assert_eq!(pace.slowdown(moment(Some(1), 1_000), 600, 150), 0.5);
         // The next one, which follows at once, is not.
-        assert_eq!(pace.left(moment(Some(2), 2_000), 1_000, 350, 0), 1_000);
+        assert_eq!(pace.slowdown(moment(Some(2), 2_000), 1_000, 350), 0.0);
     }
 
     #[test]
     fn windows_that_are_all_alike_are_known_in_advance() {
         let mut pace = Pace::default();
         pass(&mut pace, 2 * BLOCK, 50);
-        assert_eq!(pace.left(moment(Some(1), 100), 0, 0, 0), 150);
+        assert_eq!(pace.slowdown(moment(Some(1), 100), 0, 0), 0.5);
     }
 
     #[test]
@@ -123,21 +119,14 @@ mod tests {
         pass(&mut pace, 2 * BLOCK, 50);
         pass(&mut pace, 1, 10);
         pass(&mut pace, 2 * BLOCK - 2, 50);
-        assert_eq!(pace.left(moment(Some(1), 100), 0, 0, 0), 110);
-    }
-
-    #[test]
-    fn a_window_that_ends_late_holds_as_much_as_if_the_hook_took_nothing_then() {
-        let mut pace = Pace::default();
-        pace.left(moment(Some(1), 1_000), 400, 50, 20);
-        assert_eq!(pace.left(moment(Some(1), 1_000), 600, 150, 20), 400 + 200 + 10);
+        assert_eq!(pace.slowdown(moment(Some(1), 100), 0, 0), 0.1);
     }
 
     #[test]
     fn clocks_that_go_backwards_are_no_reason_to_fail() {
         let mut pace = Pace::default();
-        pace.left(moment(Some(1), 100), 50, 50, 0);
-        assert_eq!(pace.left(moment(Some(1), 100), 200, 0, 0), 0);
-        assert_eq!(pace.left(moment(Some(1), u64::MAX), 0, u64::MAX, 0), u64::MAX);
+        pace.slowdown(moment(Some(1), 100), 50, 50);
+        assert_eq!(pace.slowdown(moment(Some(1), 100), 200, 0), 0.0);
+        assert_eq!(pace.slowdown(moment(Some(1), u64::MAX), 0, u64::MAX), MOST);
     }
 }

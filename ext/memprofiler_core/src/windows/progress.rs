@@ -14,16 +14,10 @@ pub struct Progress {
     used: f64,
     /// For how many nanoseconds of the last sleep the program did not run.
     lost: u64,
-    /// For how long it should have been, and how much longer sleeps have lately been than they should.
-    asked: u64,
-    late: f64,
 }
 
 /// The time after which sleeps count for 1/e, in nanoseconds.
 const MEMORY: f64 = 100e6;
-/// How many of them lateness is averaged over, and the most of it that counts, in nanoseconds.
-const SLEEPS: f64 = 16.0;
-const LATEST: u64 = 200_000;
 /// The least part of the time that the program is taken to run.
 const LEAST_RATE: f64 = 0.1;
 /// A window is near if it is no further away than so many times its length.
@@ -40,14 +34,6 @@ impl Progress {
         self.slept = self.slept * keep + slept as f64;
         self.used = self.used * keep + used as f64;
         self.lost = slept.saturating_sub(used);
-        if slept >= self.asked {
-            self.late += ((slept - self.asked).min(LATEST) as f64 - self.late) / SLEEPS;
-        }
-    }
-
-    /// How much longer sleeps have lately been than they should, in nanoseconds.
-    pub fn lateness(&self) -> u64 {
-        self.late as u64
     }
 
     /// Notes that the time up to the next [`record`](Self::record) says nothing: the program waits.
@@ -57,16 +43,15 @@ impl Progress {
 
     /// For how many nanoseconds to sleep until a window of length `window` begins, when the program has used `left`
     /// nanoseconds of CPU time.
-    pub fn until_open(&mut self, left: u64, window: u64) -> u64 {
+    pub fn until_open(&self, left: u64, window: u64) -> u64 {
         let near = left.min(NEAR.saturating_mul(window));
         let far = (left - near) as f64 / self.rate();
         self.until_close(near.saturating_add(far as u64), window)
     }
 
     /// The same, until it ends.
-    pub fn until_close(&mut self, left: u64, window: u64) -> u64 {
-        self.asked = left.max(self.lost.min(window / STEPS));
-        self.asked
+    pub fn until_close(&self, left: u64, window: u64) -> u64 {
+        left.max(self.lost.min(window / STEPS))
     }
 
     /// The part of the time that the program has run lately.
@@ -91,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_program_that_always_runs_is_awaited_exactly() {
-        let mut progress = progress(10_000_000);
+        let progress = progress(10_000_000);
         assert_eq!((progress.until_open(FAR, WINDOW), progress.until_close(1, WINDOW)), (FAR, 1));
     }
 
@@ -102,26 +87,16 @@ mod tests {
 
     #[test]
     fn what_is_near_is_not_missed() {
-        let mut progress = progress(5_000_000);
+        let progress = progress(5_000_000);
         assert_eq!(progress.until_open(2_000_000, WINDOW), 2_000_000);
         assert_eq!(progress.until_close(5_000_000, WINDOW), 5_000_000);
     }
 
     #[test]
     fn a_program_that_does_not_run_is_not_looked_at_all_the_time() {
-        let mut progress = progress(0);
+        let progress = progress(0);
         assert_eq!((progress.until_open(1, WINDOW), progress.until_close(1, WINDOW)), (250_000, 250_000));
         assert_eq!(progress.until_open(FAR, WINDOW), 8_000_000 + 220_000_000);
-    }
-
-    #[test]
-    fn sleeps_that_end_late_are_noticed() {
-        let mut progress = Progress::default();
-        for round in 1..=100 {
-            progress.record(round * 1_050_000, 0);
-            progress.until_close(1_000_000, WINDOW);
-        }
-        assert!((49_000..51_000).contains(&progress.lateness()), "{}", progress.lateness());
     }
 
     #[test]

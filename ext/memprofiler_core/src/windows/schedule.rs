@@ -10,7 +10,7 @@ use std::time::Duration;
 /// period could be missed altogether.) What runs between two safe points is seen if its beginning is in a window.
 ///
 /// Times are absolute, in nanoseconds of any clock.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     frame: u64,
     window: u64,

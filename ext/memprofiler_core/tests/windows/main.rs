@@ -172,6 +172,14 @@ fn phases_where_others_have_the_cpus() {
 }
 
 #[test]
+fn short_dense_and_sparse_phases() {
+    let runs = runs(EXPECTED_COST, |vm| short_phases(vm, END));
+    runs.check_total();
+    runs.check_bias(BURST, 0.01);
+    runs.check_bias(OTHER, 0.01);
+}
+
+#[test]
 fn a_fine_mix_of_dense_and_sparse() {
     let runs = runs(EXPECTED_COST, |vm| fine_mix(vm, END));
     runs.check_total();

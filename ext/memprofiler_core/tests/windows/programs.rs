@@ -96,7 +96,16 @@ pub fn phases(vm: &mut Vm, end: u64) {
     }
 }
 
-/// The same mixed finely.
+/// Phases of up to 20 ms in which the hook takes much more of the time than the program, and of up to 4 ms.
+pub fn short_phases(vm: &mut Vm, end: u64) {
+    while vm.now() < end {
+        let [dense, sparse] = [vm.random.random_range(10..1_000), vm.random.random_range(2..200)];
+        vm.run(dense, STRETCH, &[0, 0, 0, 0, 0, 60, 0]);
+        vm.run(sparse, STRETCH, &[0, 0, 0, 0, 0, 0, 2]);
+    }
+}
+
+/// Dense and sparse work mixed finely.
 pub fn fine_mix(vm: &mut Vm, end: u64) {
     while vm.now() < end {
         vm.run(5, STRETCH, &DENSE);

@@ -4,7 +4,7 @@ use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{ClassId, Countdown, Departed, Fate, LiveSample, Reservoir, Timing, Windows};
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::window_group::{WindowGroup, variance};
-use memprofiler_core::windows::{Moment, Pace, Progress, Schedule};
+use memprofiler_core::windows::{Anticipation, Moment, Pace, Progress, Schedule};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::cell::Cell;
@@ -27,8 +27,11 @@ const FRAME: Duration = Duration::from_millis(30);
 /// real ones do, and the hook costs ten times as much, so that simulations are quick.
 const HOOK_COST: u64 = 200;
 const SAMPLE_COST: u64 = 100;
-/// The mean delay of the job that opens and closes windows, which can come only later.
-const LATENESS: f64 = 50_000.0;
+/// The mean delay of the timer and the job that opens and closes windows, which can come only later, and by how much
+/// later they come after a sleep of some milliseconds.
+const LATENESS: f64 = 30_000.0;
+const AFTER_LONG_SLEEPS: u64 = 70_000;
+const LONG_SLEEP: u64 = 5 * MILLISECOND;
 
 /// How the program runs where others have the CPUs, too.
 const SLICES: (u64, u64) = (3 * MILLISECOND, 3 * MILLISECOND);
@@ -60,6 +63,11 @@ pub struct Vm {
     reservoir: Reservoir,
     countdown: Arc<Countdown>,
     schedule: Schedule,
+    anticipation: Anticipation,
+    /// By how much windows end early.
+    early: u64,
+    /// When the open window will probably end, in real time without what the hook takes.
+    ends: u64,
     pace: Pace,
     progress: Progress,
     /// The window that should be open, as far as the timer has noticed.
@@ -115,6 +123,9 @@ impl Vm {
             countdown: Arc::clone(reservoir.countdown()),
             reservoir,
             schedule: Schedule::new(FRAME, DUTY, seed),
+            anticipation: Anticipation::default(),
+            early: 0,
+            ends: u64::MAX,
             pace: Pace::default(),
             progress: Progress::default(),
             scheduled: None,
@@ -189,10 +200,13 @@ impl Vm {
     /// The postponed job: does what the timer has noticed.
     fn job(&mut self) {
         let (time, _) = self.times(self.now());
-        let now = self.schedule.at(time);
         let open = self.open.filter(|_| self.reservoir.is_window_open());
-        if open == self.scheduled || (now.on && open == Some(now.window)) {
+        if open == self.scheduled {
             return;
+        }
+        let soon = self.schedule.at(time + self.early);
+        if soon.on && open == Some(soon.window) {
+            return self.anticipation.undo();
         }
         self.reservoir.close_window(self.allocated);
         self.open = self.scheduled;
@@ -207,19 +221,43 @@ impl Vm {
         let asked = ASKED.get();
         let (time, hook_time) = self.advance_timer(asked);
         self.progress.record(self.alarm, asked);
-        let moment = self.schedule.at(time);
+        let moment = self.anticipation.at(self.schedule, time);
         let Moment { on, window, .. } = moment;
         self.scheduled = on.then_some(window);
         let due = self.open.filter(|_| self.reservoir.is_window_open()) != self.scheduled;
         if due {
             OVERDUE.set(OVERDUE.get().min(asked));
         }
-        let left = self.pace.left(moment, time, hook_time, self.progress.lateness());
+        let left = self.anticipation.until_change(time, self.pace.slowdown(moment, time, hook_time));
+        if on {
+            self.early = self.anticipation.early();
+        }
         let length = self.schedule.window();
         let delay = if on { self.progress.until_close(left, length) } else { self.progress.until_open(left, length) };
-        self.alarm += delay + self.exponential(LATENESS) as u64;
+        self.ends = if on {
+            self.alarm - hook_time + self.progress.until_close(self.anticipation.least(time), length)
+        } else {
+            u64::MAX
+        };
+        self.alarm += delay + self.lateness(delay);
         ASKED.set(self.cpu_time(self.alarm));
         due
+    }
+
+    /// The hook wakes the timer if the window has probably ended.
+    fn note_time(&mut self) {
+        let (on, off) = self.slices;
+        let real = self.now() / on * (on + off) + self.now() % on;
+        if real - self.reservoir.hook_time() >= self.ends {
+            self.ends = u64::MAX;
+            self.alarm = self.alarm.min(real + self.lateness(0));
+            ASKED.set(self.cpu_time(self.alarm));
+        }
+    }
+
+    /// By how much the timer oversleeps.
+    fn lateness(&mut self, delay: u64) -> u64 {
+        self.exponential(LATENESS) as u64 + if delay >= LONG_SLEEP { AFTER_LONG_SLEEPS } else { 0 }
     }
 
     fn advance_timer(&mut self, now: u64) -> (u64, u64) {
@@ -245,7 +283,7 @@ impl Vm {
         self.advance_timer(self.now());
         self.progress.pause();
         // As nothing else has the CPUs, real time is the CPU time.
-        self.alarm = self.now() + self.exponential(LATENESS) as u64;
+        self.alarm = self.now() + self.lateness(0);
         ASKED.set(self.alarm);
     }
 
@@ -262,6 +300,7 @@ impl Vm {
             }
             events -= left + 1;
             let candidate = self.reservoir.select();
+            self.note_time();
             let mut place = events % per_stretch;
             let site = objects.iter().position(|&count| {
                 let here = place < count;

@@ -1,6 +1,6 @@
 //! The function that the VM calls: the hot path. An unsampled allocation costs a decrement.
 
-use super::{Collector, Phase};
+use super::{Collector, Phase, windows};
 use crate::faults::{self, InHook};
 use crate::vm::errno::SavedErrno;
 use crate::vm::hooks::{self, END_MARK, END_SWEEP, FREEOBJ, NEWOBJ, TraceArg};
@@ -206,6 +206,7 @@ unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
             // SAFETY: in the NEWOBJ hook; the holder is registered as a root while there are hooks.
             unsafe { state.allocated(candidate, arg, collector.holder.get()) };
             if let Some(began) = began {
+                windows::note_time(began);
                 state.reservoir.add_sampling_time(clock::monotonic().saturating_sub(began));
             }
         })

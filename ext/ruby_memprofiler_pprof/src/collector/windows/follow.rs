@@ -19,11 +19,13 @@ impl Collector {
             return Ok(());
         }
         self.state.with(|state| state.reservoir.hook_time());
-        let now = schedule.at(TIMER.now());
-        if now.on && open == Some(now.window) {
-            // The timer did not know how much of its time the hook has taken.
-            TIMER.forget_request();
+        let now = TIMER.now();
+        if open.is_some_and(|window| !TIMER.ends(schedule, window, now)) {
             return Ok(());
+        }
+        // Between windows that follow each other the hook stays on.
+        if open.is_none() || scheduled.is_none() {
+            TIMER.note_change(open.is_none(), now);
         }
         let Some(window) = scheduled else {
             // SAFETY: on the main Ractor and not in a hook, as required above.
@@ -31,7 +33,6 @@ impl Collector {
             return Ok(());
         };
         if open.is_some() {
-            // The hook stays on.
             self.weigh_window();
         } else {
             // SAFETY: on the main Ractor and not in a hook, as required above; a collector with windows is anchored.

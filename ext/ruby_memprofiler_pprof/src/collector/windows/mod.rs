@@ -85,6 +85,11 @@ pub fn has_no_timer() -> bool {
     NO_TIMER.load(Ordering::Relaxed)
 }
 
+/// For the hook, when it takes a sample in a window at `now`, by the monotonic clock.
+pub fn note_time(now: u64) {
+    TIMER.note_time(now);
+}
+
 impl Collector {
     /// What windows have done so far.
     pub fn window_figures(&self) -> WindowFigures {

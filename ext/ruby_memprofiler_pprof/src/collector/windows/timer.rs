@@ -7,7 +7,7 @@ use crate::faults;
 use crate::vm::safepoint::{self, Job};
 use crate::vm::{activity, clock, cpu_clock, signals};
 use memprofiler_core::reservoir::Timing;
-use memprofiler_core::windows::{Moment, Pace, Progress, Schedule};
+use memprofiler_core::windows::{Anticipation, Moment, Pace, Progress, Schedule};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, Thread};
@@ -26,14 +26,22 @@ pub static TIMER: Timer = Timer {
     duty: AtomicU64::new(0),
     seed: AtomicU64::new(0),
     scheduled: AtomicU64::new(NONE),
+    noticed: AtomicU64::new(0),
     in_force: AtomicU64::new(NONE),
     requested: AtomicU64::new(0),
+    early: AtomicU64::new(0),
+    too_early: AtomicBool::new(false),
+    ends: AtomicU64::new(NONE),
     own: AtomicU64::new(0),
     jobs: AtomicU64::new(0),
     elapsed: AtomicU64::new(0),
     wanted_open: AtomicU64::new(0),
     hook_time: AtomicU64::new(0),
 };
+
+/// The most nanoseconds that threads are taken to need to be interrupted. Above that the program is to blame, which is
+/// as late when windows open as when they close.
+const MOST_LATE: i64 = 100_000;
 
 /// What is in force when no window is open.
 const NONE: u64 = u64::MAX;
@@ -55,10 +63,19 @@ pub struct Timer {
     seed: AtomicU64,
     /// The number of the window that should be open by the schedule, or [`NONE`], as of when the thread last looked.
     scheduled: AtomicU64,
+    /// What the schedule's clock said when that changed.
+    noticed: AtomicU64,
     /// The number of the window that is open, or [`NONE`].
     in_force: AtomicU64,
     /// Since when, by the program's CPU time, the two differ; 0 if they do not.
     requested: AtomicU64,
+    /// By how many nanoseconds the thread ends windows early, since it comes late on average, and whether the job has
+    /// found the last end to be too early.
+    early: AtomicU64,
+    too_early: AtomicBool,
+    /// When the open window will probably end, by the monotonic clock without what hooks take; [`NONE`] if the thread is
+    /// awake anyway, or none is open.
+    ends: AtomicU64,
     /// The thread's own CPU time in nanoseconds, up to when it last went to sleep or woke up.
     own: AtomicU64,
     /// The CPU time in nanoseconds that jobs have taken.
@@ -120,9 +137,25 @@ impl Timer {
         }
     }
 
-    /// Has the thread look at the schedule again, since it requested the job too early.
-    pub fn forget_request(&self) {
+    /// Whether the open window has ended at `now` by the schedule's clock, or is about to. If the thread has taken it to
+    /// end too early, not knowing what the hook has taken of its time, this has it look again.
+    pub fn ends(&self, schedule: Schedule, window: u64, now: u64) -> bool {
+        let moment = schedule.at(now.saturating_add(self.early.load(Ordering::Relaxed)));
+        if !moment.on || moment.window != window {
+            return true;
+        }
+        self.too_early.store(true, Ordering::SeqCst);
         if self.requested.swap(0, Ordering::SeqCst) != 0 {
+            self.wake();
+        }
+        false
+    }
+
+    /// Wakes the thread if the open window has probably ended at `now`, by the monotonic clock: how much of its time the
+    /// hook takes cannot be foreseen, but hooks know it. Safe in hooks.
+    pub fn note_time(&self, now: u64) {
+        let time = now.saturating_sub(self.hook_time.load(Ordering::Relaxed));
+        if time >= self.ends.load(Ordering::Relaxed) && self.ends.swap(NONE, Ordering::Relaxed) != NONE {
             self.wake();
         }
     }
@@ -174,6 +207,17 @@ impl Timer {
         self.own.store(clock::thread_cpu().as_nanos() as u64, Ordering::Relaxed);
     }
 
+    /// Notes that the job opens a window, or closes one, at `now` by the schedule's clock. It comes later than the thread
+    /// has noticed, for lack of a safe point: on average equally late when windows open and close. But a thread also
+    /// takes time to be interrupted, and the longer it was not, the more: that part of a window is not in it, or is.
+    pub fn note_change(&self, opens: bool, now: u64) {
+        let noticed = self.noticed.load(Ordering::SeqCst);
+        let late = (now as i64).saturating_sub(noticed as i64).clamp(-MOST_LATE, MOST_LATE);
+        // What is less than nothing wraps.
+        let gained = if opens { -late } else { late };
+        self.wanted_open.fetch_add(gained as u64, Ordering::Relaxed);
+    }
+
     /// Tells the thread which window is open now.
     pub fn set_in_force(&self, window: Option<u64>) {
         self.in_force.store(window.unwrap_or(NONE), Ordering::SeqCst);
@@ -200,6 +244,7 @@ impl Timer {
         // The time by the schedule's clock before the thread went to sleep, and whether a window was scheduled then.
         let mut slept = None;
         let (mut pace, mut progress) = (Pace::default(), Progress::default());
+        let mut anticipation = Anticipation::default();
         loop {
             if !self.wanted.load(Ordering::SeqCst) {
                 slept = None;
@@ -216,18 +261,34 @@ impl Timer {
                 self.elapsed.fetch_add(passed, Ordering::Relaxed);
                 self.wanted_open.fetch_add(if on { passed } else { 0 }, Ordering::Relaxed);
             }
-            progress.record(clock::monotonic(), cpu);
+            let real = clock::monotonic();
+            progress.record(real, cpu);
             let schedule = self.schedule();
-            let moment = schedule.at(now);
+            if self.too_early.swap(false, Ordering::SeqCst) {
+                anticipation.undo();
+            }
+            let moment = anticipation.at(schedule, now);
             let Moment { on, window, .. } = moment;
-            let left = pace.left(moment, now, hook_time, progress.lateness());
-            self.ask_for(if on { window } else { NONE }, cpu, job);
+            let left = anticipation.until_change(now, pace.slowdown(moment, now, hook_time));
+            if on {
+                self.early.store(anticipation.early(), Ordering::Relaxed);
+            }
+            let scheduled = if on { window } else { NONE };
+            if self.scheduled.load(Ordering::SeqCst) != scheduled {
+                self.noticed.store(now, Ordering::SeqCst);
+            }
+            self.ask_for(scheduled, cpu, job);
             self.note_own();
             if activity::is_running() {
                 slept = Some((now, on));
                 let length = schedule.window();
                 let delay = if on { progress.until_close(left, length) } else { progress.until_open(left, length) };
+                if on {
+                    let least = progress.until_close(anticipation.least(now), length);
+                    self.ends.store((real - hook_time).saturating_add(least), Ordering::Relaxed);
+                }
                 thread::park_timeout(Duration::from_nanos(delay));
+                self.ends.store(NONE, Ordering::Relaxed);
             } else {
                 progress.pause();
                 activity::wait();
