@@ -63,6 +63,18 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     end
   end
 
+  # The timer waits meanwhile, and may notice late that the program goes on.
+  it "knows how much windows cover of a program that waits each millisecond", :slow, :timing do
+    collector = windows_collector(window_frame: 0.01, window_duty: 0.1).start
+    last = collector.stats[:windows] + 300
+    until collector.stats[:windows] >= last
+      goes_on = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.001
+      100.times { Object.new } while Process.clock_gettime(Process::CLOCK_MONOTONIC) < goes_on
+      sleep(0.001)
+    end
+    expect(collector.stats[:window_coverage]).to be_between(0.075, 0.125)
+  end
+
   it "counts windows whose end has waited for a safe point" do
     collector = windows_collector.start
     text = "x" * 20_000_000

@@ -241,7 +241,7 @@ impl Timer {
 
     fn run(&self, job: Job) {
         clock::sleep_exactly();
-        // The time by the schedule's clock before the thread went to sleep, and whether a window was scheduled then.
+        // The time by the schedule's clock before the thread slept or waited, and whether a window was scheduled then.
         let mut slept = None;
         let (mut pace, mut progress) = (Pace::default(), Progress::default());
         let mut anticipation = Anticipation::default();
@@ -279,8 +279,9 @@ impl Timer {
             }
             self.ask_for(scheduled, cpu, job);
             self.note_own();
+            // Also of a wait: it may take the thread long to notice that the program goes on.
+            slept = Some((now, on));
             if activity::is_running() {
-                slept = Some((now, on));
                 let length = schedule.window();
                 let delay = if on { progress.until_close(left, length) } else { progress.until_open(left, length) };
                 if on {
