@@ -286,7 +286,7 @@ impl Timer {
                 let delay = if on { progress.until_close(left, length) } else { progress.until_open(left, length) };
                 if on {
                     let least = progress.until_close(anticipation.least(now), length);
-                    self.ends.store((real - hook_time).saturating_add(least), Ordering::Relaxed);
+                    self.ends.store(real.saturating_sub(hook_time).saturating_add(least), Ordering::Relaxed);
                 }
                 thread::park_timeout(Duration::from_nanos(delay));
                 self.ends.store(NONE, Ordering::Relaxed);
