@@ -58,6 +58,13 @@ impl Runs {
         assert!(bias.abs() < 0.01 + error, "total: {bias}, standard error {error}");
     }
 
+    /// Checks the total, and what is allocated densely and sparsely.
+    fn check_phases(&self) {
+        self.check_total();
+        self.check_bias(BURST, 0.01);
+        self.check_bias(OTHER, 0.01);
+    }
+
     fn check_bias(&self, site: usize, most: f64) {
         let (bias, error) = self.bias(site);
         assert!(bias.abs() < most + 2.0 * error, "site {site}: {bias}, standard error {error}");
@@ -153,9 +160,7 @@ fn c_functions_without_safe_points() {
 #[test]
 fn dense_and_sparse_phases() {
     let runs = runs(EXPECTED_COST, |vm| phases(vm, END));
-    runs.check_total();
-    runs.check_bias(BURST, 0.01);
-    runs.check_bias(OTHER, 0.01);
+    runs.check_phases();
     assert!(runs.coverage(BURST) >= 0.93 && runs.coverage(OTHER) >= 0.93);
 }
 
@@ -166,25 +171,19 @@ fn phases_where_others_have_the_cpus() {
         phases(vm, END);
     };
     let runs = runs(EXPECTED_COST, run);
-    runs.check_total();
-    runs.check_bias(BURST, 0.01);
-    runs.check_bias(OTHER, 0.01);
+    runs.check_phases();
 }
 
 #[test]
 fn short_dense_and_sparse_phases() {
     let runs = runs(EXPECTED_COST, |vm| short_phases(vm, END));
-    runs.check_total();
-    runs.check_bias(BURST, 0.01);
-    runs.check_bias(OTHER, 0.01);
+    runs.check_phases();
 }
 
 #[test]
 fn a_fine_mix_of_dense_and_sparse() {
     let runs = runs(EXPECTED_COST, |vm| fine_mix(vm, END));
-    runs.check_total();
-    runs.check_bias(BURST, 0.01);
-    runs.check_bias(OTHER, 0.01);
+    runs.check_phases();
 }
 
 #[test]

@@ -80,8 +80,8 @@ pub struct Timer {
     own: AtomicU64,
     /// The CPU time in nanoseconds that jobs have taken.
     jobs: AtomicU64,
-    /// How many nanoseconds of CPU time the program has used while the thread was at work, without what hooks took in
-    /// windows, and how many of those while a window was scheduled.
+    /// How many nanoseconds of CPU time the program has used while windows were used, without what hooks took in them,
+    /// and how many of those while a window was scheduled.
     elapsed: AtomicU64,
     wanted_open: AtomicU64,
     /// For how many nanoseconds allocation hooks have run in windows, as of the last sample: the schedule's clock
