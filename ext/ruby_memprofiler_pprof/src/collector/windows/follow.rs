@@ -1,5 +1,6 @@
 //! The job that opens and closes windows at a safe point.
 
+use super::program_clock::CLOCK;
 use super::timer::TIMER;
 use super::{Collector, LATE, Phase, Plan};
 use crate::collector::hooked;
@@ -19,7 +20,7 @@ impl Collector {
             return Ok(());
         }
         self.state.with(|state| state.reservoir.hook_time());
-        let now = TIMER.now();
+        let now = CLOCK.now();
         if open.is_some_and(|window| !TIMER.ends(schedule, window, now)) {
             return Ok(());
         }
@@ -96,7 +97,7 @@ pub(super) unsafe extern "C" fn run(_: *mut c_void) {
             TIMER.stop();
         } else if collector.phase() == Phase::Running {
             collector.guarded("windows", || {
-                TIMER.in_job(|| {
+                CLOCK.in_job(|| {
                     // If there is no memory for a hook, this window is missed; nothing can be raised here.
                     // SAFETY: a safe point of the main Ractor.
                     drop(unsafe {

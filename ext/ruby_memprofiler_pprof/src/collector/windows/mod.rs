@@ -6,6 +6,7 @@
 //! part of the program's time for which the thread thinks that a window should be open, late or not.
 
 mod follow;
+mod program_clock;
 mod timer;
 
 use super::sampling::Choice;
@@ -15,6 +16,7 @@ use crate::vm::{gc, protect};
 use magnus::Error;
 use memprofiler_core::reservoir::Windows as ReservoirWindows;
 use memprofiler_core::windows::Schedule;
+use program_clock::CLOCK;
 use rb_sys::VALUE;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -149,8 +151,7 @@ impl Collector {
             // Without memory for a hook. The one that is added later is on all the time.
             .inspect_err(|_| self.windows.used.set(None))?;
         OWNER.store(std::ptr::from_ref(self) as usize, Ordering::Relaxed);
-        let windows =
-            ReservoirWindows::new(duty, EXPECTED_COST, || TIMER.program_cpu(), || TIMER.timing(), &TIMER.hook_time);
+        let windows = ReservoirWindows::new(duty, EXPECTED_COST, || CLOCK.cpu(), || TIMER.timing(), &CLOCK.hooks);
         self.state.with(|state| state.reservoir.use_windows(Some(windows)));
         // SAFETY: as required above.
         unsafe { self.start_timer(plan) }

@@ -3,9 +3,10 @@
 //!
 //! A process has at most one, which exists from the first window to the process's end.
 
+use super::program_clock::CLOCK;
 use crate::faults;
 use crate::vm::safepoint::{self, Job};
-use crate::vm::{activity, clock, cpu_clock, signals};
+use crate::vm::{activity, clock, signals};
 use memprofiler_core::reservoir::Timing;
 use memprofiler_core::windows::{Anticipation, Moment, Pace, Progress, Schedule};
 use std::io;
@@ -32,11 +33,8 @@ pub static TIMER: Timer = Timer {
     early: AtomicU64::new(0),
     too_early: AtomicBool::new(false),
     ends: AtomicU64::new(NONE),
-    own: AtomicU64::new(0),
-    jobs: AtomicU64::new(0),
     elapsed: AtomicU64::new(0),
     wanted_open: AtomicU64::new(0),
-    hook_time: AtomicU64::new(0),
 };
 
 /// The most nanoseconds that threads are taken to need to be interrupted. Above that the program is to blame, which is
@@ -76,17 +74,10 @@ pub struct Timer {
     /// When the open window will probably end, by the monotonic clock without what hooks take; [`NONE`] if the thread is
     /// awake anyway, or none is open.
     ends: AtomicU64,
-    /// The thread's own CPU time in nanoseconds, up to when it last went to sleep or woke up.
-    own: AtomicU64,
-    /// The CPU time in nanoseconds that jobs have taken.
-    jobs: AtomicU64,
     /// How many nanoseconds of CPU time the program has used while windows were used, without what hooks took in them,
     /// and how many of those while a window was scheduled.
     elapsed: AtomicU64,
     wanted_open: AtomicU64,
-    /// For how many nanoseconds allocation hooks have run in windows, as of the last sample: the schedule's clock
-    /// stands still meanwhile.
-    pub hook_time: AtomicU64,
 }
 
 impl Timer {
@@ -110,10 +101,7 @@ impl Timer {
             return Err(io::Error::from_raw_os_error(libc::EAGAIN));
         }
         self.requesting.store(false, Ordering::SeqCst);
-        // A forked child's CPU time begins anew.
-        for time in [&self.own, &self.jobs, &self.hook_time] {
-            time.store(0, Ordering::Relaxed);
-        }
+        CLOCK.restart();
         let builder = thread::Builder::new().name("memprofiler-win".into()).stack_size(STACK_SIZE);
         // The program's signals are for Ruby's threads.
         let thread = signals::with_all_blocked(|| builder.spawn(move || self.run(job)))?;
@@ -154,7 +142,7 @@ impl Timer {
     /// Wakes the thread if the open window has probably ended at `now`, by the monotonic clock: how much of its time the
     /// hook takes cannot be foreseen, but hooks know it. Safe in hooks.
     pub fn note_time(&self, now: u64) {
-        let time = now.saturating_sub(self.hook_time.load(Ordering::Relaxed));
+        let time = now.saturating_sub(CLOCK.hooks());
         if time >= self.ends.load(Ordering::Relaxed) && self.ends.swap(NONE, Ordering::Relaxed) != NONE {
             self.wake();
         }
@@ -167,44 +155,9 @@ impl Timer {
         }
     }
 
-    /// The time by the schedule's clock: the program's CPU time without what hooks take in windows. (By a clock that
-    /// goes on while others have the CPU, a window in which the hook takes long would hold less of the program.)
-    pub fn now(&self) -> u64 {
-        self.program_cpu().saturating_sub(self.hook_time.load(Ordering::Relaxed))
-    }
-
     /// The number of the window that should be open, as far as the thread has noticed.
     pub fn scheduled(&self) -> Option<u64> {
         Some(self.scheduled.load(Ordering::SeqCst)).filter(|&window| window != NONE)
-    }
-
-    /// The CPU time of the process in nanoseconds, without what the thread itself and its jobs have used: they work in
-    /// windows more than between them, so that these would seem to cover more of the program than they do. Safe in
-    /// hooks.
-    pub fn program_cpu(&self) -> u64 {
-        let [own, jobs] = [&self.own, &self.jobs].map(|time| time.load(Ordering::Relaxed));
-        clock::process_cpu().saturating_sub(own + jobs)
-    }
-
-    /// The same, for the thread itself. For the process's clock the kernel counts what other threads run only up to its
-    /// last tick, but brings that up to date when their own clocks are read.
-    fn program_cpu_now(&self) -> u64 {
-        self.note_own();
-        cpu_clock::thread_cpu(activity::holder());
-        self.program_cpu()
-    }
-
-    /// Does a job's work, on the thread that runs it. Its CPU time is not the program's.
-    pub fn in_job(&self, body: impl FnOnce()) {
-        let began = clock::thread_cpu();
-        body();
-        let taken = clock::thread_cpu().saturating_sub(began);
-        self.jobs.fetch_add(taken.as_nanos() as u64, Ordering::Relaxed);
-    }
-
-    /// Brings the thread's own CPU time up to date; for that thread.
-    fn note_own(&self) {
-        self.own.store(clock::thread_cpu().as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// Notes that the job opens a window, or closes one, at `now` by the schedule's clock. It comes later than the thread
@@ -229,7 +182,7 @@ impl Timer {
         let [elapsed, wanted] = [&self.elapsed, &self.wanted_open].map(|time| time.load(Ordering::Relaxed));
         let overdue = match self.requested.load(Ordering::Relaxed) {
             0 => 0,
-            since => self.program_cpu().saturating_sub(since),
+            since => CLOCK.cpu().saturating_sub(since),
         };
         Timing { elapsed, wanted, overdue }
     }
@@ -252,8 +205,8 @@ impl Timer {
                 thread::park();
                 continue;
             }
-            let hook_time = self.hook_time.load(Ordering::Relaxed);
-            let cpu = self.program_cpu_now();
+            let hook_time = CLOCK.hooks();
+            let cpu = CLOCK.cpu_now();
             let now = cpu.saturating_sub(hook_time);
             if let Some((since, on)) = slept.take() {
                 // It may seem to go back where the hook's time was not up to date.
@@ -278,7 +231,7 @@ impl Timer {
                 self.noticed.store(now, Ordering::SeqCst);
             }
             self.ask_for(scheduled, cpu, job);
-            self.note_own();
+            CLOCK.note_timer();
             // Also of a wait: it may take the thread long to notice that the program goes on.
             slept = Some((now, on));
             if activity::is_running() {
