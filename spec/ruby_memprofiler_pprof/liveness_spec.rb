@@ -88,4 +88,38 @@ RSpec.describe MemprofilerPprof::Collector, "liveness", :liveness, :moving, :jit
     # Twenty times a standard deviation of sqrt(10,000 * 0.95 / 0.05) each.
     expect(sums).to all(be_within(6 * Math.sqrt(20) * 436).of(200_000))
   end
+
+  describe "of objects with methods of their own" do
+    let(:greeting) { Module.new { def greet = [1].dup } }
+
+    # How many of the objects that the block has been called with are alive, after each has allocated something in a
+    # method of its own, and died.
+    def alive_of(count)
+      collector = MemprofilerPprof::Collector.new(sample_rate: 1.0).start
+      objects = ObjectSpace::WeakMap.new
+      count.times do
+        object = Object.new
+        yield object
+        objects[object] = true
+        object.greet
+      end
+      # Ruby 4.0 itself keeps what singleton classes refer to for a collection or two.
+      3.times { GC.start }
+      objects.size
+    ensure
+      collector.stop
+    end
+
+    it "does not keep those alive that have singleton methods" do
+      expect(alive_of(100) { |object| def object.greet = [1].dup }).to be < 10
+    end
+
+    it "does not keep those alive that have methods made of blocks" do
+      expect(alive_of(100) { |object| object.define_singleton_method(:greet) { [1].dup } }).to be < 10
+    end
+
+    it "does not keep those alive that are extended" do
+      expect(alive_of(100) { |object| object.extend(greeting) }).to be < 10
+    end
+  end
 end

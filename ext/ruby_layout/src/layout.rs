@@ -55,6 +55,10 @@ pub struct Layout {
     pub classext_classpath: usize,
     /// `offsetof(struct rb_classext_struct, as.singleton_class.attached_object)`: of a singleton class: its only instance; 0 up to 3.2, where that is an instance variable.
     pub classext_attached: usize,
+    /// `offsetof(struct rb_classext_struct, includer)`: of an `ICLASS`: the class that has included the module; 0 for 3.1, where the GC does not mark it.
+    pub classext_includer: usize,
+    /// `offsetof(struct RClass, super)`: its superclass; 0 from 3.3 on, where that is not needed.
+    pub class_super: usize,
     /// `offsetof(struct rb_classext_struct, iv_tbl)`: its instance variables, a `st_table`, or null; 0 from 3.2 on, where they are elsewhere.
     pub classext_iv_tbl: usize,
     /// `offsetof(struct rb_vm_struct, shape_list)`: the shapes that classes have too, on x86_64; 0 but for 3.2.
@@ -92,6 +96,8 @@ const RUBY_3_1: Layout = Layout {
     classext_const_tbl: 24,
     classext_classpath: 0,
     classext_attached: 0,
+    classext_includer: 0,
+    class_super: 16,
     classext_iv_tbl: 8,
     vm_shape_list: 0,
     string_embedded: 16,
@@ -122,6 +128,8 @@ const RUBY_3_2: Layout = Layout {
     classext_const_tbl: 8,
     classext_classpath: 0,
     classext_attached: 0,
+    classext_includer: 104,
+    class_super: 16,
     classext_iv_tbl: 0,
     vm_shape_list: 376,
     string_embedded: 24,
@@ -152,6 +160,8 @@ const RUBY_3_3: Layout = Layout {
     classext_const_tbl: 8,
     classext_classpath: 120,
     classext_attached: 96,
+    classext_includer: 104,
+    class_super: 0,
     classext_iv_tbl: 0,
     vm_shape_list: 0,
     string_embedded: 24,
@@ -182,6 +192,8 @@ const RUBY_3_4: Layout = Layout {
     classext_const_tbl: 8,
     classext_classpath: 120,
     classext_attached: 96,
+    classext_includer: 104,
+    class_super: 0,
     classext_iv_tbl: 0,
     vm_shape_list: 0,
     string_embedded: 24,
@@ -212,6 +224,8 @@ const RUBY_4_0: Layout = Layout {
     classext_const_tbl: 32,
     classext_classpath: 128,
     classext_attached: 112,
+    classext_includer: 112,
+    class_super: 0,
     classext_iv_tbl: 0,
     vm_shape_list: 0,
     string_embedded: 24,

@@ -241,6 +241,28 @@ pub fn entries_of((major, minor): (u32, u32)) -> Vec<Entry> {
         ),
         word(
             class,
+            "CLASSEXT_INCLUDER",
+            match release {
+                (3, 1) => "0",
+                (3, ..) => "offsetof(struct rb_classext_struct, includer)",
+                _ => "offsetof(struct rb_classext_struct, as.iclass.includer)",
+            },
+            "of an `ICLASS`: the class that has included the module; 0 for 3.1, where the GC does not mark it",
+            match release {
+                (3, 1) => 0,
+                (3, ..) => 104,
+                _ => 112,
+            },
+        ),
+        word(
+            class,
+            "CLASS_SUPER",
+            if release < (3, 3) { "offsetof(struct RClass, super)" } else { "0" },
+            "its superclass; 0 from 3.3 on, where that is not needed",
+            if release < (3, 3) { 16 } else { 0 },
+        ),
+        word(
+            class,
             "CLASSEXT_IV_TBL",
             if release < (3, 2) { "offsetof(struct rb_classext_struct, iv_tbl)" } else { "0" },
             "its instance variables, a `st_table`, or null; 0 from 3.2 on, where they are elsewhere",

@@ -16,7 +16,7 @@ use ruby_layout::memory::OwnMemory;
 pub const LAYOUT: Option<&Layout> = layout::for_version(super::RUBY_MAJOR, super::RUBY_MINOR);
 
 /// That of the oldest minor stands for an unknown one, which is not walked.
-const KNOWN: &Layout = match LAYOUT {
+pub(super) const KNOWN: &Layout = match LAYOUT {
     Some(layout) => layout,
     None => layout::OLDEST,
 };

@@ -39,6 +39,7 @@ pub mod safepoint;
 pub mod seen_frame;
 pub mod selftest;
 pub mod signals;
+pub mod single_object;
 pub mod span;
 mod symbols;
 pub mod thread_events;

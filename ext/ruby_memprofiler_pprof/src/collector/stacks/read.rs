@@ -11,6 +11,7 @@ use crate::vm::place::Place;
 use crate::vm::position::Position;
 use crate::vm::profile_frames;
 use crate::vm::seen_frame::SeenFrame;
+use crate::vm::single_object;
 use memprofiler_core::stack_tree::StackId;
 
 impl Stacks {
@@ -115,6 +116,9 @@ impl Stacks {
                     } else {
                         position
                     };
+                    // SAFETY: the frame keeps its entry alive.
+                    let keeps_object = entry != 0 && unsafe { single_object::has_method(entry) };
+                    let entry = if keeps_object { 0 } else { entry };
                     Some((FrameKind::Walked { iseq, entry }, position.raw()))
                 }
                 Running::Native => Some((FrameKind::Walked { iseq: 0, entry }, 0)),
