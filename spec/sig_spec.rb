@@ -27,14 +27,14 @@ module RealMethods
     "MemprofilerPprof" => %i[enter_span forget_threads memory_data muted? names_in profiler signal_handler yield_deep],
     "MemprofilerPprof::Atfork" => %i[around install remove],
     "MemprofilerPprof::Atfork::Handler" => %i[initialize],
-    "MemprofilerPprof::BlockFlusher" => %i[after_fork finish],
+    "MemprofilerPprof::BlockFlusher" => %i[abandon after_fork finish stopping],
     "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options discard],
     "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without
                                             writes_files?],
     "MemprofilerPprof::Configuration::Type" => %i[shown],
     "MemprofilerPprof::CPU" => %i[after_fork],
     "MemprofilerPprof::DelayedJob" => %i[name_of],
-    "MemprofilerPprof::FileFlusher" => %i[file_pattern profiles],
+    "MemprofilerPprof::FileFlusher" => %i[continue file_pattern profiles],
     "MemprofilerPprof::Flamegraph" => %i[policy],
     "MemprofilerPprof::Memory" => %i[initialize ask of parse],
     "MemprofilerPprof::Memory::Limit" => %i[of],
@@ -131,8 +131,8 @@ RSpec.describe "The signatures", :own_process do
                  ByPid::Error Configuration::Settable Configuration::Types CPU::Sampler CPUFiles DefaultProfiler
                  DelayedJob::Job Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch
                  OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job
-                 Retainers::Recording Retainers::Reference RetainersFile RunningFlushers Service SignalActions
-                 SocketServer Tags] +
+                 Retainers::Recording Retainers::Reference RetainersFile RunningFlushers Service Session
+                 SignalActions SocketServer Tags] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process examines it.

@@ -77,11 +77,26 @@ module MemprofilerPprof
     # @return [self]
     # @raise [ThreadError] in a signal handler, where Ruby allows no locks; let a new Thread do it
     def stop!
-      @mutex.synchronize { @stopping += [Thread.current] }
+      stopping
       flush if @thread.stop == :ended
       self
     ensure
       @mutex.synchronize { @stopping -= [Thread.current] }
+      RunningFlushers.remove(self)
+    end
+
+    # Says that {#stop!} follows. A child that is forked before that gets no thread.
+    # @return [void]
+    # @api private
+    def stopping
+      @mutex.synchronize { @stopping |= [Thread.current] }
+    end
+
+    # Ends the thread without waiting for it, and flushes no more.
+    # @return [void]
+    # @api private
+    def abandon
+      @thread.stop(0)
       RunningFlushers.remove(self)
     end
 

@@ -20,41 +20,81 @@ module MemprofilerPprof
     # @param config [Configuration]
     # @param pattern [FilePattern]
     # @param logger [#error, #warn, #info]
-    def initialize(config, pattern, logger)
+    # @param former [CPUFiles, nil] whose files count as its own
+    def initialize(config, pattern, logger, former = nil)
       @frequency = config.cpu_frequency
       @options = { labels: config.labels, thread_names: config.thread_names }
-      @flusher = Flusher.new(CPU, pattern: pattern, interval: config.interval, logger: logger,
-                                  keep_files: config.keep_files, keep_days: config.keep_days)
+      @pattern = pattern
       @logger = logger
+      @flusher = new_flusher(config, former&.flusher)
+      @started = false
     end
 
-    # The program goes on without if this system cannot, or somebody else samples CPU time.
-    # @return [CPUFiles]
+    # Does nothing if it runs already. The program goes on without if this system cannot, or somebody else samples CPU
+    # time.
+    # @return [Boolean] whether it runs
     def start
-      CPU.start(frequency: @frequency, **@options)
+      sample unless @started
       @flusher.start!
-      self
-    rescue Error => e
-      without(e)
-    rescue ThreadError => e
-      CPU.stop
-      without(e)
+      true
+    rescue Error, ThreadError => e
+      abandon
+      @logger.warn("no profile of CPU time: #{e.message}")
+      false
     end
 
-    # Writes the last file.
+    # Adopts the settings of files.
+    # @param config [Configuration]
+    # @return [void]
+    def update(config)
+      former = @flusher
+      @flusher = new_flusher(config, former)
+      @flusher.start!
+      former.abandon
+    end
+
+    # Ends sampling. {stop} follows, and writes the last file.
+    # @return [void]
+    def stopping
+      CPU.stop if @started
+      @flusher.stopping
+    end
+
+    # Ends sampling and writes the last file.
     # @return [void]
     def stop
-      return unless @flusher.running?
-
+      CPU.stop if @started
       @flusher.stop!
-      CPU.stop
     end
+
+    # Ends sampling and writes no more.
+    # @return [void]
+    def abandon
+      CPU.stop if @started
+      @started = false
+      @flusher.abandon
+    end
+
+    protected
+
+    attr_reader :flusher
 
     private
 
-    def without(error)
-      @logger.warn("no profile of CPU time: #{error.message}")
-      self
+    def sample
+      # Before, since an exception from outside may come right after.
+      @started = true
+      CPU.start(frequency: @frequency, **@options)
+    rescue Error
+      @started = false
+      raise
+    end
+
+    def new_flusher(config, former)
+      flusher = Flusher.new(CPU, pattern: @pattern, interval: config.interval, logger: @logger,
+                                 keep_files: config.keep_files, keep_days: config.keep_days)
+      flusher.continue(former) if former
+      flusher
     end
   end
 end

@@ -2,9 +2,9 @@
 
 require "ruby_memprofiler_pprof/configuration"
 require "ruby_memprofiler_pprof/destinations"
-require "ruby_memprofiler_pprof/memory_watch"
 require "ruby_memprofiler_pprof/on_demand"
 require "ruby_memprofiler_pprof/service"
+require "ruby_memprofiler_pprof/session"
 require "ruby_memprofiler_pprof/signal_actions"
 require "ruby_memprofiler_pprof/stderr_logger"
 
@@ -13,14 +13,6 @@ module MemprofilerPprof
   # process. Any thread may call it; a forked child keeps using it.
   # @api private
   class DefaultProfiler
-    # The settings that a flusher takes when it is made.
-    FLUSHER_KEYWORDS = (Configuration::FLUSH_SETTINGS + Configuration::FLUSHER_SETTINGS +
-                        Configuration::DESTINATION_SETTINGS).map(&:keyword).freeze
-    CPU_KEYWORDS = Configuration::CPU_SETTINGS.map(&:keyword).freeze
-    private_constant :FLUSHER_KEYWORDS, :CPU_KEYWORDS
-
-    # @return [BlockFlusher, nil] a {FileFlusher} if it writes files
-    attr_reader :flusher
     # @return [#error, #warn, #info]
     attr_reader :logger
     # @return [OnDemand]
@@ -33,7 +25,9 @@ module MemprofilerPprof
       @logger = StderrLogger
       @destinations = Destinations.new(@logger)
       @on_demand = OnDemand.new(self)
-      @listening = nil
+      @session = @listening = nil
+      # Those that are being stopped; the array is replaced, never changed.
+      @ending = []
       @files_by_default = true
       @signals = SignalActions.new { |action| action == :toggle ? toggle : dump }
     end
@@ -84,12 +78,19 @@ module MemprofilerPprof
       @collector&.running? ? true : false
     end
 
+    # @return [BlockFlusher, nil] a {FileFlusher} if it writes files
+    def flusher
+      @session&.flusher
+    end
+
     # @param files_by_default [Boolean] whether to write files if no setting says where profiles go
     # @param settings [Hash{Symbol => Object}]
     # @return [Collector]
     def start(files_by_default: false, **settings)
       collector
+      end_sessions
       all_or_nothing do
+        @destinations.remember_directory unless running?
         update(@config.merge(:argument, settings))
         launch(files_by_default)
       end
@@ -101,7 +102,13 @@ module MemprofilerPprof
     def boot
       return start(files_by_default: true) unless config.start_paused && config.enabled
 
-      all_or_nothing { listen(:everywhere) }
+      all_or_nothing do
+        @destinations.remember_directory
+        listen(:everywhere)
+      end
+      return if config.toggle_on
+
+      @logger.warn("start_paused: only MemprofilerPprof.start starts it, as toggle_on is not set")
     end
 
     # @return [void]
@@ -122,16 +129,20 @@ module MemprofilerPprof
       collector
       return halt if running?
 
+      end_sessions
       all_or_nothing { launch(@files_by_default) }
     end
 
     # Delivers a profile soon.
     # @return [void]
     def dump
-      flusher = @flusher
+      flusher = self.flusher
       return flusher.flush_soon if flusher&.running?
 
-      @logger.warn("no profile: #{running? ? "profiles go nowhere" : "the profiler is not running"}")
+      reason = "profiles go nowhere"
+      reason = "the flusher's thread has ended, MemprofilerPprof.start begins another" if flusher
+      reason = "the profiler is not running" unless running?
+      @logger.warn("no profile: #{reason}")
     end
 
     # @return [String, nil] the file of this process's socket, if it is open
@@ -170,19 +181,26 @@ module MemprofilerPprof
       configuration
     end
 
-    # Yields with the lock held. If the block raises, everything is restored to what it was before.
+    # Yields with the lock held. If that fails, or is interrupted, everything is as it was before.
     def all_or_nothing
       @mutex.synchronize do
-        before = @config
-        listening = @listening
-        idle = !running?
+        before = [@config, @listening, @session, running?]
         yield
-      rescue StandardError, ScriptError
-        @collector&.stop if idle
-        @listening = listening
-        update(before)
-        raise
+        before = nil
+      ensure
+        restore(*before) if before
       end
+    end
+
+    def restore(config, listening, session, running)
+      @collector&.stop unless running
+      @session&.abandon unless @session.equal?(session)
+      @session = session
+      @listening = listening
+      update(config)
+    rescue StandardError, ScriptError => e
+      # What has failed before is raised, not this.
+      @logger.error("the settings could not be restored: #{e.message}")
     end
 
     def launch(files_by_default)
@@ -190,21 +208,13 @@ module MemprofilerPprof
 
       Service.detect
       patch
+      session = @session || Session.new(@collector, @destinations, @logger)
+      session.prepare(@config, files_by_default)
       listen(:everywhere)
-      flusher = @flusher || @destinations.flusher(@collector, @config, files_by_default)
       @collector.start
-      @flusher = flusher&.start!
-      watch_memory
-      sample_cpu
+      @session = session
+      session.start
       @files_by_default = files_by_default
-    end
-
-    def sample_cpu
-      return if @cpu_files || !@config.cpu
-
-      # Loaded only here, since few programs need it.
-      require "ruby_memprofiler_pprof/cpu_files"
-      @cpu_files = CPUFiles.new(@config, @destinations.files(@config.cpu_pattern), @logger).start
     end
 
     # Patches the program's libraries so that samples get their labels.
@@ -217,33 +227,24 @@ module MemprofilerPprof
       OpenTelemetry.install
     end
 
-    # Waits for the flusher without holding the lock: its thread may be in a subscriber or logger that needs the lock.
     def halt
-      flusher, watch, cpu_files = @mutex.synchronize do
+      @mutex.synchronize do
         @collector&.stop
-        [@flusher, @memory_watch, @cpu_files].tap { @flusher = @memory_watch = @cpu_files = nil }
+        @session&.stopping
+        @ending += [@session].compact
+        @session = nil
       end
-      watch&.stop
-      cpu_files&.stop
       @on_demand.close
-      # Writes what was alive when the collector stopped.
-      flusher&.stop!
+      end_sessions
     end
 
-    # By default only a process that writes files at all writes one when memory runs short.
-    def watch_memory
-      return unless running?
-
-      # Does not wait: its thread may be in a logger that needs the lock.
-      @memory_watch&.stop(0)
-      @memory_watch = nil
-      level = @config.dump_above
-      return unless level && (@flusher.is_a?(FileFlusher) || @config.source(:dump_above) != :default)
-
-      # That of the flusher's files, or of those that one would write.
-      pattern = @flusher.is_a?(FileFlusher) ? @flusher.file_pattern : @destinations.files(@config.pattern)
-      @memory_watch =
-        MemoryWatch.new(@collector, level, pattern: pattern, keep_days: @config.keep_days, logger: @logger).start
+    # Waits for flushers without holding the lock: their threads may be in a subscriber or logger that needs it. What an
+    # exception leaves running ends with the next stop, or before the next start.
+    def end_sessions
+      @ending.each do |session|
+        session.stop
+        @mutex.synchronize { @ending -= [session] }
+      end
     end
 
     # Installs the signal handlers and opens the socket that are configured, or removes them.
@@ -262,9 +263,7 @@ module MemprofilerPprof
       changed = Configuration.settings.map(&:keyword).reject { |keyword| before[keyword] == configuration[keyword] }
       update_collector(changed & Configuration::COLLECTOR_SETTINGS.map(&:keyword))
       @logger.warn("enabled: takes effect at the next MemprofilerPprof.start") if changed.include?(:enabled) && running?
-      update_flusher(changed & FLUSHER_KEYWORDS)
-      update_cpu(changed)
-      watch_memory if changed.intersect?(%i[dump_above pattern])
+      @session&.update(configuration, changed)
       listen(@listening)
     end
 
@@ -276,7 +275,8 @@ module MemprofilerPprof
       require "ruby_memprofiler_pprof/socket_server" if pattern
       server = (SocketServer.new(self, @destinations.files(pattern), logger: @logger) if pattern)
       @server&.stop
-      @server = server&.start
+      @server = server
+      server&.start
     end
 
     def update_collector(changed)
@@ -286,28 +286,6 @@ module MemprofilerPprof
       return unless changed.include?(:liveness) && running?
 
       @logger.warn("liveness takes effect when the collector has been stopped, flushed and started again")
-    end
-
-    def update_cpu(changed)
-      return (sample_cpu if running?) unless @cpu_files
-
-      # A flusher of the heap's files warns of what they have in common.
-      warn_of_restart(changed & (CPU_KEYWORDS + (@flusher ? [] : %i[interval keep_files keep_days])))
-    end
-
-    def update_flusher(changed)
-      return unless @flusher
-
-      @destinations.tags = @config.tags
-      moves = @flusher.respond_to?(:pattern=) && changed.delete(:pattern)
-      @flusher.pattern = @destinations.files(@config.pattern) if moves
-      warn_of_restart(changed)
-    end
-
-    def warn_of_restart(changed)
-      return if changed.empty?
-
-      @logger.warn("#{changed.join(", ")}: takes effect at the next MemprofilerPprof.start after a stop")
     end
   end
 end

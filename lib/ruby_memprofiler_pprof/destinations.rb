@@ -8,11 +8,22 @@ module MemprofilerPprof
   class Destinations
     # @param logger [#error, #warn, #info] for the flushers
     # @param flusher_class [Class] a kind of {FileFlusher}
-    # @param directory [String, nil] from which relative names of files are taken; nil is the current one
+    # @param directory [String, nil] from which relative names of files are taken; nil is the current one, as of
+    #   {remember_directory}
     def initialize(logger, flusher_class = FileFlusher, directory: nil)
       @logger = logger
       @flusher_class = flusher_class
-      @directory = directory
+      @given = @directory = directory
+    end
+
+    # From now on relative names are taken from what is the current directory now, unless another one was given. A
+    # daemon changes it, and a deployment may remove it.
+    # @return [void]
+    def remember_directory
+      @directory = @given || Dir.pwd
+    rescue SystemCallError
+      # Who needs it says so.
+      @directory = nil
     end
 
     # @param pattern [String]
@@ -30,11 +41,10 @@ module MemprofilerPprof
     # @param config [Configuration]
     # @param files_by_default [Boolean] whether to write files if no setting says where profiles go
     # @return [BlockFlusher, nil] to be started; nil if profiles go nowhere
+    # @raise [ArgumentError] naming the setting
     def flusher(collector, config, files_by_default)
       options = { **config.flusher_options, **callback(config) }
-      if config.writes_files?(by_default: files_by_default)
-        return @flusher_class.new(collector, logger: @logger, **options, pattern: files(config.pattern))
-      end
+      return file_flusher(collector, config, options) if config.writes_files?(by_default: files_by_default)
 
       options = options.except(:pattern, :keep_files, :keep_days, :retainers_every)
       return BlockFlusher.new(collector, logger: @logger, **options) if options[:on_flush]
@@ -42,7 +52,23 @@ module MemprofilerPprof
       warn_of_vain_settings(config)
     end
 
+    # @param config [Configuration]
+    # @return [CPUFiles] to be started
+    # @raise [ArgumentError] naming the setting
+    def cpu_files(config)
+      # Loaded only here, since few programs need it.
+      require "ruby_memprofiler_pprof/cpu_files"
+      @cpu_files = CPUFiles.new(config, files(config.cpu_pattern), @logger, @cpu_files)
+    end
+
     private
+
+    # The files of all of them together are as many as a process keeps.
+    def file_flusher(collector, config, options)
+      flusher = @flusher_class.new(collector, logger: @logger, **options, pattern: files(config.pattern))
+      flusher.continue(@file_flusher) if @file_flusher
+      @file_flusher = flusher
+    end
 
     # @return [Hash{Symbol => Object}] keywords of a flusher that sends profiles to Pyroscope, if that is set
     def callback(config)

@@ -81,6 +81,21 @@ module MemprofilerPprof
       @pid == Process.pid ? @series.paths : []
     end
 
+    # Goes on with the files of another flusher, which count as its own from now on.
+    # @param former [FileFlusher]
+    # @return [void]
+    # @api private
+    def continue(former)
+      @pid, @written, @peak, @peak_path, @series = former.progress
+      @series.keep = @keep_files
+    end
+
+    protected
+
+    def progress
+      [@pid, @written, @peak, @peak_path, @series]
+    end
+
     private
 
     def flush

@@ -28,7 +28,10 @@ module MemprofilerPprof
       middle.min_by { |index| (times[index + 1] - times[index - 1]).fdiv([times.last - times[index], 1e-9].max) } || 0
     end
 
-    # @param keep [Integer] how many files; 0 keeps all
+    # @return [Integer] how many files it keeps; 0 keeps all
+    attr_accessor :keep
+
+    # @param keep [Integer]
     def initialize(keep)
       @keep = keep
       @entries = []
@@ -39,16 +42,14 @@ module MemprofilerPprof
       @entries.map { |entry| entry.files.first.path }
     end
 
-    # Takes a profile that was just written, and removes another if there are too many now.
+    # Takes a profile that was just written, and removes others if there are too many now.
     # @param path [String]
     # @param time [Numeric] in seconds
     # @param beside [Array<String>] other files, which are kept as long as the profile
     # @return [void]
     def add(path, time, *beside)
       @entries << Entry.new(time, [path, *beside].map { |each| Written.new(each, identity(each)) })
-      return if @keep.zero? || @entries.size <= @keep
-
-      @entries.delete_at(self.class.superfluous(@entries.map(&:time))).files.each { |file| remove(file) }
+      remove_superfluous until @keep.zero? || @entries.size <= @keep
     end
 
     # Sets the time of modification of all files to now, by which other processes see that this one still lives. Their
@@ -62,6 +63,10 @@ module MemprofilerPprof
     end
 
     private
+
+    def remove_superfluous
+      @entries.delete_at(self.class.superfluous(@entries.map(&:time))).files.each { |file| remove(file) }
+    end
 
     def renew(file, time)
       return unless file.identity && file.identity == identity(file.path)

@@ -20,9 +20,9 @@ module MemprofilerPprof
     # @api private
     attr_reader :profiler
 
-    # Changes settings. All are checked at once; if one is wrong, nothing changes. While the profiler runs, the
-    # collector's settings, `pattern` and the signals take effect at once; a warning names those that do not, and says
-    # when they will. Settings from the environment are not overridden.
+    # Changes settings. All are checked at once; if one is wrong, nothing changes. While the profiler runs, they take
+    # effect at once, where profiles go included; a warning names those of CPU time, `enabled` and `liveness`, which do
+    # not, and says when they will. Settings from the environment are not overridden.
     #
     # @example
     #   MemprofilerPprof.configure do |config|

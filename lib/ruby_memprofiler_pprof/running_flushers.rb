@@ -57,8 +57,12 @@ module MemprofilerPprof
         at_exit do
           # What a flusher rescues would replace it.
           @reason = $! # rubocop:disable Style/SpecialGlobalVars
-          each_alone(@flushers, &:finish)
-          each_alone(@sinks, &:finish)
+          begin
+            each_alone(@flushers, &:finish)
+          ensure
+            # Also after a second Ctrl-C.
+            each_alone(@sinks, &:finish)
+          end
         end
       end
 

@@ -109,9 +109,12 @@ module MemprofilerPprof
       @places = SizedQueue.new(MAX_CLIENTS)
     end
 
+    # In one piece: who is killed in between would leave a file that nobody removes.
     def open
-      @listener = Listener.new(@path.expand)
-      @thread = thread { accept }
+      Thread.handle_interrupt(Object => :never) do
+        @listener = Listener.new(@path.expand)
+        @thread = thread { accept }
+      end
     end
 
     def take_over(path, inherited)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "json"
 require "tmpdir"
 
 RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
@@ -17,6 +18,20 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
 
   def files
     Dir.glob("**/*").select { |name| File.file?(name) }.sort
+  end
+
+  # What the block returns in a forked child, as JSON can say it.
+  def in_child
+    reader, writer = IO.pipe
+    pid = fork do
+      writer << JSON.generate(yield)
+      writer.close
+      exit!
+    end
+    writer.close
+    JSON.parse(reader.read)
+  ensure
+    Process.wait(pid)
   end
 
   describe "#configure" do
@@ -80,11 +95,36 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect(files).to eq(["b"])
     end
 
-    it "warns about changes that have to wait while files are written" do
-      one = profiler(INTERVAL: "1000", FILES: "1")
+    it "has a flusher adopt its settings at once" do
+      one = profiler(INTERVAL: "1000", FILES: "1", SAMPLE_RATE: "1")
       one.start
-      expect { one.configure { |config| config.priority = 1 } }.to output(/ priority: takes .* after a stop/).to_stderr
-      expect { one.configure { |config| config.interval = 1 } }.not_to output.to_stderr
+      first = one.flusher
+      expect { one.configure { |config| config.priority = 1 } }.not_to output.to_stderr
+      expect([first, one.flusher].map(&:running?)).to eq([false, true])
+      expect(files).to eq([])
+    end
+
+    it "has a flusher adopt what a framework configures after the start" do
+      one = profiler(SAMPLE_RATE: "1")
+      one.boot
+      one.configure(:framework) { |config| config.interval = 0.01 }
+      wait_until { files.any? }
+    end
+
+    it "begins to deliver profiles when that is configured" do
+      one = profiler(SAMPLE_RATE: "1")
+      one.start
+      one.configure { |config| config.pattern = "b" }
+      one.stop
+      expect(files).to eq(["b"])
+    end
+
+    it "warns about changes of CPU time, which have to wait" do
+      one = profiler(CPU: "1", CPU_PATTERN: "c")
+      one.start
+      expect { one.configure { |config| config.cpu_frequency = 9 } }
+        .to output(/ cpu_frequency: takes .* after a stop/).to_stderr
+      expect { one.configure { |config| config.interval = 9 } }.not_to output(/takes effect/).to_stderr
     end
 
     it "warns that a running profiler is not switched off" do
@@ -254,7 +294,72 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
     end
   end
 
+  describe "#start that fails" do
+    # In a directory that is gone, where no relative name can be made absolute.
+    def nowhere
+      gone = Dir.mktmpdir
+      Dir.chdir(gone) { yield Dir.rmdir(gone) }
+    end
+
+    # What runs besides the collector.
+    def running(one)
+      names = Thread.list.map(&:name).grep(/flusher|memory watch/)
+      [one.running?, one.flusher, MemprofilerPprof::CPU.running?, names]
+    end
+
+    it "names the setting that is wrong, and starts nothing" do
+      one = profiler
+      target = File.expand_path("a")
+      nowhere do
+        expect { one.start(pattern: target, cpu: true) }.to raise_error(ArgumentError, %r{pattern: "tmp/profiles/cpu/})
+      end
+      expect(running(one)).to eq([false, nil, false, []])
+    end
+
+    it "leaves nothing running if an exception comes from outside" do
+      interrupted = Class.new(MemprofilerPprof::FileFlusher) { def start! = super.tap { raise Interrupt } }
+      one = profiler
+      one.integrate(flusher_class: interrupted, logger: FakeLogger.new)
+      expect { one.start(files: true, sample_rate: 1, cpu: true) }.to raise_error(Interrupt)
+      wait_until { running(one) == [false, nil, false, []] }
+      expect(files).to eq([])
+    end
+
+    it "leaves what ran before as it was" do
+      one = profiler(PATTERN: "a", SAMPLE_RATE: "1")
+      one.start
+      expect { one.start(pattern: "b", pyroscope_url: "http://127.0.0.1:9") }.to raise_error(ArgumentError)
+      expect(one.flusher).to be_running
+      one.stop
+      expect(files).to eq(["a"])
+    end
+  end
+
   describe "#stop" do
+    it "ends what an exception has left running" do
+      one = profiler(CPU: "1", CPU_PATTERN: "c", FILES: "1")
+      one.start
+      one.on_demand.define_singleton_method(:close) { raise Interrupt }
+      expect { one.stop }.to raise_error(Interrupt)
+      one.on_demand.singleton_class.undef_method(:close)
+      one.on_demand.define_singleton_method(:close) { nil }
+      one.stop
+      expect([MemprofilerPprof::CPU.running?, Thread.list.map(&:name).grep(/flusher/)]).to eq([false, []])
+    end
+
+    it "leaves nothing running in a child that is forked meanwhile" do
+      one = profiler(CPU: "1", CPU_PATTERN: "c", FILES: "1")
+      one.start
+      entered = Queue.new
+      one.on_demand.define_singleton_method(:close) { [entered << true, sleep] }
+      stopping = Thread.new { one.stop }
+      entered.pop
+      outcome = in_child { [MemprofilerPprof::CPU.running?, Thread.list.map(&:name).grep(/flusher/), one.flusher] }
+      stopping.kill.join
+      one.on_demand.define_singleton_method(:close) { nil }
+      expect(outcome).to eq([false, [], nil])
+    end
+
     it "writes a last file, of what was alive then" do
       one = profiler(PATTERN: "a", SAMPLE_RATE: "1")
       one.start
@@ -321,6 +426,20 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect([*stopped, one.running?, one.collector.sample_rate]).to eq([false, ["0"], true, 1.0])
     end
 
+    it "keeps no more files of a process, however often it is called" do
+      one = profiler(PATTERN: "%{index}", SAMPLE_RATE: "1", KEEP_FILES: "2")
+      one.start
+      9.times { [one.toggle, Object.new] }
+      expect(files.size).to eq(2)
+    end
+
+    it "writes files to where the start did, although the current directory is another one" do
+      one = profiler(PATTERN: "%{index}", SAMPLE_RATE: "1")
+      one.start
+      Dir.mktmpdir { |other| Dir.chdir(other) { 3.times { one.toggle } } }
+      expect(files).to eq(%w[0 1])
+    end
+
     it "writes no files if the start did not" do
       one = profiler
       one.start
@@ -337,9 +456,13 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
     end
 
     it "starts nothing if it is configured to begin paused" do
-      one = profiler(START_PAUSED: "1")
+      one = profiler(START_PAUSED: "1", TOGGLE_ON: "URG")
       one.boot
       expect([one.running?, one.flusher]).to eq([false, nil])
+    end
+
+    it "says so if nothing but the program can start it" do
+      expect { profiler(START_PAUSED: "1").boot }.to output(/start_paused: only .* toggle_on is not set/).to_stderr
     end
 
     it "writes files from the first toggle on if it is configured to begin paused" do

@@ -457,7 +457,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     end
 
     it "comes with keep_days, also where no other files are written" do
-      allow(described_class).to receive(:new).and_return(instance_double(described_class, start: nil))
+      allow(described_class).to receive(:new).and_return(instance_double(described_class, start: nil, stop: nil))
       profiler(dump_above: 1 << 30, keep_days: 3).stop
       expect(described_class).to have_received(:new).with(anything, 1 << 30, hash_including(keep_days: 3))
     end

@@ -41,6 +41,19 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
     profile.tag(class: "Thing").total(type).value
   end
 
+  it "leaves no file behind if the thread that opens it is killed" do
+    left = Array.new(100) do |number|
+      path = MemprofilerPprof::FilePattern.new("#{number}.sock")
+      server = described_class.new(profiler, path, logger: FakeLogger.new)
+      opening = Thread.new { server.start }
+      sleep(rand * 0.001)
+      opening.kill.join
+      server.stop
+      File.exist?("#{number}.sock")
+    end
+    expect(left).not_to include(true)
+  end
+
   describe "the profiles" do
     before { stub_const("Thing", Class.new) }
 
