@@ -9,7 +9,7 @@ module MemprofilerPprof
     module Aggregation
       # What can be grouped by:
       #
-      # - `:method`: functions by name and file. Those without a known first line, such as C functions, by name
+      # - `:method`: functions by name and file; by name alone without a file, and C functions in this gem's profiles
       # - `:line`: lines of files. What a function written in C allocates belongs to the line that calls it
       # - `:file`
       # - `:gem`: by path; `app` for the program's own files, `ruby` for Ruby's and the standard library's

@@ -3,14 +3,15 @@
 use super::gem;
 use crate::hash::SecretState;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::profile::{LabelValue, Location, Profile};
+use crate::profile::{LabelValue, Location, Profile, Tables};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How to group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// By function: name and file. Functions without a first line, such as those written in C, by name alone.
+    /// By function: name and file. Functions without a file, and in this gem's profiles those written in C, by name
+    /// alone.
     Method,
     /// By line of a file. What a C function allocates counts for the line that calls it.
     Line,
@@ -44,10 +45,13 @@ impl Group {
 
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
-    Method { name: u32, file: Option<u32> },
+    Method { name: u32, file: u32 },
     Line { file: u32, line: i64 },
     Text(Arc<str>),
 }
+
+/// The comment of this gem's profiles with stacks from Ruby's own backtraces.
+const TEXTS: &str = "bt_method=backtrace_locations";
 
 /// The groups of a profile.
 pub struct Grouping<'a> {
@@ -55,8 +59,8 @@ pub struct Grouping<'a> {
     by: By,
     groups: Vec<Group>,
     index: HashMap<Key, u32, SecretState>,
-    /// Whether any function has a first line.
-    has_first_lines: bool,
+    /// Whether the stacks were read as texts, which have no first lines.
+    lacks_first_lines: bool,
     /// For each location, a range in `members`.
     locations: Vec<std::ops::Range<usize>>,
     /// Groups: for each location those of its lines, innermost first.
@@ -67,13 +71,13 @@ impl<'a> Grouping<'a> {
     /// Finds the groups of all locations.
     pub fn new(profile: &'a Profile, by: By, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let index = HashMap::default();
-        let has_first_lines = profile.tables().functions.iter().any(|function| function.start_line != 0);
+        let lacks_first_lines = profile.header().comments.iter().any(|comment| &**comment == TEXTS);
         let mut grouping = Self {
             profile,
             by,
             groups: Vec::new(),
             index,
-            has_first_lines,
+            lacks_first_lines,
             locations: Vec::new(),
             members: Vec::new(),
         };
@@ -94,27 +98,28 @@ impl<'a> Grouping<'a> {
         }
         let tables = self.profile.tables();
         let string = |id: u32| &tables.strings[id as usize];
+        let has_c_functions = !self.lacks_first_lines && is_ruby(tables, location);
         for line in &*location.lines {
             let function = tables.functions[line.function as usize];
             let name_id = function_name_id(self.profile, line.function);
             let name = &tables.strings[name_id as usize];
             let file = string(function.file);
-            let known_file = (!file.is_empty()).then(|| Arc::clone(file));
             // Functions written in C have no first line, and report their caller's file. `<main>` has no first line
-            // either, though its file is right; and in the profiles of some other programs nothing has one.
-            let begins = function.start_line != 0 || name.starts_with('<') || !self.has_first_lines;
+            // either, though its file is right.
+            let begins = function.start_line != 0 || name.starts_with('<') || !has_c_functions;
             let group = match self.by {
+                By::Method if file.is_empty() || !begins => self.text(Arc::clone(name)),
                 By::Method => {
-                    let key = Key::Method { name: name_id, file: begins.then_some(function.file) };
+                    let key = Key::Method { name: name_id, file: function.file };
                     let line = Some(function.start_line).filter(|&line| line != 0);
-                    let file = known_file.filter(|_| begins);
-                    self.group(key, || Group { name: Arc::clone(name), file, line, function: None })
+                    let (name, file) = (Arc::clone(name), Some(Arc::clone(file)));
+                    self.group(key, || Group { name, file, line, function: None })
                 }
                 By::Line if file.is_empty() => self.text(Arc::clone(name)),
                 By::Line => {
                     let group = self.group(Key::Line { file: function.file, line: line.line }, || Group {
                         name: format!("{file}:{}", line.line).into(),
-                        file: known_file,
+                        file: Some(Arc::clone(file)),
                         line: Some(line.line),
                         function: None,
                     });
@@ -184,6 +189,12 @@ impl<'a> Grouping<'a> {
     pub fn len(&self) -> usize {
         self.groups.len()
     }
+}
+
+/// Whether it is a place in a Ruby program as this gem records it: in a mapping without addresses.
+fn is_ruby(tables: &Tables, location: &Location) -> bool {
+    let mapping = location.mapping.map(|mapping| tables.mappings[mapping as usize]);
+    mapping.is_some_and(|mapping| mapping.limit == 0 && &*tables.strings[mapping.file as usize] == "ruby")
 }
 
 /// The display name of a function.

@@ -29,7 +29,7 @@ fn a_sum_of_sums_says_of_how_many_profiles_it_is() {
 fn merging_finds_columns_by_name() {
     let mut reversed = RETAINED;
     reversed.reverse();
-    let other = Maker::new(&reversed, &[]).sample(&["a /a.rb:1 1"], None, &[40, 1]).profile();
+    let other = Maker::new(&reversed, &[]).of_ruby().sample(&["a /a.rb:1 1"], None, &[40, 1]).profile();
     let merged = analysis::merge(&maker_of_one().profile(), &[&other]).unwrap();
     assert_eq!(merged.samples().map(|sample| sample.values).collect::<Vec<_>>(), [[2, 80]]);
 }

@@ -50,6 +50,13 @@ impl Maker {
         maker
     }
 
+    /// Gives the following frames the mapping that they have in this gem's profiles.
+    pub fn of_ruby(mut self) -> Self {
+        let filename = self.string("ruby");
+        self.0.mapping.push(message::Mapping { id: 1, filename, ..Default::default() });
+        self
+    }
+
     pub fn string(&mut self, text: &str) -> i64 {
         let known = self.0.string_table.iter().position(|each| each == text);
         known.unwrap_or_else(|| {
@@ -82,7 +89,8 @@ impl Maker {
     fn location(&mut self, text: &str) -> u64 {
         let line = text.split('|').map(|frame| self.line(frame)).collect();
         let id = self.0.location.len() as u64 + 1;
-        self.0.location.push(message::Location { id, line, ..Default::default() });
+        let mapping_id = self.0.mapping.len() as u64;
+        self.0.location.push(message::Location { id, mapping_id, line, ..Default::default() });
         id
     }
 
@@ -109,7 +117,7 @@ impl Maker {
 pub const RETAINED: [(&str, &str); 2] = [("retained_objects", "count"), ("retained_size", "bytes")];
 
 pub fn maker() -> Maker {
-    Maker::new(&RETAINED, &["greatest_weight=10"])
+    Maker::new(&RETAINED, &["greatest_weight=10"]).of_ruby()
 }
 
 pub fn maker_of_one() -> Maker {

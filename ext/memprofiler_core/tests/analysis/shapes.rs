@@ -96,7 +96,7 @@ fn lines_without_a_file_have_the_name_of_their_function() {
 fn places_without_a_function_have_their_address() {
     let mut maker = maker_of_one();
     maker.0.location[0].line.clear();
-    maker.0.location[0].address = 0xabc;
+    (maker.0.location[0].mapping_id, maker.0.location[0].address) = (0, 0xabc);
     assert_eq!(names(&maker.profile()), ["0xabc 1"]);
     let file: Arc<str> = Arc::from("/bin/prog");
     let filename = maker.string(&file);

@@ -33,6 +33,43 @@ fn files_gems_and_classes_are_added_up() {
     assert_eq!(sites(&profile, By::Class), named(&[("A", 20, 20), ("B", 5, 5), ("(no class)", 1, 1)]));
 }
 
+/// The name and file of each method.
+fn methods(maker: &Maker) -> Vec<(String, Option<String>)> {
+    let groups = analysis::top(&maker.profile(), 0, By::Method).into_iter().map(|site| site.group);
+    let mut methods: Vec<_> =
+        groups.map(|group| (group.name.to_string(), group.file.map(|file| file.to_string()))).collect();
+    methods.sort();
+    methods
+}
+
+#[test]
+fn c_functions_have_no_file_whatever_else_was_called() {
+    let maker = maker().sample(&["<main> /app/a.rb:9", "Kernel#dup /app/a.rb:9"], None, &[1, 40]);
+    let file = Some("/app/a.rb".to_owned());
+    assert_eq!(methods(&maker), [("<main>".to_owned(), file), ("Kernel#dup".to_owned(), None)]);
+}
+
+#[test]
+fn where_nothing_has_a_first_line_functions_keep_their_files() {
+    let comments = ["greatest_weight=10", "bt_method=backtrace_locations"];
+    let maker = Maker::new(&RETAINED, &comments).of_ruby().sample(&["a /app/a.rb:9"], None, &[1, 40]);
+    assert_eq!(methods(&maker), [("a".to_owned(), Some("/app/a.rb".to_owned()))]);
+}
+
+#[test]
+fn functions_of_other_programs_keep_their_files() {
+    let maker = Maker::new(&RETAINED, &[]).sample(&["main /a.go:1 1", "copy /b.s:7"], None, &[1, 40]);
+    let [main, copy] =
+        [("main", "/a.go"), ("copy", "/b.s")].map(|(name, file)| (name.to_owned(), Some(file.to_owned())));
+    assert_eq!(methods(&maker), [copy, main]);
+}
+
+#[test]
+fn methods_without_a_file_are_one_by_name() {
+    let maker = maker().sample(&["a", "<x>"], None, &[1, 40]).sample(&["a :0 1", "<x> :0 1"], None, &[2, 80]);
+    assert_eq!(sites(&maker.profile(), By::Method), named(&[("<x>", 3, 3), ("a", 0, 3)]));
+}
+
 #[test]
 fn inlined_functions_are_frames_of_their_own() {
     let profile = maker().sample(&["main a.go:1", "inner a.go:9|outer a.go:5"], None, &[3, 1]).profile();
