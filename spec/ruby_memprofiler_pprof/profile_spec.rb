@@ -65,6 +65,27 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       end
     end
 
+    it "reads a Tempfile from where it is, by its own descriptor" do
+      Tempfile.open(binmode: true) do |file|
+        file.write("before", bytes)
+        file.seek(6)
+        expect(described_class.load(file)).to eq(profile)
+      end
+    end
+
+    it "asks an IO for no more than a mebibyte at a time" do
+      io = StringIO.new(bytes)
+      allow(io).to receive(:read).and_call_original
+      described_class.load(io)
+      expect(io).to have_received(:read).with(1 << 20).at_least(:once)
+    end
+
+    it "reads on where an IO gives less than it is asked for" do
+      io = StringIO.new(bytes)
+      io.define_singleton_method(:read) { |size| super([size, 100].min) }
+      expect(described_class.load(io)).to eq(profile)
+    end
+
     it "names an IO that has no path" do
       reader, writer = IO.pipe
       writer.write("x")
@@ -423,6 +444,14 @@ RSpec.describe MemprofilerPprof::Profile, :threads do
       difference = profile.ignore(/\bother\z/).diff(profile)
       result = Pprof::GoPprof.run(difference.to_pprof, "-top", "-sample_index=retained_objects")
       expect(result).to have_attributes(success?: true, stdout: match(/ -\d+ .*KnownProgram.other/))
+    end
+
+    it "writes to a Tempfile where it is, by its own descriptor" do
+      Tempfile.open(binmode: true) do |file|
+        file.write("before")
+        size = profile.write(file)
+        expect(file.tap(&:rewind).read).to eq("before#{profile.to_pprof}".b).and have_attributes(bytesize: size + 6)
+      end
     end
 
     it "writes folded stacks to an IO, outermost frame first" do

@@ -20,10 +20,11 @@ module MemprofilerPprof
       # @raise [SystemCallError] if the file cannot be written
       def write(target, format: :pprof, type: nil)
         bytes = encode(format, type)
-        path = target.respond_to?(:to_path) && !target.is_a?(IO) ? target.to_path : target
-        return path.write(bytes) if path.respond_to?(:write)
+        # An IO may have a path, and so may what stands for one, such as a Tempfile.
+        is_path = target.respond_to?(:to_path) && !target.respond_to?(:to_io)
+        return target.write(bytes) if target.respond_to?(:write) && !is_path
 
-        AtomicFile.write(path, bytes)
+        AtomicFile.write(target, bytes)
         bytes.bytesize
       end
 

@@ -10,12 +10,15 @@ module MemprofilerPprof
     class Source
       # The ids of the entries of a profile have 32 bits.
       GREATEST_LIMIT = 4_294_967_295
+      # How many bytes are read at a time: IO#read allocates as much as it is asked for.
+      PIECE = 1 << 20
 
       def initialize(source, max_bytes)
         Argument.check(:max_bytes, max_bytes, "an Integer", TypeError) { max_bytes.is_a?(Integer) }
         Argument.check(:max_bytes, max_bytes, "in 1..#{GREATEST_LIMIT}") { max_bytes.between?(1, GREATEST_LIMIT) }
         @max_bytes = max_bytes
-        @source = source.respond_to?(:to_path) && !source.is_a?(IO) ? source.to_path : source
+        # An IO may have a path, and so may what stands for one, such as a Tempfile.
+        @source = source.respond_to?(:to_path) && !source.respond_to?(:to_io) ? source.to_path : source
       end
 
       # Yields the bytes; errors that the block raises get the source's name.
@@ -37,14 +40,16 @@ module MemprofilerPprof
         bytes? ? @source : File.open(@source, "rb") { |file| read_from(file) }
       end
 
-      # The limit is for the decompressed profile, but a compressed one is hardly ever longer. IO#read allocates as much
-      # as it is asked for, so a file is asked for no more than it has.
+      # The limit is for the decompressed profile, but a compressed one is hardly ever longer.
       def read_from(io)
-        size = io.is_a?(File) ? io.size : 0
-        bytes = io.read((size.positive? ? [size, @max_bytes].min : @max_bytes) + 1) || ""
-        raise ProfileError, "has more than #{@max_bytes} bytes, which is the limit" if bytes.bytesize > @max_bytes
+        bytes = "".b
+        while bytes.bytesize <= @max_bytes
+          piece = io.read([PIECE, @max_bytes + 1 - bytes.bytesize].min).to_s
+          return bytes if piece.empty?
 
-        bytes
+          bytes << piece.b
+        end
+        raise ProfileError, "has more than #{@max_bytes} bytes, which is the limit"
       end
 
       def bytes?
