@@ -21,7 +21,9 @@ module MemprofilerPprof
       EMERGENCY = /\Aemergency=/
       # That of a sum of several.
       MERGED = /\Amerged=/
-      private_constant :EMERGENCY, :MERGED
+      # A comment that is a number, or begins with one. Greater ones are no counts, and may be infinite as a Float.
+      NUMBER = /\A(\w+)=(-?\d{1,19}(?:\.\d+)?)(?::|\z)/
+      private_constant :EMERGENCY, :MERGED, :NUMBER
 
       # @param tags [Hash{String => String}] of a profile
       # @return [String, nil] a sentence, if its process was attached to
@@ -113,7 +115,7 @@ module MemprofilerPprof
       def figures(comments)
         return {} if comments.any?(MERGED)
 
-        pairs = comments.filter_map { |comment| comment.match(/\A(\w+)=([-+.\de]+)/)&.captures }
+        pairs = comments.filter_map { |comment| comment.match(NUMBER)&.captures }
         pairs.group_by(&:first).values.select { |found| found.size == 1 }.to_h(&:first)
       end
 
