@@ -70,6 +70,9 @@ module MemprofilerPprof
       end
 
       def compiled(pattern, text)
+        # {CLI.utf8} leaves only what is not valid as bytes, which cannot be matched with the names in a profile.
+        raise OptionParser::InvalidArgument, "#{text.inspect}: not UTF-8" if text.encoding == Encoding::BINARY
+
         Regexp.new(pattern)
       rescue RegexpError => e
         raise OptionParser::InvalidArgument, "#{text}: #{e.message}"

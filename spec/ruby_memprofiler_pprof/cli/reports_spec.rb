@@ -269,6 +269,12 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect_failure(cli("report", "--ignore", "/(/i", file), 2, %r{invalid argument: --ignore /\(/i: end pattern})
     end
 
+    it "refuses a regular expression that is not UTF-8, in which names are" do
+      expect_failure(cli("report", "--focus", "\xff", file), 2, /invalid argument: --focus "\\xFF": not UTF-8, see/)
+      expect_failure(cli("report", "--ignore", "/\xff/i", file), 2, %r{argument: --ignore "/\\xFF/i": not UTF-8, see})
+      expect_failure(cli("report", "--tag", "class=/\xff/", file), 2, %r{argument: --tag "/\\xFF/": not UTF-8, see})
+    end
+
     it "refuses meaningless options" do
       Dir.mkdir("empty")
       expect_failure(cli("report", "empty"), 2, /no profiles found, see memprofiler report --help/)
