@@ -42,7 +42,7 @@ pub struct Header {
     pub period: i64,
     /// Free text for people.
     pub comments: Vec<Arc<str>>,
-    /// A regular expression for frames to hide.
+    /// A regular expression for frames to hide. This and the next are kept for other readers, and not applied here.
     pub drop_frames: Arc<str>,
     /// A regular expression for frames not to hide.
     pub keep_frames: Arc<str>,
