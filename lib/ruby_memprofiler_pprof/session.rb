@@ -117,8 +117,10 @@ module MemprofilerPprof
 
     def replace_flusher
       former = @flusher
-      @flusher = @destinations.flusher(@collector, @config, @files_by_default)
-      @flusher&.start!
+      flusher = @destinations.flusher(@collector, @config, @files_by_default)
+      flusher&.start!
+      flusher&.pause if former&.paused?
+      @flusher = flusher
       former&.abandon
     end
 
