@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/sigpipe"
 require "socket"
 
 module MemprofilerPprof
@@ -45,7 +46,7 @@ module MemprofilerPprof
       # Fails rather than waits if too many others do.
       socket.connect_nonblock(@address)
       check_listener(socket) if @pid
-      socket.write_nonblock("GET #{target} HTTP/1.0\r\n\r\n")
+      socket.sendmsg_nonblock("GET #{target} HTTP/1.0\r\n\r\n", Sigpipe::NONE)
       read(socket) { socket.wait_readable([deadline - now, 0].max) || overdue(timeout) }
     ensure
       socket&.close

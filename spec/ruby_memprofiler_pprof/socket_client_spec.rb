@@ -61,6 +61,22 @@ RSpec.describe MemprofilerPprof::SocketClient do
     expect(asked).to be_empty
   end
 
+  it "ends no process by SIGPIPE if the other hangs up before it is asked" do
+    outcome = run_ruby(<<~RUBY)
+      require "ruby_memprofiler_pprof/socket_client"
+      trap("PIPE", "SYSTEM_DEFAULT")
+      server = UNIXServer.new("b.sock")
+      client = MemprofilerPprof::SocketClient.new("b.sock", pid: Process.pid)
+      client.define_singleton_method(:check_listener) { |_| server.accept.close }
+      begin
+        client.get("/heap", 60)
+      rescue MemprofilerPprof::SocketClient::NoAnswer => e
+        print e.message
+      end
+    RUBY
+    expect(outcome.stdout).to eq("Broken pipe"), outcome.to_s
+  end
+
   it "says that nobody listens" do
     expect { client.get("/heap", 60) }.to raise_error(described_class::NoAnswer, "No such file or directory")
   end

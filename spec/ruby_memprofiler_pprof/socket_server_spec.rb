@@ -396,6 +396,16 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       expect(sockets).to eq([])
     end
 
+    it "survives a client that leaves before its answer, though SIGPIPE would end it" do
+      expect(run(<<~RUBY)).to eq("alive")
+        trap("PIPE", "SYSTEM_DEFAULT")
+        client, server = UNIXSocket.pair
+        client.write("GET /heap HTTP/1.0\\r\\n\\r\\n")
+        MemprofilerPprof::SocketServer::Exchange.new(server).call { client.close.to_s }
+        print "alive"
+      RUBY
+    end
+
     it "continues to serve when it forks, and its child does not" do
       expect(run(<<~RUBY)).to eq("[true, true]true")
         MemprofilerPprof::SocketServer.prepend(Module.new { def sleep(*) = nil })

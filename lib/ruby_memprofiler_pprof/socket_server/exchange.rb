@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/sigpipe"
+
 module MemprofilerPprof
   class SocketServer
     # One request and its answer, in the little of HTTP that this takes: `GET /heap`, `GET /heap?seconds=N` and others,
@@ -96,8 +98,9 @@ module MemprofilerPprof
                 "Content-Length: #{body.bytesize}\r\nConnection: close\r\n\r\n".b << body.b
         deadline = now + CLIENT_TIMEOUT
         until bytes.empty?
-          written = connected { @client.write_nonblock(bytes, exception: false) }
-          written == :wait_writable ? await(deadline, reading: false) : bytes = bytes.byteslice(written..)
+          await(deadline, reading: false)
+          sent = connected { @client.send(bytes, Socket::MSG_DONTWAIT | Sigpipe::NONE) }
+          bytes = bytes.byteslice(sent..)
         end
       end
 
