@@ -286,6 +286,20 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       end
     end
 
+    it "ends no process by SIGPIPE if the server hangs up before it has read the profile" do
+      outcome = run_program(<<~RUBY, "http://127.0.0.1:1")
+        trap("PIPE", "SYSTEM_DEFAULT")
+        server = TCPServer.new("127.0.0.1", 0)
+        refusing = Thread.new { server.accept.tap { |client| client.getc && client.shutdown(:WR) }.close }
+        client = MemprofilerPprof::Pyroscope::Client.new("http://127.0.0.1:\#{server.addr[1]}", timeout: 60,
+                                                         auth_token: nil, basic_auth: nil, tenant_id: nil)
+        # More than the system takes while nobody reads.
+        $stdout.syswrite(client.post("shop", collector.peek, "x" * 50_000_000))
+        exit!
+      RUBY
+      expect(outcome.stdout).to eq("EOFError: end of file reached"), outcome.to_s
+    end
+
     it "continues in a forked child, which sends nothing of its parent's" do
       FakeHttpServer.run(500, 200) do |server|
         outcome = run_program(<<~RUBY, server.url)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "net/http"
+require "ruby_memprofiler_pprof/sigpipe"
 require "time"
 require "uri"
 
@@ -27,9 +28,19 @@ module MemprofilerPprof
         end
       end
 
+      # A connection of Net::HTTP that sends no SIGPIPE; over TLS OpenSSL writes, which can only send it.
+      module Quiet
+        private
+
+        def on_connect
+          super
+          @socket.io.extend(Sigpipe::Ignoring) unless use_ssl?
+        end
+      end
+
       # How much of an error's text is kept.
       MESSAGE_BYTES = 300
-      private_constant :MESSAGE_BYTES
+      private_constant :Quiet, :MESSAGE_BYTES
 
       # @param url [String]
       # @param timeout [Numeric]
@@ -101,7 +112,7 @@ module MemprofilerPprof
       end
 
       def connection
-        Net::HTTP.new(@uri.hostname, @uri.port).tap do |http|
+        Net::HTTP.new(@uri.hostname, @uri.port).extend(Quiet).tap do |http|
           http.use_ssl = @uri.is_a?(URI::HTTPS)
           http.open_timeout = http.read_timeout = http.write_timeout = http.ssl_timeout = @timeout
           http.max_retries = 0
