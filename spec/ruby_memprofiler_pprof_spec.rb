@@ -26,6 +26,39 @@ RSpec.describe MemprofilerPprof, :liveness, :moving do
     expect(outcome).to have_attributes(stdout: "[]", stderr: "")
   end
 
+  describe "in a program that Ruby warns" do
+    around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+    # Uses most of the gem, and prints which files that has left.
+    let(:code) { <<~RUBY }
+      %w[flamegraph rack report socket_client].each { |part| require "ruby_memprofiler_pprof/\#{part}" }
+      Cart = Struct.new(:cards)
+      MemprofilerPprof.start(pattern: "a.pprof", socket: "a.sock", dump_on: "USR2", retainers_every: 1, sample_rate: 1)
+      KEPT = MemprofilerPprof.with_labels(job: "x") { [Cart.new([Object.new]), { cart: Cart.new({ card: Object.new }) }] }
+      profiles = [MemprofilerPprof.flush, MemprofilerPprof.profile { "x" * 99 }, MemprofilerPprof::CPU.profile { nil }]
+      profiles.each { |profile| MemprofilerPprof::Report::Top.new(profile.profile).to_s }
+      MemprofilerPprof::Flamegraph.new([profiles[0].profile]).to_html
+      MemprofilerPprof::Report::Retainers.new(MemprofilerPprof.retainers).to_s
+      MemprofilerPprof::Report::Memory.new(MemprofilerPprof.collector.memory).to_s
+      MemprofilerPprof::SocketClient.new("a.sock").get("/heap", 60)
+      endpoint = MemprofilerPprof::Rack::Endpoint.new(authorize: ->(_) { true })
+      %w[/ /heap /report /flamegraph /leaks /retainers /memory].each do |path|
+        status, = endpoint.call({ "REQUEST_METHOD" => "GET", "PATH_INFO" => path, "QUERY_STRING" => "" })
+        abort "\#{path}: \#{status}" unless status == 200
+      end
+      MemprofilerPprof.stop
+      print Dir.children(".").sort.join(" ")
+    RUBY
+
+    it "gives no reason to" do
+      expect(run_ruby(code, options: ["-w"])).to have_attributes(stdout: "a.pprof a.retainers.pprof", stderr: "")
+    end
+
+    it "runs as well if Ruby makes errors of some warnings" do
+      expect(run_ruby(code, options: ["-d"])).to have_attributes(stdout: "a.pprof a.retainers.pprof", success?: true)
+    end
+  end
+
   describe "the extension" do
     around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 

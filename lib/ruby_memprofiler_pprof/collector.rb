@@ -226,7 +226,6 @@ module MemprofilerPprof
         Argument.one_of(:in_process, in_process, [true, false])
         Argument.seconds(:timeout, timeout)
         # Loaded only here, since few programs need it.
-        require "ruby_memprofiler_pprof/retainers"
         Retainers.new(*retainers_data(site, class_name, limit, in_process, timeout))
       end
     end

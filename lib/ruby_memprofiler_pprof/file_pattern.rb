@@ -48,8 +48,10 @@ module MemprofilerPprof
     def expand(index: 0, pid: Process.pid, time: Time.now, hostname: nil)
       hostname ||= machine if @pattern.include?("hostname")
       isotime = time.getutc.strftime("%Y%m%dT%H%M%SZ")
-      File.expand_path(format(@pattern, pid: pid, hostname: hostname, isotime: isotime, unixtime: time.to_i,
-                                        index: index), @directory)
+      # In a name without directives Ruby would warn of the arguments, and with `ruby -d` raise an error.
+      name = format("#{@pattern}%<nothing>s", pid: pid, hostname: hostname, isotime: isotime, unixtime: time.to_i,
+                                              index: index, nothing: nil)
+      File.expand_path(name, @directory)
     end
 
     # @return [String] the last directory that the names of all files have in common

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/cli/sources"
-require "ruby_memprofiler_pprof/retainers"
 require "ruby_memprofiler_pprof/retainers_file"
 
 module MemprofilerPprof

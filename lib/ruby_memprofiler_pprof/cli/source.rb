@@ -88,7 +88,6 @@ module MemprofilerPprof
       # @raise [Unavailable]
       def retainers(**question)
         require "json"
-        require "ruby_memprofiler_pprof/retainers"
         json, profile = parts(ask(OnDemand::Request.new(name: "retainers", format: :both, **question)))
         parse(profile)
         answers = [JSON.parse(json, symbolize_names: true)].flatten(1)

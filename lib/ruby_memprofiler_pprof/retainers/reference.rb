@@ -25,8 +25,8 @@ module MemprofilerPprof
       def self.text(edge, from = nil)
         kind, name = edge.is_a?(Hash) ? edge.first : [edge&.to_sym]
         name = name[:name] if kind == :constant
-        words = pattern(kind, name, from)
-        format(words, name) if words
+        # Not format, with which Ruby would warn if there is a name, and no place for it.
+        pattern(kind, name, from)&.sub("%s") { name.to_s }
       end
 
       def self.pattern(kind, name, from)
