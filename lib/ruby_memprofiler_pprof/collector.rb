@@ -182,16 +182,18 @@ module MemprofilerPprof
     # @return [Reader, Object] the reader; with a block, the block's value
     # @raise [Error] if seven are open already
     def open_reader
-      reader = Reader.new(self, add_reader)
-      return reader unless block_given?
+      return Reader.new(self, add_reader) unless block_given?
 
+      reader = nil
+      ending = BlockEndings.enter { reader&.close }
       begin
-        ending = BlockEndings.enter { reader.close }
+        BlockEndings.begin { reader = Reader.new(self, add_reader) }
         yield reader
       ensure
-        BlockEndings.leave(ending)
-        reader.close
+        reader&.close
       end
+    ensure
+      BlockEndings.leave(ending)
     end
 
     # Finds out where the resident memory of this process is, with what the samples know.

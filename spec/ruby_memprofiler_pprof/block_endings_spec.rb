@@ -80,6 +80,14 @@ RSpec.describe MemprofilerPprof::BlockEndings do
     expect(MemprofilerPprof.collectors).not_to include(collector)
   end
 
+  it "leaves no reader of a block open" do
+    collector = new_collector
+    collector.define_singleton_method(:add_reader) { super().tap { Thread.current.raise(Timeout::Error, "late") } }
+    7.times { expect { collector.open_reader { nil } }.to raise_error(Timeout::Error, "late") }
+    collector.singleton_class.remove_method(:add_reader)
+    expect(collector.open_reader).not_to be_closed
+  end
+
   it "hides no reason why nothing was begun", :aggregate_failures do
     collector = MemprofilerPprof::Collector.new
     collector.define_singleton_method(:start) { |**| raise MemprofilerPprof::RactorError, "the reason" }
