@@ -14,8 +14,9 @@ module MemprofilerPprof
   # over the name if its parent exits within half a minute, as that of a daemon does.
   # @api private
   class SocketServer
-    # How many clients are served at a time: each may need a reader of the collector, which has at most seven.
-    MAX_CLIENTS = 4
+    # How many clients are served at a time: each may need a reader of the collector, of which seven can be open. Two
+    # are for the endpoint's requests, one is for delta_heap, and one for leaks.
+    MAX_CLIENTS = 3
     # How often a forked child tries to take over the name of its parent's socket: a daemon's parents may have to write
     # their last profiles first.
     TRIES = 30

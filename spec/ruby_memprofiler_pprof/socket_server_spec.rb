@@ -245,11 +245,30 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       expect(readers.size).to eq(7)
     end
 
-    it "beyond the fourth wait" do
+    # Whether as many are served as there may be.
+    def full?
+      threads.any? { |thread| thread.backtrace&.first&.include?("push") }
+    end
+
+    it "leave readers for delta_heap, leaks and two requests at the endpoint" do
+      opened = Queue.new
+      allow(profiler.collector).to receive(:open_reader).and_wrap_original do |open, &block|
+        open.call { |reader| (opened << true) && block.call(reader) }
+      end
+      sockets = Array.new(5) { UNIXSocket.new("a.sock") }
+      sockets.each { |socket| socket.write("GET /heap?seconds=60 HTTP/1.0\r\n\r\n") }
+      wait_until { full? && opened.size == threads.size - 1 }
+      allow(profiler.collector).to receive(:open_reader).and_call_original
+      expect(Array.new(4) { profiler.collector.open_reader }.size).to eq(4)
+    ensure
+      sockets.each(&:close)
+    end
+
+    it "beyond the third wait" do
       be_patient
-      sockets = Array.new(4) { UNIXSocket.new("a.sock") }
+      sockets = Array.new(3) { UNIXSocket.new("a.sock") }
       asked = Thread.new { get("/heap") }
-      wait_until { threads.any? { |thread| thread.backtrace&.first&.include?("push") } }
+      wait_until { full? }
       expect([threads.size, asked]).to match([1 + sockets.size, be_alive])
       sockets.shift.close
       expect(asked.value).to start_with("HTTP/1.0 200")

@@ -56,7 +56,8 @@ module MemprofilerPprof
         Argument.check(:sample_type_names, sample_type_names, ":ruby, :go or nil") do
           [:ruby, :go, nil].include?(sample_type_names)
         end
-        # Each needs a reader of the collector, which has at most seven; one is for delta_heap, and one for leaks.
+        # Each needs a reader of the collector, of which seven can be open; one is for delta_heap, one for leaks.
+        # The socket may need three.
         Argument.check(:max_concurrent, max_concurrent, "an Integer in 1..5") { (1..5).include?(max_concurrent) }
         @collector = collector
         @access = Access.new(authorize)
