@@ -8,8 +8,8 @@ require "ruby_memprofiler_pprof/stderr_logger"
 module MemprofilerPprof
   # Performs actions when signals arrive. A signal handler may take no lock, so each action runs in a thread of its own.
   #
-  # A handler that was installed before is called as well. One that the program installs later replaces this one, which
-  # is logged.
+  # A handler that was installed before is called as well, if it is in Ruby; a signal with one in C is left alone. One
+  # that the program installs later replaces this one, which is logged.
   # @api private
   class SignalActions
     # How many actions can wait for those before them; further signals are ignored.
@@ -37,11 +37,11 @@ module MemprofilerPprof
       former = @signals[action]
       return if former == signal
 
-      @traps[signal] ||= Trap.new(signal) { request_all(signal) } if signal
+      handle(signal, action) if signal && !@traps.key?(signal)
       # Replaced, never changed: a handler may be reading it.
       @signals = @signals.merge(action => signal).freeze
-      @traps.delete(former).remove if former && !@signals.value?(former)
-      @signals.values.any? ? watch : unwatch
+      @traps.delete(former)&.remove unless @signals.value?(former)
+      @traps.any? ? watch : unwatch
     end
 
     # Called in a forked child, which lacks the thread.
@@ -58,6 +58,36 @@ module MemprofilerPprof
 
     # A handler of a signal.
     class Trap
+      # What is handled by one function of Ruby's from the start.
+      USUAL = %w[HUP INT QUIT ALRM TERM USR1 USR2 CHLD].freeze
+      # Addresses up to this stand for the default action, and for none.
+      NO_FUNCTION = 1
+      private_constant :USUAL, :NO_FUNCTION
+
+      class << self
+        # Whether the handler is in C. Signal.trap does not tell which one it replaces, so it could not be restored.
+        # @param signal [String]
+        # @return [Boolean]
+        def foreign?(signal)
+          function = function(signal)
+          function > NO_FUNCTION && function != usual
+        end
+
+        # @param signal [String]
+        # @return [Integer] the address of the C function that handles it, which calls handlers in Ruby if it is Ruby's
+        def function(signal)
+          MemprofilerPprof.signal_handler(Signal.list.fetch(signal.delete_prefix("SIG")))
+        end
+
+        private
+
+        # The program may have changed some.
+        def usual
+          functions = USUAL.map { |signal| function(signal) }.select { |function| function > NO_FUNCTION }
+          functions.tally.max_by(&:last)&.first
+        end
+      end
+
       # @return [String]
       attr_reader :signal
 
@@ -71,7 +101,7 @@ module MemprofilerPprof
           @previous.call(number) if @previous.respond_to?(:call)
         end
         @previous = Signal.trap(signal, @handler)
-        @function = function
+        @function = Trap.function(signal)
       end
 
       # Restores the previous handler, unless another one has replaced this one. That one may still call this one,
@@ -92,7 +122,7 @@ module MemprofilerPprof
       # A handler in Ruby can only be read by replacing it, so it is put back. A handler in C, which Ruby does not know,
       # would be lost: it is recognised by its function.
       def replaced?
-        return true unless function == @function
+        return true unless Trap.function(@signal) == @function
 
         current = Signal.trap(@signal, @handler)
         return false if current.equal?(@handler)
@@ -100,14 +130,17 @@ module MemprofilerPprof
         Signal.trap(@signal, current)
         true
       end
-
-      def function
-        MemprofilerPprof.signal_handler(Signal.list.fetch(@signal.delete_prefix("SIG")))
-      end
     end
     private_constant :Trap
 
     private
+
+    def handle(signal, action)
+      return @traps[signal] = Trap.new(signal) { request_all(signal) } unless Trap.foreign?(signal)
+
+      StderrLogger.warn("#{signal} has a handler in C, which could not be restored: it is left alone, and does not " \
+                        "#{action}. Use another signal, or `memprofiler dump SOCKET`")
+    end
 
     def watch
       @watch.start

@@ -87,9 +87,12 @@ RSpec.describe MemprofilerPprof::Configuration do
     PYROSCOPE_URL: [["ftp://x", "x", "http://", "http:// x"], "a URL with http or https, without user and password"],
     PYROSCOPE_APP_NAME: [["a b", "a{"], "letters, digits, _, ., - and /"],
     START_PAUSED: [%w[maybe], "true or false"],
-    DUMP_ON: [%w[KILL EXIT VTALRM FOO 12 TERM SIGINT hup QUIT],
-              "a signal that can be handled, such as USR2, but not INT, TERM, HUP, QUIT"],
-    TOGGLE_ON: [%w[STOP], "a signal that can be handled, such as USR2, but not INT, TERM, HUP, QUIT"],
+    DUMP_ON: [%w[KILL EXIT VTALRM FOO 12 TERM SIGINT hup QUIT PIPE sigpipe],
+              "a signal that can be handled, such as USR2, but not INT, TERM, HUP, QUIT (they end processes) or PIPE " \
+              "(broken connections send it)"],
+    TOGGLE_ON: [%w[STOP PIPE],
+                "a signal that can be handled, such as USR2, but not INT, TERM, HUP, QUIT (they end processes) or " \
+                "PIPE (broken connections send it)"],
     SOCKET: [["%{foo}", "a/"],
              "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"],
     DUMP_ABOVE: [%w[much 0% 101% -1 1XB true 1e9],

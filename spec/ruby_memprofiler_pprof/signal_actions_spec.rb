@@ -115,6 +115,20 @@ RSpec.describe MemprofilerPprof::SignalActions, :threads do
     RUBY
   end
 
+  # PIPE has one that is Ruby's, but no other signal's.
+  it "leave a signal alone that has a handler in C, which could not be restored, and say so" do
+    outcome = run_ruby(<<~RUBY)
+      actions = MemprofilerPprof::SignalActions.new { |_| nil }
+      handler = -> { MemprofilerPprof.signal_handler(Signal.list.fetch("PIPE")) }
+      before = handler.call
+      2.times { actions.install(:dump, "PIPE") }
+      during = handler.call
+      actions.install(:dump, nil)
+      print [during, handler.call] == [before, before]
+    RUBY
+    expect(outcome).to have_attributes(stdout: "true", stderr: /\AWARN .*PIPE has a handler in C.* not dump.*\n\z/)
+  end
+
   it "run once, however often they were installed" do
     expect(stdout_of(<<~RUBY)).to eq("1")
       again = -> { [nil, "USR2"].each { |signal| actions.install(:dump, signal) } }

@@ -115,8 +115,9 @@ module MemprofilerPprof
         end
 
         def signal
-          names = Signal.list.keys - UNTRAPPABLE - ENDING
-          allowed = "a signal that can be handled, such as USR2, but not #{ENDING.join(", ")}"
+          names = Signal.list.keys - UNTRAPPABLE - ENDING - ["PIPE"]
+          allowed = "a signal that can be handled, such as USR2, but not #{ENDING.join(", ")} (they end processes) " \
+                    "or PIPE (broken connections send it)"
           Type.new("SIGNAL", allowed, :upcase.to_proc,
                    ->(value) { value.to_s.delete_prefix("SIG").then { |name| name if names.include?(name) } })
         end
