@@ -34,6 +34,15 @@ module MemprofilerPprof
         [Process.pid, *@sockets.keys].uniq.sort
       end
 
+      # @param pid [Integer, Symbol] or :all
+      # @return [void]
+      # @raise [Refusal] if there is no such process
+      def check(pid)
+        return if pid == :all || pids.include?(pid)
+
+        raise Refusal.new(404, "There is no process #{pid} here, only #{pids.join(", ")}.")
+      end
+
       # Asks one process or all of them: at the same time, or who holds what one after the other.
       # @param pid [Integer, Symbol] or :all
       # @param request [OnDemand::Request]
@@ -41,10 +50,7 @@ module MemprofilerPprof
       # @return [Answers] of one process at least
       # @raise [Refusal] if the only one asked has not answered
       def ask(pid, request, &own)
-        unless pid == :all || pids.include?(pid)
-          raise Refusal.new(404, "There is no process #{pid} here, only #{pids.join(", ")}.")
-        end
-
+        check(pid)
         outcomes = outcomes(pid == :all ? pids : [pid], request, own)
         bodies, refusals = outcomes.partition { |_, outcome| outcome.is_a?(String) }.map(&:to_h)
         return Answers.new(bodies, refusals) if bodies.any?

@@ -127,6 +127,7 @@ module MemprofilerPprof
         # Loaded only here, since most programs are never asked for a page.
         %w[flamegraph leaks report].each { |page| require "ruby_memprofiler_pprof/rack/#{page}_page" }
         query = PageQuery.new(name, env["QUERY_STRING"], @max_seconds)
+        query.check_value if head && name != "leaks"
         with_collector(query, head, Response.html("")) do |collector|
           answers = ask(SOURCES.fetch(name), query, collector, by: query.by, limit: query.limit)
           answers.mark(show(name, answers, query, env["SCRIPT_NAME"]).response)
@@ -155,7 +156,7 @@ module MemprofilerPprof
 
       def cpu(env, head)
         query = Query.new(env["QUERY_STRING"], @max_seconds)
-        return query.debug ? Response.text("") : Response.profile("profile", "") if head
+        return without_profile(query, Response.profile("profile", ""), running_collector) if head
 
         seconds = query.seconds || [OnDemand::CPU_SECONDS, @max_seconds].min
         request = OnDemand::Request.new(name: "profile", seconds: seconds)
@@ -178,10 +179,15 @@ module MemprofilerPprof
       def with_collector(query, head, empty)
         collector = running_collector
         return not_running if collector.nil?
-        # A HEAD request needs no profile.
-        return query.debug ? Response.text("") : empty if head
+        return without_profile(query, empty, collector) if head
 
         @gate.enter { yield collector } || Response.too_many
+      end
+
+      # The answer to a HEAD request.
+      def without_profile(query, empty, collector)
+        cluster(collector).check(query.pid)
+        query.debug ? Response.text("") : empty
       end
 
       # @return [Answers] of the process or processes that the query names

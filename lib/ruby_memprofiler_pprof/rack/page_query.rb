@@ -9,6 +9,11 @@ module MemprofilerPprof
     # The parameters of a page of {Endpoint}, named like the options of the command line.
     # @api private
     class PageQuery < Query
+      # The values that profiles can have, by Ruby's names and by Go's.
+      VALUES = %i[allocations allocations_size retained_objects retained_size
+                  alloc_objects alloc_space inuse_objects inuse_space].freeze
+      private_constant :VALUES
+
       # @return [Symbol, nil] what to group by
       attr_reader :by
       # @return [Symbol, nil] one of Profile::Aggregation::ORDERS
@@ -39,6 +44,13 @@ module MemprofilerPprof
       # @raise [Invalid]
       def value(profile)
         choice("value", profile.sample_types.map { |type| type.name.to_sym })
+      end
+
+      # For a HEAD request, for which no profile is taken.
+      # @return [void]
+      # @raise [Invalid] if no profile has the requested value
+      def check_value
+        choice("value", VALUES)
       end
     end
   end

@@ -526,6 +526,13 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(collector.stats[:flushes]).to eq(flushes)
     end
 
+    %w[/heap?pid=7 /profile?pid=7 /memory?pid=7 /report?value=foo /flamegraph?value=foo /leaks?value=foo
+       /diff?seconds=1&value=foo].each do |path|
+      it "has the status that GET has: #{path}" do
+        expect(get(path, REQUEST_METHOD: "HEAD").first).to eq(get(path).first)
+      end
+    end
+
     it "has neither a body nor a length, whatever the answer" do
       answers = %w[/ /heap /heap?gc=x /nothing].map { |path| get(path, REQUEST_METHOD: "HEAD") }
       answers << get("/heap", app: endpoint_of(authorize: ->(_) { false }), REQUEST_METHOD: "HEAD")
