@@ -41,7 +41,7 @@ module RealMethods
     "MemprofilerPprof::Memory::Line" => %i[of],
     "MemprofilerPprof::OpenTelemetry" => %i[enter],
     "MemprofilerPprof::Profile::Estimate" => %i[of],
-    "MemprofilerPprof::Pyroscope" => %i[after_fork finish],
+    "MemprofilerPprof::Pyroscope" => %i[after_fork exiting_since finish retire],
     "MemprofilerPprof::Reader" => %i[initialize],
     "MemprofilerPprof::Resque" => %i[name_of],
     "MemprofilerPprof::Retainers" => %i[initialize of],

@@ -91,8 +91,10 @@ module MemprofilerPprof
       # Loaded only here, since few programs need it.
       require "ruby_memprofiler_pprof/pyroscope/deferred"
       options = Pyroscope::Deferred.options(config)
-      @pyroscope = Pyroscope::Deferred.new(options, @logger) unless @pyroscope&.options == options
-      @pyroscope
+      return @pyroscope if @pyroscope&.options == options
+
+      @pyroscope&.retire
+      @pyroscope = Pyroscope::Deferred.new(options, @logger)
     end
 
     def warn_of_vain_settings(config)

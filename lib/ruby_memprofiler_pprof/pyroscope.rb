@@ -12,7 +12,7 @@ module MemprofilerPprof
   # Pyroscope knows only Go's names of the values, so give the flusher `sample_type_names: :go`.
   #
   # A forked child has a thread of its own, and sends nothing that the parent has queued. When the process exits, what
-  # is left is sent within `exit_timeout` seconds.
+  # is left is sent within `exit_timeout` seconds, which begin at the same time for all.
   #
   # @example
   #   require "ruby_memprofiler_pprof/pyroscope"
@@ -27,6 +27,12 @@ module MemprofilerPprof
     # Seconds to wait for the thread to end: Ruby loses a kill that reaches a thread in a finalizer.
     JOIN_TIMEOUT = 2
     private_constant :Job, :LONGEST_WAIT, :JOIN_TIMEOUT
+
+    # @return [Float] when the process, which exits, began to wait for what is left
+    # @api private
+    def self.exiting_since
+      @exiting_since ||= Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
 
     # @param url [String] of the server, with http or https; `/ingest` is added
     # @param app_name [String] the service's name: letters, digits, `_`, `.`, `-`, `/`
@@ -97,15 +103,18 @@ module MemprofilerPprof
     # @param timeout [Numeric] seconds to wait at most; what is left then is dropped
     # @return [self]
     def stop!(timeout = @exit_timeout)
-      left = drain(timeout) ? 0 : stats[:waiting]
-      RunningFlushers.remove_sink(self)
-      thread = take_thread
-      if left.positive?
-        thread&.kill
-        log(:error, "profiles not sent within #{timeout} s: #{left}#{"; the last attempt: #{@problem}" if @problem}")
-      end
-      BackgroundThread.ended?(thread, JOIN_TIMEOUT) if thread
+      stop_by(now + timeout, timeout)
       self
+    end
+
+    # Lets the thread end when every profile is sent or given up, also those that come late. Does not wait.
+    # @return [void]
+    # @api private
+    def retire
+      @mutex.synchronize do
+        @retired = true
+        @changed.broadcast
+      end
     end
 
     # @return [Hash{Symbol => Integer}] profiles since the process began: `sent`; `dropped` because the queue was full;
@@ -123,7 +132,7 @@ module MemprofilerPprof
     # Called when the process exits, after the last flushes.
     # @api private
     def finish
-      stop!
+      stop_by(Pyroscope.exiting_since + @exit_timeout, @exit_timeout)
     end
 
     private
@@ -136,6 +145,18 @@ module MemprofilerPprof
       # Why the last attempt has failed; nil if it has not.
       @problem = nil
       @thread = nil
+    end
+
+    # @param timeout [Numeric] what the log says
+    def stop_by(deadline, timeout)
+      left = drain([deadline - now, 0].max) ? 0 : stats[:waiting]
+      RunningFlushers.remove_sink(self)
+      thread = take_thread
+      if left.positive?
+        thread&.kill
+        log(:error, "profiles not sent within #{timeout} s: #{left}#{"; the last attempt: #{@problem}" if @problem}")
+      end
+      BackgroundThread.ended?(thread, JOIN_TIMEOUT) if thread
     end
 
     def idle?
@@ -187,12 +208,19 @@ module MemprofilerPprof
     # @return [Job, nil] nil when the thread is to end
     def next_job
       @mutex.synchronize do
-        @changed.wait(@mutex) while @queue.empty? && @thread.equal?(Thread.current)
+        @changed.wait(@mutex) while @queue.empty? && !@retired && @thread.equal?(Thread.current)
         next unless @thread.equal?(Thread.current)
+        next forget_thread if @queue.empty?
 
         @sending = true
         @queue.shift
       end
+    end
+
+    # A profile that comes late starts another one.
+    def forget_thread
+      RunningFlushers.remove_sink(self)
+      @thread = nil
     end
 
     def done(outcome)

@@ -244,6 +244,20 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
     end
   end
 
+  describe "#retire" do
+    it "sends what is left, and whatever comes late" do
+      FakeHttpServer.run(200) do |server|
+        pyroscope = uploader(server.url)
+        2.times { pyroscope.call(profile) }
+        pyroscope.retire
+        pyroscope.drain
+        pyroscope.call(profile)
+        pyroscope.drain
+        expect(server.requests.size).to eq(3)
+      end
+    end
+  end
+
   describe "as a flusher's on_flush" do
     it "receives the profiles that are written" do
       Dir.mktmpdir do |directory|
@@ -284,6 +298,18 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
         outcome = run_program("", server.url, exit_timeout: 0.1)
         expect(outcome).to have_attributes(success?: true, stderr: /profiles not sent within 0.1 s: 1/)
       end
+    end
+
+    it "shares exit_timeout with all others" do
+      outcome = run_ruby(<<~RUBY)
+        require "ruby_memprofiler_pprof/pyroscope"
+        waits = []
+        uploaders = Array.new(2) { MemprofilerPprof::Pyroscope.new(url: "http://127.0.0.1:1", app_name: "shop") }
+        uploaders.each { |uploader| uploader.define_singleton_method(:drain) { |timeout| waits << timeout } }
+        uploaders.each(&:finish)
+        print waits[0] <= 5 && waits[1] < waits[0]
+      RUBY
+      expect(outcome.stdout).to eq("true"), outcome.to_s
     end
 
     it "ends no process by SIGPIPE if the server hangs up before it has read the profile" do

@@ -39,6 +39,13 @@ module MemprofilerPprof
         @pyroscope&.tags = tags
       end
 
+      # Lets the uploader's thread end when everything is sent, because another one takes its place.
+      # @return [void]
+      def retire
+        @retired = true
+        @pyroscope&.retire
+      end
+
       # @param profile [ProfileData]
       # @return [void]
       # @raise [ArgumentError] if an option is wrong in a way that only {Pyroscope#initialize} notices
@@ -48,6 +55,8 @@ module MemprofilerPprof
           Pyroscope.new(**@options, logger: @logger)
         end
         @pyroscope.call(profile)
+        # A profile that was begun before may come late.
+        @pyroscope.retire if @retired
       end
     end
   end

@@ -17,6 +17,26 @@ RSpec.describe "MemprofilerPprof::Pyroscope::Deferred" do
     expect(outcome(code).stdout).to eq("MemprofilerPprof::BlockFlusher0")
   end
 
+  it "leaves no thread when another one takes its place" do
+    FakeHttpServer.run(200) do |server|
+      result = run_ruby(<<~RUBY, args: [server.url])
+        start = lambda do |name|
+          MemprofilerPprof.start(pyroscope_url: ARGV.first, pyroscope_app_name: name, sample_rate: 1)
+          # Nothing is sent of a process that allocates nothing.
+          Object.new
+        end
+        start.call("one")
+        MemprofilerPprof.stop
+        former = Thread.list.select { |thread| thread.name == "ruby_memprofiler_pprof uploader" }
+        start.call("two")
+        former.each(&:join)
+        print former.size
+      RUBY
+      expect(result.stdout).to eq("1"), result.to_s
+      expect(server.requests.map { |request| request.query["name"] }).to eq(%w[one{} two{}])
+    end
+  end
+
   it "passes all settings on" do
     code = <<~RUBY
       require "ruby_memprofiler_pprof/pyroscope/deferred"
