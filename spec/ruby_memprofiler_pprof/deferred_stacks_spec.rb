@@ -10,6 +10,16 @@ RSpec.describe MemprofilerPprof::Collector, "with bt_method: :backtrace_location
     expect(frames.map(&:name)).to include(/block.* in /)
   end
 
+  # What the VM allocated to give up the GVL requested the next stack, so that it never did.
+  it "lets work be done without the GVL if every object is sampled" do
+    outcome = run_ruby(<<~RUBY)
+      require "stringio"
+      profile = new_collector(sample_rate: 1.0, bt_method: :backtrace_locations).start.flush
+      print MemprofilerPprof::Profile.load(StringIO.new(profile.pprof_data)).class
+    RUBY
+    expect(outcome.stdout).to eq("MemprofilerPprof::Profile"), outcome.to_s
+  end
+
   # @return [Thread] a thread in the middle of allocating
   def start_allocating
     begun = Queue.new

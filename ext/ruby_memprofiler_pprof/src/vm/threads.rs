@@ -9,7 +9,7 @@ use magnus::value::{Opaque, ReprValue};
 use magnus::{Error, RString, Ruby, Value};
 use memprofiler_core::interrupt::Interrupt;
 use rb_sys::{Qtrue, VALUE};
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
@@ -59,6 +59,10 @@ pub fn interruptible<T: Send, E: Send>(
         check_interrupts()?;
     }
 }
+
+/// `RB_NOGVL_INTR_FAIL` and `RB_NOGVL_UBF_ASYNC_SAFE` of ruby/thread.h.
+const INTR_FAIL: c_int = 1;
+const UBF_ASYNC_SAFE: c_int = 2;
 
 /// A function that ends a wait.
 type UnblockFunction = unsafe extern "C" fn(*mut c_void);
@@ -110,10 +114,14 @@ fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, unblock: Unblock<'
             #[cfg(target_os = "linux")]
             Unblock::Signal => (Some(unsafe { std::mem::transmute::<isize, UnblockFunction>(-1) }), null_mut()),
         };
-        // SAFETY: `run` does not touch Ruby. Without an unblocking function an interrupt waits for it to end, and the
-        // variant "2" of the function does not raise afterwards.
+        // For a function that is not safe in signal handlers, the VM may create a Thread that calls it. What that
+        // allocates is sampled, which may be an interrupt, and then the VM declines.
+        let safe_in_handlers = matches!(unblock, Unblock::Strike(_));
+        let flags = INTR_FAIL | if safe_in_handlers { UBF_ASYNC_SAFE } else { 0 };
+        // SAFETY: `run` does not touch Ruby. Without an unblocking function an interrupt waits for it to end, and with
+        // INTR_FAIL the VM does not raise afterwards. `strike` stores to an atomic.
         unsafe {
-            rb_sys::rb_thread_call_without_gvl2(Some(run::<F, T>), call, function, data);
+            rb_sys::rb_nogvl(Some(run::<F, T>), call, function, data, flags);
         }
     }
     let mut call = Call { work: Some(work), result: None };
