@@ -265,8 +265,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
 
     it "escapes the profile's contents" do
       stub_const("Hostile", Class.new { def self.name = "<img src=x>" })
-      kept = Object.new.tap { |object| object.define_singleton_method(:"<img src=x>") { Array.new(5000) { [] } } }
-                   .public_send(:"<img src=x>")
+      kept = Class.new { define_method(:"<img src=x>") { Array.new(5000) { [] } } }.new.public_send(:"<img src=x>")
       body = get("/report?by=method").last
       expect(body).to include("&lt;img src=x&gt;").and(satisfy { |html| !html.include?("<img") })
       expect(kept.size).to eq(5000)
