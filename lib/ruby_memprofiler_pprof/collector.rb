@@ -27,7 +27,7 @@ module MemprofilerPprof
   #     takes effect after the collector has been stopped, flushed and started again. {#stats} says which one is used
   #   @param max_frames [Integer] the outermost frames of deeper stacks become `(truncated)`
   #   @param max_stack_bytes [Integer] approximate memory limit for stored stacks, from 1 MiB. Beyond it, allocations of
-  #     dead objects are reported under `(stack not kept)`, and live samples are thinned if necessary
+  #     dead objects are reported under `(stack not kept)`, if necessary without labels; then live samples are thinned
   #   @param object_class [Boolean] whether samples carry the label `class`
   #   @param object_age [Boolean] whether samples carry the numeric label `gc_age`: garbage collections survived
   #   @param labels [Boolean] whether samples carry the labels of {MemprofilerPprof.with_labels}, and some also those of

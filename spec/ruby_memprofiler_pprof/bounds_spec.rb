@@ -108,6 +108,33 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
     GC.enable
   end
 
+  describe "with labels without end" do
+    let!(:collector) { new_collector(sample_rate: 1.0, max_stack_bytes: 1 << 20).start }
+    let!(:kept) { allocate(1000) }
+
+    before do
+      # A thread's stack has few frames.
+      Thread.new do
+        5000.times do |number|
+          MemprofilerPprof.with_labels(number: number) { Object.new }
+          GC.start if (number % 100).zero?
+        end
+      end.join
+    end
+
+    it "keeps the live samples" do
+      expect(collector.stats[:halvings]).to eq(0)
+      expect(Pprof.decode(collector.flush(gc: true)).by_class(:retained_objects)["Object"]).to be >= kept.size
+    end
+
+    it "says which labels it has not kept" do
+      profile = collector.flush.profile.tag(class: "Object")
+      expect(profile.tag(labels: "(not kept)").total(:allocations).value).to be_between(1000, 5000)
+      expect(profile.total(:allocations).value).to eq(6000)
+      expect(collector.stats).to include(label_overflows: be_positive)
+    end
+  end
+
   # In a separate process: the remains of this one's stack could hold them.
   it "releases the instruction sequences it has named" do
     outcome = run_ruby(<<~RUBY)

@@ -35,12 +35,17 @@ impl Stacks {
             None if self.labels.len() < MAX_LABEL_SETS => self.labels.id(Arc::clone(labels)),
             None => {
                 self.label_overflows += 1;
-                let mut overflow = LabelSet::default();
-                overflow.set("labels", Some("(not kept)"));
-                self.labels.id(Arc::new(overflow))
+                self.labels_not_kept()
             }
         };
         self.tree.extend(base, FrameKind::Labels(id).key(), 0).0
+    }
+
+    /// The number of the labels that stand for those that were not kept.
+    fn labels_not_kept(&mut self) -> u32 {
+        let mut labels = LabelSet::default();
+        labels.set("labels", Some("(not kept)"));
+        self.labels.id(Arc::new(labels))
     }
 
     /// `stack` on another base, which may be the empty stack; with one reference for the caller.
@@ -71,16 +76,37 @@ impl Stacks {
 
     /// Exchanges the caller's reference to `stack` for one to a single frame that stands for it; keeps its origin.
     pub fn lose(&mut self, stack: StackId) -> StackId {
-        let mut base = stack;
-        while let Some(node) = self.tree.node(base) {
+        let origin = self.origin(stack);
+        let (lost, _) = self.tree.extend(origin, FrameKind::Named(self.lost).key(), 0);
+        self.tree.release(stack);
+        lost
+    }
+
+    /// Does the same, but all origins become one, which stands for labels that were not kept.
+    pub fn lose_with_origin(&mut self, stack: StackId) -> StackId {
+        if self.origin(stack) == StackId::EMPTY {
+            return self.lose(stack);
+        }
+        let labels = FrameKind::Labels(self.labels_not_kept()).key();
+        let (base, _) = self.tree.extend(StackId::EMPTY, labels, 0);
+        if self.origin(stack) != base {
+            self.label_overflows += 1;
+        }
+        let (lost, _) = self.tree.extend(base, FrameKind::Named(self.lost).key(), 0);
+        self.tree.release(base);
+        self.tree.release(stack);
+        lost
+    }
+
+    /// The part of `stack` that says whose it is: the nodes for the thread and the labels, or the empty stack.
+    fn origin(&self, mut stack: StackId) -> StackId {
+        while let Some(node) = self.tree.node(stack) {
             if matches!(self.frame_kind(node), FrameKind::Labels(_) | FrameKind::Thread(_)) {
                 break;
             }
-            base = node.parent;
+            stack = node.parent;
         }
-        let (lost, _) = self.tree.extend(base, FrameKind::Named(self.lost).key(), 0);
-        self.tree.release(stack);
-        lost
+        stack
     }
 
     /// Whether a node is not a frame but part of the base of some stacks.

@@ -1,6 +1,8 @@
 //! Stays within bounds by sampling less.
 
 use super::State;
+use crate::collector::stacks::Stacks;
+use memprofiler_core::stack_tree::StackId;
 
 /// How many entries the tally may have before their classes are dropped. With windows there are up to sixteen for each
 /// stack and class, but most stacks have few samples between two flushes: four times as many, some 12 MB.
@@ -29,17 +31,16 @@ impl State {
         self.sites.classes.try_reserve()
     }
 
-    /// Drops stacks until at most `enough` frames are left. Dead objects lose their stacks, but not their classes; if
-    /// that is not enough, live samples are thinned, which keeps the estimates unbiased.
+    /// Drops stacks until at most `enough` frames are left. Dead objects lose their stacks, but not their classes. If
+    /// that is not enough they lose their labels, and then live samples are thinned, which keeps the estimates unbiased.
     #[cold]
     pub(super) fn make_room_for_stacks(&mut self, enough: usize) {
         self.counters.stack_overflows += 1;
         self.sites.release_dispensable();
-        for ((stack, class, readers, window), allocated) in std::mem::take(&mut self.tally).into_entries() {
-            let lost = self.sites.stacks.lose(stack);
-            self.count_allocated((lost, class, readers, window), allocated);
+        self.lose_stacks_of_dead(Stacks::lose);
+        if self.sites.stacks.node_count() > enough {
+            self.lose_stacks_of_dead(Stacks::lose_with_origin);
         }
-        self.lose_stacks_of_peak();
         while self.sites.stacks.node_count() > enough && !self.reservoir.live().is_empty() {
             self.halve();
             if self.flushing.is_some() || self.naming.is_under_way() {
@@ -48,6 +49,15 @@ impl State {
                 break;
             }
         }
+    }
+
+    /// Exchanges the stacks of dead objects, and those of the peak, for what `lose` makes of them.
+    fn lose_stacks_of_dead(&mut self, lose: fn(&mut Stacks, StackId) -> StackId) {
+        for ((stack, class, readers, window), allocated) in std::mem::take(&mut self.tally).into_entries() {
+            let lost = lose(&mut self.sites.stacks, stack);
+            self.count_allocated((lost, class, readers, window), allocated);
+        }
+        self.lose_stacks_of_peak(lose);
     }
 
     /// Keeps half of the live samples; see [`Reservoir::halve`](memprofiler_core::reservoir::Reservoir::halve).

@@ -2,9 +2,11 @@
 
 use super::State;
 use crate::collector::sites::Unnamed;
+use crate::collector::stacks::Stacks;
 use crate::vm::errno::SavedErrno;
 use crate::vm::{memsize, resident};
 use memprofiler_core::peak::LiveSums;
+use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::sums::Allocated;
 use rb_sys::VALUE;
 use std::time::SystemTime;
@@ -70,15 +72,15 @@ impl State {
         Ok(())
     }
 
-    /// The stacks of the peak are lost, to make room for others; not during a flush, which holds them.
-    pub(super) fn lose_stacks_of_peak(&mut self) {
+    /// The stacks of the peak are lost, by `lose`, to make room for others; not during a flush, which holds them.
+    pub(super) fn lose_stacks_of_peak(&mut self, lose: fn(&mut Stacks, StackId) -> StackId) {
         if self.flushing.is_some() {
             return;
         }
         let Self { peak, sites, .. } = self;
         let Some(sums) = peak.sums_mut() else { return };
         for ((stack, class, window), allocated) in std::mem::take(sums).into_entries() {
-            let lost = sites.stacks.lose(stack);
+            let lost = lose(&mut sites.stacks, stack);
             if !sums.add((lost, class, window), allocated) {
                 sites.release(lost, class);
             }
