@@ -94,5 +94,14 @@ RSpec.describe MemprofilerPprof::Collector, "names", :liveness, :moving, :jit, :
       counts = allocations(/\w+#count/) { 200.times { |number| call(collections[number % 2], number / 2) } }
       expect(counts).to eq("Array#count" => 100, "Enumerable#count" => 100)
     end
+
+    it "are those of a C function where a block of it ran before" do
+      method = -> { Marker.new }.method(:call)
+      turns = [[method.to_proc, :call], [method, :to_proc]]
+      profile = profile_of { turns.cycle(100) { |receiver, name| receiver.public_send(name) } }
+      procs = profile.samples.select { |sample| sample.labels["class"] == "Proc" }
+      expect(procs.select { |sample| sample.names.include?("Method#to_proc") }.sum { |sample| sample[:allocations] })
+        .to eq(100)
+    end
   end
 end

@@ -22,6 +22,9 @@ pub struct SeenFrame {
 const NO_ENTRY: VALUE = 1;
 /// The frame has no method entry, and no frame that runs the same code can have one: it is the body of a file or class.
 const NEVER_AN_ENTRY: VALUE = 3;
+/// The frame is a block of C code, whose entry is that of a function around it. Where `is_surely_at` looks at no
+/// instruction sequence, it would take the frame of that function for this one.
+const BLOCK_OF_C: VALUE = 5;
 
 impl SeenFrame {
     /// Remembers `frame`, whose method entry is `entry` or 0.
@@ -33,6 +36,8 @@ impl SeenFrame {
             // SAFETY: a frame that runs Ruby code refers to an instruction sequence.
             0 if !unsafe { frame.is_native() } && unsafe { iseq::is_body(frame.iseq) } => NEVER_AN_ENTRY,
             0 => NO_ENTRY,
+            // Of frames with an instruction sequence, or what C code has in its place, only these have no counter.
+            _ if NATIVE_PC_IS_NULL && frame.pc == 0 && frame.iseq != 0 => BLOCK_OF_C,
             _ => entry,
         };
         Self { pc: frame.pc, iseq: frame.iseq, entry }
@@ -71,7 +76,9 @@ impl SeenFrame {
                 // It says nothing of a C function, which is identified by its method entry: only its own frame has that.
                 return !NATIVE_PC_IS_NULL && *frame.ep.sub(2) == self.entry && frame.is_function();
             }
-            self.is_entry_of(frame.ep) || Self::new(&frame, frame.method_entry()).entry == self.entry
+            self.is_entry_of(frame.ep)
+                || self.entry == BLOCK_OF_C
+                || Self::new(&frame, frame.method_entry()).entry == self.entry
         }
     }
 
