@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "objspace"
+
 RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
   thing = Class.new
   before { stub_const("Thing", thing) }
@@ -305,6 +307,13 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       allocate_everywhere
       expect(collector.only).to be_nil
       expect(things("allocations")).to eq(111)
+    end
+
+    { thread: -> { Thread.current }, fiber: -> { Fiber.current } }.each do |only, current|
+      it "keeps the #{only} until it stops, since another might get its address" do
+        expect(ObjectSpace.reachable_objects_from(collector.start(only: only))).to include(current.call)
+        expect(ObjectSpace.reachable_objects_from(collector.stop)).not_to include(current.call)
+      end
     end
 
     it "refuses an unknown value" do

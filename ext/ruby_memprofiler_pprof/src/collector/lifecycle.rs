@@ -4,7 +4,7 @@ use super::options::Liveness;
 use super::{Collector, Only, Phase, State, random_seed, state, totals, watch};
 use crate::faults;
 use crate::vm::mark_bits::MarkBits;
-use crate::vm::{child, memory, threads};
+use crate::vm::{child, gc, memory, threads};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,6 +55,10 @@ impl Collector {
             Phase::Idle => self.missed_collections.begin(ruby)?,
             // SAFETY: on the main Ractor, as required above, and not in a hook.
             phase => unsafe { self.unhook(phase) },
+        }
+        if let Some(object) = only.object() {
+            // SAFETY: the GVL is held; the holder is in use, and the Thread or Fiber runs.
+            unsafe { gc::write_barrier(holder.as_raw(), object) };
         }
         memory::note_process();
         self.disarmed.set(None);

@@ -1,8 +1,8 @@
 //! The collector's callbacks for the garbage collector.
 
-use super::Collector;
 use super::sites::{Sites, marking};
 use super::state::State;
+use super::{Collector, Phase};
 use crate::vm::{gc, keeper};
 use magnus::Error;
 use rb_sys::VALUE;
@@ -24,6 +24,10 @@ impl Collector {
             let Sites { stacks, classes, .. } = &state.sites;
             [stacks.unkept_functions(), 0..stacks.keeper_count(), 0..classes.id_bound()]
         });
+        if let Some(object) = self.only().object().filter(|_| self.phase() == Phase::Running) {
+            // SAFETY: in a mark function. This has kept the object alive since it called `start`.
+            unsafe { gc::mark(object) };
+        }
         // SAFETY: in the mark function of the Ruby object, which keeps all of these alive.
         unsafe {
             marking::mark(self, functions, |sites, ids, batch| batch.fill(sites.stacks.references_of(ids)));

@@ -1,9 +1,11 @@
 //! Whose allocations a collector samples.
 
 use crate::vm::threads;
+use magnus::Error;
 use rb_sys::VALUE;
 
-/// The `only:` of `start`. Addresses are compared, never dereferenced.
+/// The `only:` of `start`. While the collector runs, it keeps the Thread or Fiber alive and in place: otherwise another
+/// one might get its address.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Only {
     /// All allocations.
@@ -12,7 +14,11 @@ pub enum Only {
     /// Those of one thread, in any of its fibers.
     Thread(VALUE),
     /// Those of one fiber.
-    Fiber(usize),
+    Fiber {
+        /// Its execution context, which is part of it.
+        context: usize,
+        object: VALUE,
+    },
 }
 
 impl Only {
@@ -21,10 +27,19 @@ impl Only {
         Self::Thread(threads::current())
     }
 
-    /// Those of the running fiber; None if this Ruby's layout is unknown.
-    pub fn this_fiber() -> Option<Self> {
+    /// Those of the running fiber; None if this Ruby's layout is unknown. Fails with what Ruby raises.
+    pub fn this_fiber() -> Result<Option<Self>, Error> {
+        let object = threads::current_fiber()?;
         let context = threads::current_context();
-        (!context.is_null()).then_some(Self::Fiber(context as usize))
+        Ok((!context.is_null()).then_some(Self::Fiber { context: context as usize, object }))
+    }
+
+    /// The Thread or Fiber.
+    pub fn object(self) -> Option<VALUE> {
+        match self {
+            Self::All => None,
+            Self::Thread(object) | Self::Fiber { object, .. } => Some(object),
+        }
     }
 
     /// The symbol that users know it by.
@@ -32,7 +47,7 @@ impl Only {
         match self {
             Self::All => None,
             Self::Thread(_) => Some("thread"),
-            Self::Fiber(_) => Some("fiber"),
+            Self::Fiber { .. } => Some("fiber"),
         }
     }
 
@@ -42,7 +57,7 @@ impl Only {
         match self {
             Self::All => true,
             Self::Thread(thread) => threads::current() == thread,
-            Self::Fiber(fiber) => context as usize == fiber,
+            Self::Fiber { context: own, .. } => context as usize == own,
         }
     }
 }

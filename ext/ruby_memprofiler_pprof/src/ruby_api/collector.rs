@@ -124,7 +124,7 @@ fn whose(ruby: &Ruby, arguments: &[Value]) -> Result<Only, Error> {
     }
     match options::choice(ruby, "only", value, &[("thread", false), ("fiber", true)])? {
         false => Ok(Only::this_thread()),
-        true => Only::this_fiber().ok_or_else(|| {
+        true => Only::this_fiber()?.ok_or_else(|| {
             errors::error(ruby, "fibers cannot be distinguished on this Ruby: use only: :thread".to_owned())
         }),
     }

@@ -204,6 +204,12 @@ pub fn current() -> VALUE {
     unsafe { rb_sys::rb_thread_current() }
 }
 
+/// The running Fiber. Makes the object of a thread's first fiber if there is none yet.
+pub fn current_fiber() -> Result<VALUE, Error> {
+    // SAFETY: the GVL is held and no borrow is alive across the call.
+    protect(|| unsafe { rb_sys::rb_fiber_current() })
+}
+
 /// The name of a Thread; an unnamed main thread is called main. May run Ruby code.
 pub fn name(thread: Value) -> Result<Option<String>, Error> {
     let name: Option<RString> = name_method(&Ruby::get_with(thread))?.funcall("bind_call", (thread,))?;
