@@ -34,7 +34,8 @@ module MemprofilerPprof
   #     {MemprofilerPprof::OpenTelemetry}
   #   @param thread_names [Boolean] whether samples carry a label `thread`: the name that the thread which allocated has
   #     at the next flush. The main thread is called `main` unless it has another; a nameless thread gives no label, and
-  #     a label of the program's with this key takes precedence.
+  #     a label of the program's with this key takes precedence. Until that flush the thread is kept, even if it has
+  #     ended, with its value and variables
   #   @param track_peak [Boolean] whether to keep what was alive when the process had the most memory, for
   #     {#peak_profile}: garbage collections look at it whenever the resident bytes are 5 % more than ever before. Needs
   #     mark bits

@@ -116,6 +116,20 @@ RSpec.describe MemprofilerPprof::Collector, "thread_names", :liveness, :moving, 
     end
   end
 
+  it "do not keep alive what threads hold while a flush collects garbage" do
+    collector = new_collector(sample_rate: 1.0, thread_names: true).start
+    20.times { |number| in_thread(number.to_s) { Thread.current[:marker] = Marker.new } }
+    expect(counts(Pprof.decode(collector.flush(gc: true))).values.sum).to be <= 2
+  end
+
+  it "are the same if a flush collects garbage" do
+    collector = new_collector(sample_rate: 1.0, thread_names: true).start
+    in_thread("one") { MemprofilerPprof.with_labels(a: 1) { keep 2 } }
+    in_thread(nil) { keep 3 }
+    profiles = Array.new(2) { Pprof.decode(collector.flush(gc: true)) }
+    expect(profiles.map { |profile| counts(profile) }).to all(eq({ { "thread" => "one", "a" => "1" } => 2, {} => 3 }))
+  end
+
   it "keep a thread alive no longer than until the next flush" do
     collector = new_collector(sample_rate: 1.0, thread_names: true).start
     ids = Array.new(20) { |number| Thread.new { keep }.tap { |thread| thread.name = number.to_s }.join.object_id }

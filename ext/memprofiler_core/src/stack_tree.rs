@@ -180,6 +180,15 @@ impl StackTree {
         self.functions.relocate(moved)
     }
 
+    /// Gives the innermost frame of `stack` another function, in all stacks that have this frame. Looking up either
+    /// frame no longer finds it.
+    pub fn replace_function(&mut self, stack: StackId, key: FunctionKey) {
+        let Some(node) = self.node(stack) else { return };
+        let (function, _) = self.functions.acquire(key);
+        self.nodes.detach(stack.0, Node { function: FunctionId(function), ..node });
+        self.functions.release(node.function.0);
+    }
+
     /// One past the highest function id ever used.
     pub fn function_bound(&self) -> usize {
         self.functions.id_bound() as usize
@@ -329,6 +338,19 @@ mod tests {
         assert_eq!(tree.trim(rest, |_, _| {}), StackId::EMPTY);
         assert!(tree.is_empty() && tree.function_count() == 0);
         assert_eq!(tree.trim(StackId::EMPTY, |_, _| {}), StackId::EMPTY);
+    }
+
+    #[test]
+    fn a_replaced_function_is_dropped() {
+        let mut tree = StackTree::new();
+        let stack = build(&mut tree, &[1, 2]);
+        let base = build(&mut tree, &[1]);
+        tree.replace_function(base, key(3));
+        assert_eq!((codes(&tree, stack), tree.has_function(key(1))), (vec![3, 2], false));
+        let other = build(&mut tree, &[3]);
+        assert_ne!(other, base);
+        [stack, base, other].into_iter().for_each(|stack| tree.release(stack));
+        assert!(tree.is_empty() && tree.function_count() == 0);
     }
 
     #[test]

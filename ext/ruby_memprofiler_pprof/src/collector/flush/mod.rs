@@ -5,6 +5,7 @@ mod assembly;
 pub mod extract;
 mod failure;
 mod flushed;
+mod garbage;
 mod options;
 pub mod pace;
 mod peak;
@@ -22,7 +23,7 @@ use super::sites::Names;
 use super::state::State;
 use super::{Collector, Phase, stats, totals, watch};
 use crate::faults;
-use crate::vm::{gc, threads};
+use crate::vm::threads;
 use extract::{Extract, Key};
 use magnus::{Error, Ruby};
 use memprofiler_core::profile::Header;
@@ -86,9 +87,6 @@ impl Collector {
         start: Instant,
     ) -> Result<Flush<'a>, FlushFailure> {
         let pace = Pace::new(ruby, options, mute)?;
-        if options.gc {
-            mute.lift(|| gc::start(ruby))?;
-        }
         let mut flush = Flush {
             collector: self,
             ruby,
@@ -108,6 +106,9 @@ impl Collector {
         // The dead that have not been swept yet belong to this interval.
         flush.settle()?;
         flush.stale = self.state.with(|state| state.begin_flush(threads::current()));
+        if options.gc {
+            flush.collect_garbage()?;
+        }
         Ok(flush)
     }
 

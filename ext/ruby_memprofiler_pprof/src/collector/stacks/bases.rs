@@ -30,15 +30,20 @@ impl Stacks {
 
     /// The base of stacks with these labels, on top of `base`; with one reference for the caller.
     pub(super) fn labelled(&mut self, base: StackId, labels: &Arc<LabelSet>) -> StackId {
-        let id = match self.labels.find(labels) {
+        let id = self.labels_id(labels);
+        self.tree.extend(base, FrameKind::Labels(id).key(), 0).0
+    }
+
+    /// The number of these labels, or of those that stand for them.
+    pub(super) fn labels_id(&mut self, labels: &Arc<LabelSet>) -> u32 {
+        match self.labels.find(labels) {
             Some(id) => id,
             None if self.labels.len() < MAX_LABEL_SETS => self.labels.id(Arc::clone(labels)),
             None => {
                 self.label_overflows += 1;
                 self.labels_not_kept()
             }
-        };
-        self.tree.extend(base, FrameKind::Labels(id).key(), 0).0
+        }
     }
 
     /// The number of the labels that stand for those that were not kept.
