@@ -99,7 +99,7 @@ module MemprofilerPprof
       Profile.__send__(:check, profile)
       return unless profile.difference?
 
-      raise ArgumentError, "a difference has negative values, which have no width: give its base as base:"
+      raise ArgumentError, "a difference has negative values, which have no width: give its profiles, one as the base"
     end
 
     def json

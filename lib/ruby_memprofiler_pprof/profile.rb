@@ -20,7 +20,8 @@ module MemprofilerPprof
   # @!method ==(other)
   #   @return [Boolean] whether both have the same header and the same samples, in any order
   # @!method difference?
-  #   @return [Boolean] whether it comes from {#diff}, so that values can be negative
+  #   @return [Boolean] whether it comes from {#diff}, or from a file of such a profile or of `go tool pprof -proto
+  #     -diff_base`, so that values can be negative
   # @!method sampled_in_windows?
   #   @return [Boolean] whether some of its samples were taken in windows, which makes intervals wider for what comes in
   #     bursts
@@ -104,7 +105,8 @@ module MemprofilerPprof
       self.class.merge([self, *others])
     end
 
-    # What this profile has more, or less, than another. Time and duration remain those of this one.
+    # What this profile has more, or less, than another. Time and duration remain those of this one. Written as pprof,
+    # it has what was subtracted as samples of their own, with the label `pprof::base`, as `go tool pprof` does it.
     #
     # @param base [Profile]
     # @return [Profile]

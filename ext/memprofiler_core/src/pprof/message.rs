@@ -160,3 +160,7 @@ pub mod sample_field {
     pub const VALUE: u32 = 2;
     pub const LABEL: u32 = 3;
 }
+
+/// The key and value of the label of what was subtracted in a difference, as in `go tool pprof -diff_base`. The values
+/// of such a sample are negated.
+pub const BASE_LABEL: (&str, &str) = ("pprof::base", "true");

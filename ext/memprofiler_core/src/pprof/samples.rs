@@ -18,6 +18,8 @@ pub struct SampleDecoder<'a> {
     scheme: Scheme,
     stack: LastStack,
     labels: Vec<Label>,
+    /// The label of what was subtracted, if the profile has its strings.
+    base_label: Option<Label>,
     windows: WindowsReader,
     magnitudes: Magnitudes,
     rows: Vec<Row>,
@@ -30,9 +32,12 @@ impl<'a> SampleDecoder<'a> {
         let (width, scheme) = (header.sample_types.len(), Scheme::of(header));
         let (stack, labels, rows, values) = (LastStack::default(), Vec::new(), Vec::new(), Vec::new());
         let (windows, magnitudes) = (WindowsReader::new(header, builder), Magnitudes::of(header));
+        let (key, value) = message::BASE_LABEL;
+        let base_label = builder.find_string(key).zip(builder.find_string(value));
+        let base_label = base_label.map(|(key, text)| Label { key, value: LabelValue::Text(text) });
         // A profile without samples has a scheme, too.
         builder.scheme(scheme);
-        Self { builder, references, width, scheme, stack, labels, windows, magnitudes, rows, values }
+        Self { builder, references, width, scheme, stack, labels, base_label, windows, magnitudes, rows, values }
     }
 
     /// Reads all samples of a profile.
@@ -58,6 +63,7 @@ impl<'a> SampleDecoder<'a> {
         self.stack.clear();
         self.labels.clear();
         self.windows.clear();
+        let mut scheme = self.scheme;
         for (step, field) in (1..).zip(fields(bytes)) {
             interrupt.at(step)?;
             let field = field?;
@@ -66,7 +72,9 @@ impl<'a> SampleDecoder<'a> {
                 sample_field::VALUE => field.numbers("value", &mut self.values, interrupt)?,
                 sample_field::LABEL => {
                     let label = self.label(field.message("label", self.labels.len())?)?;
-                    if !self.windows.take(label) {
+                    if Some(label) == self.base_label {
+                        scheme.base = true;
+                    } else if !self.windows.take(label) {
                         self.labels.push(label);
                     }
                 }
@@ -81,19 +89,19 @@ impl<'a> SampleDecoder<'a> {
         let stack = self.stack.find(extend, interrupt)?;
         self.labels.sort_unstable();
         let labels = self.builder.label_set(&self.labels);
-        self.add_rows(stack, labels);
+        self.add_rows(stack, labels, scheme);
         Ok(())
     }
 
     /// Adds the rows of the sample whose values were read last: what was not taken in windows, then each group.
-    fn add_rows(&mut self, stack: u32, labels: u32) {
-        let Self { builder, windows, magnitudes, rows, values, scheme, .. } = self;
+    fn add_rows(&mut self, stack: u32, labels: u32, scheme: Scheme) {
+        let Self { builder, windows, magnitudes, rows, values, .. } = self;
         let (start, number) = (values.len() - self.width, rows.len());
-        rows.push(Row::new(stack, labels, builder.scheme(*scheme)));
+        rows.push(Row::new(stack, labels, builder.scheme(scheme)));
         windows.split(values, start, |group| {
             rows.push(Row::new(stack, labels, builder.scheme(scheme.within(Some(group)))));
         });
-        rows[number].magnitude = magnitudes.of_row(*scheme, &values[start..]);
+        rows[number].magnitude = magnitudes.of_row(scheme, &values[start..]);
     }
 
     fn label(&self, label: message::Label) -> Result<Label, DecodeError> {

@@ -6,14 +6,14 @@
 //! `retained_objects_windows`, and its value a number without a unit, see [`pack`].
 //!
 //! A sample without such a label was not taken in windows. Where a stack has objects of both kinds, the file has two
-//! samples, as it has where the orders of magnitude of their sizes differ. Labels of other programs are left alone: the
-//! labels have this meaning only in profiles that say what a sample stands for, and a text, a number with a unit, or 0
-//! is a label like any other.
+//! samples, as it has where the orders of magnitude of their sizes differ, and for the two sides of a difference.
+//! Labels of other programs are left alone: the labels have this meaning only in profiles that say what a sample stands
+//! for, and a text, a number with a unit, or 0 is a label like any other.
 //!
 //! A label of a few bytes makes 16 rows, each with a value per column. So profiles with more columns than
 //! [`MOST_COLUMNS`], which the gem does not write, cannot have such labels.
 
-use crate::profile::{Builder, Header, Label, LabelValue, Profile, Weighting, apportion};
+use crate::profile::{Builder, Header, Label, LabelValue, Profile, Scheme, Weighting, apportion};
 use crate::window_group::{WindowGroup, pack, unpack};
 use std::ops::Range;
 
@@ -114,35 +114,41 @@ impl WindowsReader {
     }
 }
 
-/// Makes the labels of samples that are written.
+/// Makes the samples that are written.
 #[derive(Debug)]
 pub struct WindowsWriter<'a> {
     profile: &'a Profile,
     columns: Vec<Columns>,
+    /// Whether a part is of the base of a difference, and whether it was taken in windows.
+    kinds: Vec<(bool, bool)>,
 }
 
 impl<'a> WindowsWriter<'a> {
     /// For the samples of that profile.
     pub fn new(profile: &'a Profile) -> Self {
-        Self { profile, columns: Columns::of(profile.header()) }
+        let mut kinds: Vec<_> = profile.tables().schemes.iter().map(kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        Self { profile, columns: Columns::of(profile.header()), kinds }
     }
 
-    /// The samples to write for one sample, of which the rows are given: what was not taken in windows, by order of
-    /// magnitude, and what was.
+    /// The samples to write for one sample, of which the rows are given: by order of magnitude, and in each what was
+    /// not taken in windows and what was. In a difference, what was subtracted comes after that.
     pub fn parts(&self, rows: Range<usize>) -> impl Iterator<Item = Part<'_>> {
         let mut end = rows.start;
         self.profile.rows()[rows].chunk_by(|a, b| a.magnitude == b.magnitude).flat_map(move |alike| {
             let rows = end..end + alike.len();
             end = rows.end;
-            [false, true].into_iter().filter_map(move |in_windows| self.part(rows.clone(), in_windows))
+            self.kinds.iter().filter_map(move |&kind| self.part(rows.clone(), kind))
         })
     }
 
-    fn part(&self, rows: Range<usize>, in_windows: bool) -> Option<Part<'_>> {
-        let rows = rows.filter(|&row| self.profile.scheme(row).window.is_some() == in_windows);
+    fn part(&self, rows: Range<usize>, of_kind: (bool, bool)) -> Option<Part<'_>> {
+        let rows = rows.filter(|&row| kind(&self.profile.scheme(row)) == of_kind);
         let values = self.profile.sum(rows.clone());
-        let labels = || if in_windows { self.labels(rows) } else { Vec::new() };
-        values.iter().any(|&value| value != 0).then(|| Part { labels: labels(), values })
+        let (is_base, in_windows) = of_kind;
+        let windows = || if in_windows { self.labels(rows) } else { Vec::new() };
+        values.iter().any(|&value| value != 0).then(|| Part { windows: windows(), is_base, values })
     }
 
     fn labels(&self, rows: impl Iterator<Item = usize> + Clone) -> Vec<(&str, i64)> {
@@ -158,11 +164,17 @@ impl<'a> WindowsWriter<'a> {
     }
 }
 
+fn kind(scheme: &Scheme) -> (bool, bool) {
+    (scheme.base, scheme.window.is_some())
+}
+
 /// A sample to write.
 #[derive(Debug)]
 pub struct Part<'a> {
     /// One per sample type, not all 0.
     pub values: Vec<i64>,
     /// Keys and numbers of the labels that tell windows.
-    pub labels: Vec<(&'a str, i64)>,
+    pub windows: Vec<(&'a str, i64)>,
+    /// Whether it is part of the base of a difference.
+    pub is_base: bool,
 }

@@ -108,9 +108,14 @@ impl<'a> Writer<'a> {
                 self.look(step)?;
                 message.label.clear();
                 message.label.extend(labels.iter().map(|label| self.label(label)));
-                for (key, num) in part.labels {
-                    let key = self.written_strings.id_or(key, || key.into()).into();
+                for (key, num) in part.windows {
+                    let key = self.extra(key);
                     message.label.push(message::Label { key, num, ..Default::default() });
+                }
+                if part.is_base {
+                    let (key, value) = message::BASE_LABEL;
+                    let (key, str) = (self.extra(key), self.extra(value));
+                    message.label.push(message::Label { key, str, ..Default::default() });
                 }
                 message.value = part.values;
                 self.fields.message(field::SAMPLE, &message)?;
@@ -186,6 +191,11 @@ impl<'a> Writer<'a> {
 
     fn value_type(&mut self, value_type: &ValueType) -> message::ValueType {
         message::ValueType { r#type: self.text(&value_type.name), unit: self.text(&value_type.unit) }
+    }
+
+    /// The index of a text that the profile in memory need not have.
+    fn extra(&mut self, text: &str) -> i64 {
+        self.written_strings.id_or(text, || text.into()).into()
     }
 
     fn text(&mut self, text: &Arc<str>) -> i64 {

@@ -112,9 +112,13 @@ impl Profile {
         Some(Sample { stack, labels, values: self.sum(rows.start as usize..rows.end as usize) })
     }
 
-    /// For each sample the numbers of its rows.
+    /// For each stack with labels the numbers of its rows, also if their sums are all 0.
     pub fn rows_of_samples(&self) -> impl Iterator<Item = Range<usize>> {
-        self.samples.iter().map(|rows| rows.start as usize..rows.end as usize)
+        let mut end = 0;
+        self.rows.chunk_by(|a, b| (a.stack, a.labels) == (b.stack, b.labels)).map(move |same| {
+            end += same.len();
+            end - same.len()..end
+        })
     }
 
     /// All samples.

@@ -4,6 +4,7 @@
 
 mod combine;
 mod decode;
+mod differences;
 mod expansion;
 mod flamegraph;
 mod interrupts;

@@ -1,8 +1,10 @@
 //! Builds profiles from names, and shows profiles as names.
 
 use crate::uninterrupted::{self as analysis, By, CombineError, Incompatible, Profile, Site};
+use flate2::read::GzDecoder;
 use memprofiler_core::pprof::message;
 use prost::Message;
+use std::io::Read;
 
 pub const LIMIT: u64 = 1 << 30;
 
@@ -157,4 +159,11 @@ pub fn refused(error: CombineError) -> Incompatible {
         CombineError::Incompatible(incompatible) => incompatible,
         CombineError::Interrupted(_) => panic!("nobody interrupts"),
     }
+}
+
+/// The message that is written for a profile.
+pub fn written(profile: &Profile) -> Pprof {
+    let mut plain = Vec::new();
+    GzDecoder::new(&*analysis::write(profile, 1).unwrap()).read_to_end(&mut plain).unwrap();
+    Pprof::decode(&*plain).unwrap()
 }

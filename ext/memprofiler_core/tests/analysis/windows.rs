@@ -1,11 +1,8 @@
 //! Samples that were taken in windows: read, written and combined.
 
-use crate::maker::{LIMIT, Maker, Pprof, RETAINED, maker, recursive};
+use crate::maker::{LIMIT, Maker, Pprof, RETAINED, maker, recursive, written};
 use crate::uninterrupted::{self as analysis, By, Estimator, Profile, Sum, TreeOptions};
-use flate2::read::GzDecoder;
 use memprofiler_core::interrupt::Interrupt;
-use prost::Message;
-use std::io::Read;
 
 const STACK: [&str; 1] = ["a /a.rb:1 1"];
 const OBJECTS: &str = "retained_objects_windows";
@@ -34,12 +31,6 @@ fn rows(profile: &Profile) -> Vec<(Option<usize>, Vec<i64>)> {
 
 fn values(profile: &Profile) -> Vec<Vec<i64>> {
     profile.samples().map(|sample| sample.values).collect()
-}
-
-fn written(profile: &Profile) -> Pprof {
-    let mut plain = Vec::new();
-    GzDecoder::new(&*analysis::write(profile, 1).unwrap()).read_to_end(&mut plain).unwrap();
-    Pprof::decode(&*plain).unwrap()
 }
 
 /// The keys and numbers of all labels without a text, by sample.
