@@ -46,7 +46,7 @@ module MemprofilerPprof
       # @param by [Symbol] what a node is, one of {GROUPINGS}; with `:class` there are no calls, only classes
       # @param type [Symbol, String, SampleType, nil]
       # @param classes [Boolean] whether the classes of the objects follow the innermost frames
-      # @param min [Numeric] the least part of the total that a node must have, 0..1
+      # @param min [Numeric] the least part of the total that a node must have, 0..1; in a difference, of all changes
       # @param depth [Integer, nil] the most levels below the root
       # @return [Node] the root, named "total"
       # @raise [ArgumentError] if an argument is none of what is allowed

@@ -12,7 +12,7 @@ module MemprofilerPprof
       # @param profile [Profile]
       # @param by [Symbol] one of Profile::Aggregation::GROUPINGS
       # @param type [Symbol, String, Profile::SampleType, nil]
-      # @param min [Numeric] which part of the total a call must have, 0..1
+      # @param min [Numeric] see {Profile::Aggregation#tree}
       # @param depth [Integer, nil] how many levels there are at most
       # @raise [ArgumentError] if an argument is none of what is allowed
       def initialize(profile, by: :method, type: nil, min: MIN, depth: nil)

@@ -4,6 +4,7 @@ use super::estimate::{Estimator, Sum};
 use super::grouping::{By, Group, Grouping};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::profile::{PrefixTree, Profile, ROOT, add_to_parents};
+use std::num::Saturating;
 
 /// What the tree shows.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +13,8 @@ pub struct TreeOptions {
     pub by: By,
     /// Whether the class of the objects follows the innermost frame.
     pub classes: bool,
-    /// Leaves out nodes with a smaller part of the total than this, and everything that they call.
+    /// Leaves out nodes with a smaller part of the total than this, and everything that they call. In a difference,
+    /// what has grown and what has shrunk do not cancel out for that.
     pub min_fraction: f64,
     /// Leaves out nodes below this depth; the root has depth 0.
     pub max_depth: u32,
@@ -74,7 +76,9 @@ fn prune(
     interrupt: &Interrupt,
 ) -> Result<Vec<TreeNode>, Interrupted> {
     const GONE: u32 = u32::MAX;
-    let least = options.min_fraction * cumulative[0].value.unsigned_abs() as f64;
+    let mut sizes: Vec<_> = flat.iter().map(|sum| Saturating(sum.value.unsigned_abs())).collect();
+    add_to_parents(&mut sizes, |node| nodes[node].0, interrupt)?;
+    let least = options.min_fraction * sizes[0].0 as f64;
     let mut kept = vec![TreeNode { parent: 0, group: None, flat: flat[0].clone(), cumulative: cumulative[0].clone() }];
     let mut new_numbers = vec![0; nodes.len()];
     let mut depths = vec![0_u32; nodes.len()];
@@ -82,14 +86,15 @@ fn prune(
         interrupt.at(number)?;
         depths[number] = depths[parent as usize].saturating_add(1);
         let parent = new_numbers[parent as usize];
-        let sum = &cumulative[number];
-        let shown = sum.value != 0 && sum.value.unsigned_abs() as f64 >= least && depths[number] <= options.max_depth;
+        let Saturating(size) = sizes[number];
+        let shown = size != 0 && size as f64 >= least && depths[number] <= options.max_depth;
         if parent == GONE || !shown {
             new_numbers[number] = GONE;
             continue;
         }
         new_numbers[number] = kept.len() as u32;
-        kept.push(TreeNode { parent, group: Some(group), flat: flat[number].clone(), cumulative: sum.clone() });
+        let (flat, cumulative) = (flat[number].clone(), cumulative[number].clone());
+        kept.push(TreeNode { parent, group: Some(group), flat, cumulative });
     }
     Ok(kept)
 }

@@ -1,27 +1,32 @@
 //! Stacks in other formats: trees, folded stacks, speedscope.
 
 use crate::maker::{maker, maker_of_one, named, names, recursive, sites};
-use crate::uninterrupted::{self as analysis, By, TreeOptions};
+use crate::uninterrupted::{self as analysis, By, Profile, TreeOptions};
 use memprofiler_core::pprof::message;
 use std::sync::Arc;
 
+const ALL: TreeOptions = TreeOptions { by: By::Method, classes: false, min_fraction: 0.0, max_depth: u32::MAX };
+
+/// The nodes below the root, each with its parent and its flat and cumulative values.
+fn tree(profile: &Profile, options: TreeOptions) -> Vec<String> {
+    let (nodes, groups) = analysis::tree(profile, 0, options);
+    let name = |number: u32| {
+        nodes[number as usize].group.map_or("root".into(), |group| groups[group as usize].name.to_string())
+    };
+    let mut lines: Vec<_> = (1..nodes.len() as u32)
+        .map(|number| {
+            let node = &nodes[number as usize];
+            format!("{} > {} {} {}", name(node.parent), name(number), node.flat.value, node.cumulative.value)
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
 #[test]
 fn the_tree_has_calls_below_their_callers() {
-    let options = TreeOptions { by: By::Method, classes: true, min_fraction: 0.0, max_depth: u32::MAX };
-    let shown = |options| {
-        let (nodes, groups) = analysis::tree(&recursive(), 0, options);
-        let name = |number: u32| {
-            nodes[number as usize].group.map_or("root".into(), |group| groups[group as usize].name.to_string())
-        };
-        let mut lines: Vec<_> = (1..nodes.len() as u32)
-            .map(|number| {
-                let node = &nodes[number as usize];
-                format!("{} > {} {} {}", name(node.parent), name(number), node.flat.value, node.cumulative.value)
-            })
-            .collect();
-        lines.sort();
-        lines
-    };
+    let options = TreeOptions { classes: true, ..ALL };
+    let shown = |options| tree(&recursive(), options);
     assert_eq!(
         shown(options),
         [
@@ -39,6 +44,36 @@ fn the_tree_has_calls_below_their_callers() {
     let pruned = TreeOptions { classes: false, min_fraction: 0.3, max_depth: 2, ..options };
     assert_eq!(shown(pruned), ["<main> > fib 0 130", "root > <main> 0 140"]);
     assert_eq!(shown(TreeOptions { by: By::Class, ..options }).len(), 3);
+}
+
+/// A difference in which main has as much as before: g has 1000 less, h 990 more, and main itself 10 more.
+fn moved() -> Profile {
+    let with = |g, h, main| {
+        let maker = maker().sample(&["main /a.rb:1 1", "g /a.rb:2 2"], None, &[g, g]);
+        maker.sample(&["main /a.rb:1 1", "g /a.rb:2 2", "h /a.rb:3 3"], None, &[h, h]).sample(
+            &["main /a.rb:1 1"],
+            None,
+            &[main, main],
+        )
+    };
+    analysis::diff(&with(100, 1990, 20).profile(), &with(1100, 1000, 10).profile()).unwrap()
+}
+
+#[test]
+fn the_tree_of_a_difference_shows_what_cancels_out_further_up() {
+    assert_eq!(tree(&moved(), ALL), ["g > h 990 990", "main > g -1000 -10", "root > main 10 0"]);
+}
+
+#[test]
+fn the_least_part_of_a_difference_is_that_of_all_changes() {
+    let pruned = TreeOptions { min_fraction: 0.4, ..ALL };
+    assert_eq!(tree(&moved(), pruned), ["g > h 990 990", "main > g -1000 -10", "root > main 10 0"]);
+    assert_eq!(tree(&moved(), TreeOptions { min_fraction: 0.6, ..ALL }), ["main > g -1000 -10", "root > main 10 0"]);
+}
+
+#[test]
+fn the_tree_leaves_out_what_has_not_changed() {
+    assert_eq!(tree(&analysis::diff(&recursive(), &recursive()).unwrap(), ALL), [""; 0]);
 }
 
 #[test]
