@@ -100,12 +100,12 @@ class Model {
     if (!sum) {
       const { node, value, variance, samples, windows, ticks } = this.values[profile][column];
       const known = node.length === variance.length;
-      const total = this.accumulate(this.scatter(node, value));
+      const count = known ? this.accumulate(this.scatter(node, samples)) : null;
       sum = {
         self: this.scatter(node, value),
-        value: total,
-        variance: known ? withoutKnown(this.accumulate(this.scatter(node, variance)), total, ticks) : null,
-        samples: known ? this.accumulate(this.scatter(node, samples)) : null,
+        value: this.accumulate(this.scatter(node, value)),
+        variance: known ? withoutKnown(this.accumulate(this.scatter(node, variance)), count, ticks) : null,
+        samples: count,
         windows: windows ? this.accumulateGroups(node, windows) : null,
       };
       if (this.sums.size >= KEPT_SUMS) this.sums.delete(this.sums.keys().next().value);
@@ -252,14 +252,10 @@ class Model {
   }
 }
 
-// Of ticks, only their split is random: see `Estimator::variance` in the core's analysis/estimate.rs. What rounding leaves
-// of the variance of a sum that is exact is not shown.
-function withoutKnown(variances, values, ticks) {
+// Of ticks, only their split is random: see `Estimator::variance` in the core's analysis/estimate.rs.
+function withoutKnown(variances, samples, ticks) {
   if (!ticks) return variances;
-  return variances.map((variance, node) => {
-    const rest = variance - values[node] ** 2 / ticks;
-    return rest > 1e-9 * variance ? rest : 0;
-  });
+  return variances.map((variance, node) => variance * Math.max(1 - samples[node] / ticks, 0));
 }
 
 function sumOf(values) {

@@ -87,10 +87,11 @@ impl<'a> Estimator<'a> {
     ///
     /// Of ticks, only their split is random, since the time in which they fell is known: n of N are distributed
     /// binomially, so the variance of the part p = n/N that they stand for is p (1 - p)/N, and that of the value
-    /// v = p V is v² (1 - p)/n = v²/n - v²/N, where the rows' variances are added up in v²/n.
+    /// v = p V is v² (1 - p)/n. Rows whose ticks stand for different times have more of v²/n together than their sum
+    /// has, and so has the error: it is added up over the rows.
     pub fn variance(&self, sum: &Sum) -> f64 {
-        let known = self.all_ticks().map_or(0.0, |all| (sum.value as f64).powi(2) / all);
-        (sum.independent_variance - known).max(0.0)
+        let part = self.all_ticks().map_or(0.0, |all| sum.samples / all);
+        sum.independent_variance * (1.0 - part).max(0.0)
     }
 
     /// The N in the formula of [`variance`](Self::variance); None if the profile's samples are no ticks, or it has

@@ -12,9 +12,8 @@
 //! node's own, without its children; nodes that are not listed have none. Variance and samples are empty if unknown.
 //! The variance is that of what was not sampled in windows. Of the rest there is the value, and in which proportions
 //! the groups of windows have it: for each group a hexadecimal digit, that of group 0 the last. There is no "windows"
-//! if nothing was sampled in windows. "ticks", N in [`Estimator::variance`], is only there if samples are ticks: the
-//! square of a sum, divided by them, is to be subtracted from the sum of the variances, which are therefore not
-//! rounded.
+//! if nothing was sampled in windows. "ticks", N in [`Estimator::variance`], is only there if samples are ticks: a
+//! sum's variance is to be multiplied by 1 - samples/N. The numbers of samples are then not rounded.
 
 use super::estimate::{Estimator, Sum};
 use super::gem;
@@ -281,13 +280,13 @@ fn of_column(
     let known = estimator.knows_error();
     let ticks = estimator.all_ticks().filter(|_| known);
     let errors = |of: fn(&Sum) -> f64| shown.iter().filter(|_| known).map(move |(_, sum)| of(sum));
-    let variance = errors(|sum| sum.independent_variance);
+    let samples = errors(|sum| sum.samples);
     let in_windows = known && shown.iter().any(|(_, sum)| sum.windows.is_some());
     Ok(Values {
         node: shown.iter().map(|&(node, _)| node).collect(),
         value: shown.iter().map(|(_, sum)| sum.value).collect(),
-        variance: if ticks.is_some() { variance.collect() } else { variance.map(rounded).collect() },
-        samples: errors(|sum| sum.samples).map(rounded).collect(),
+        variance: errors(|sum| sum.independent_variance).map(rounded).collect(),
+        samples: if ticks.is_some() { samples.collect() } else { samples.map(rounded).collect() },
         windows: in_windows.then(|| Windows::new(&shown)),
         ticks,
     })

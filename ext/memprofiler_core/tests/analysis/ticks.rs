@@ -4,18 +4,32 @@ use crate::maker::Maker;
 use crate::uninterrupted::{self as analysis, By, Profile};
 use memprofiler_core::interrupt::Interrupt;
 use memprofiler_core::pprof::message;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 
 const TYPES: [(&str, &str); 2] = [("samples", "count"), ("cpu", "nanoseconds")];
 
-/// 100 ticks of 10 ns in a, 300 in b, and 50 ns that clocks have counted.
-fn profile() -> Profile {
-    let mut maker = Maker::new(&TYPES, &[])
-        .sample(&["a /a.rb:1 1"], None, &[100, 1000])
-        .sample(&["b /a.rb:2 1"], None, &[300, 3000])
-        .sample(&["(other) :0 0"], None, &[0, 50]);
+/// Of methods and threads, with ticks and time.
+fn profile_of(rows: &[(&str, &str, [i64; 2])]) -> Profile {
+    let maker = rows.iter().fold(Maker::new(&TYPES, &[]), |maker, (method, thread, values)| {
+        maker.sample(&[&format!("{method} /a.rb:1 1")], Some(thread), values)
+    });
+    let mut maker = maker;
     let (r#type, unit) = (maker.string("cpu"), maker.string("nanoseconds"));
     maker.0.period_type = Some(message::ValueType { r#type, unit });
     maker.profile()
+}
+
+/// 100 ticks of 10 ns in a, 300 in b, and 50 ns that clocks have counted.
+fn profile() -> Profile {
+    profile_of(&[("a", "1", [100, 1000]), ("b", "1", [300, 3000]), ("(other)", "1", [0, 50])])
+}
+
+/// The time of that method, and its variance.
+fn time(profile: &Profile, method: &str) -> (f64, f64) {
+    let sites = analysis::top(profile, 1, By::Method);
+    let site = sites.iter().find(|site| &*site.group.name == method).unwrap();
+    (site.flat.value as f64, analysis::Estimator::new(profile, 1).variance(&site.flat))
 }
 
 #[test]
@@ -23,10 +37,9 @@ fn ticks_are_split_binomially() {
     let profile = profile();
     let estimator = analysis::Estimator::new(&profile, 1);
     assert!(estimator.knows_error());
-    let sites = analysis::top(&profile, 1, By::Method);
-    let error = |name: &str| {
-        let site = sites.iter().find(|site| &*site.group.name == name).unwrap();
-        estimator.variance(&site.flat).sqrt() / site.flat.value as f64
+    let error = |method: &str| {
+        let (time, variance) = time(&profile, method);
+        variance.sqrt() / time
     };
     let expected = |part: f64, ticks: f64| ((1.0 - part) / ticks).sqrt();
     assert!((error("a") - expected(0.25, 100.0)).abs() < 1e-9);
@@ -43,6 +56,39 @@ fn what_clocks_say_is_exact() {
 }
 
 #[test]
+fn all_ticks_together_are_known_whatever_time_each_stands_for() {
+    let profile = profile_of(&[("a", "1", [100, 1000]), ("b", "1", [300, 5000]), ("b", "2", [7, 900])]);
+    let estimator = analysis::Estimator::new(&profile, 1);
+    assert_eq!(estimator.variance(&estimator.total(&Interrupt::default()).unwrap()), 0.0);
+    let difference = analysis::diff(&profile, &self::profile()).unwrap();
+    let estimator = analysis::Estimator::new(&difference, 1);
+    assert_eq!(estimator.variance(&estimator.total(&Interrupt::default()).unwrap()), 0.0);
+}
+
+/// A method takes 30 % of the time of two threads, one with 200 ticks of 4 ns, the other with 60 of 10 ns.
+#[test]
+fn intervals_cover_what_there_is() {
+    let mut random = SmallRng::seed_from_u64(1);
+    let (mut all, mut of_one) = (0, 0);
+    let covers = |(time, variance): (f64, f64), truth: f64| i32::from((time - truth).abs() <= 1.96 * variance.sqrt());
+    for _ in 0..4000 {
+        let mut rows = Vec::new();
+        for (thread, ticks, each) in [("1", 200, 4), ("2", 60, 10)] {
+            let here = (0..ticks).filter(|_| random.random_bool(0.3)).count() as i64;
+            rows.push(("a", thread, [here, each * here]));
+            rows.push(("b", thread, [ticks - here, each * (ticks - here)]));
+        }
+        let profile = profile_of(&rows);
+        all += covers(time(&profile, "a"), 0.3 * 1400.0);
+        let (estimator, row) = (analysis::Estimator::new(&profile, 1), 0);
+        let sum = estimator.row(row);
+        of_one += covers((sum.value as f64, estimator.variance(&sum)), 0.3 * 800.0);
+    }
+    let exact = 3740..=3860;
+    assert!(exact.contains(&all) && of_one >= *exact.start(), "{all} and {of_one} of 4000");
+}
+
+#[test]
 fn a_flame_graph_has_what_the_page_needs_for_that() {
     let graph: serde_json::Value =
         serde_json::from_str(&analysis::flamegraph(&[&profile()], By::Method, 0.0).unwrap()).unwrap();
@@ -53,13 +99,11 @@ fn a_flame_graph_has_what_the_page_needs_for_that() {
 }
 
 #[test]
-fn a_flame_graph_rounds_no_variance_that_cancels_out() {
-    let mut maker = Maker::new(&TYPES, &[]).sample(&["a /a.rb:1 1"], None, &[7, 100]);
-    let (r#type, unit) = (maker.string("cpu"), maker.string("nanoseconds"));
-    maker.0.period_type = Some(message::ValueType { r#type, unit });
+fn a_flame_graph_rounds_no_number_of_ticks() {
+    let profile = profile_of(&[("a", "1", [123_456, 1_000_000])]);
     let graph: serde_json::Value =
-        serde_json::from_str(&analysis::flamegraph(&[&maker.profile()], By::Method, 0.0).unwrap()).unwrap();
-    assert!((graph["values"][0][1]["variance"][0].as_f64().unwrap() - 10_000.0 / 7.0).abs() < 1e-9);
+        serde_json::from_str(&analysis::flamegraph(&[&profile], By::Method, 0.0).unwrap()).unwrap();
+    assert_eq!(graph["values"][0][1]["samples"], serde_json::json!([123_456.0]));
 }
 
 #[test]
