@@ -9,7 +9,7 @@
 
 use super::DecodeError;
 use crate::interrupt::Interrupt;
-use crate::profile::{Label, LabelValue, Location, Profile};
+use crate::profile::{Label, LabelValue, Location, Profile, Row};
 use std::fmt::{Display, Formatter};
 
 /// How many frames a profile may expand to per byte: on average, more functions than are ever inlined into one another.
@@ -41,23 +41,25 @@ impl Display for Excess {
     }
 }
 
-/// Fails if `profile`, which was read from `bytes` bytes, expands to more than is allowed.
-pub fn check(profile: &Profile, bytes: u64, interrupt: &Interrupt) -> Result<(), DecodeError> {
+/// Fails if `profile`, which was read from `bytes` bytes, expands to more than is allowed. `rows` are those of all its
+/// samples: of some the profile may have no more than the stack, since their values are 0 or cancel out.
+pub fn check(profile: &Profile, rows: &[Row], bytes: u64, interrupt: &Interrupt) -> Result<(), DecodeError> {
     let tables = profile.tables();
+    let samples = || rows.chunk_by(|a, b| (a.stack, a.labels) == (b.stack, b.labels)).map(|same| same[0]);
     let refuse = |what, size, most| {
         if size <= most { Ok(()) } else { Err(DecodeError::Expands(Excess { what, size, most, bytes })) }
     };
     let lines = |location: &Location| location.lines.len().max(1) as u64;
     // There are no more calls than bytes, so most profiles need not be measured.
     if tables.locations.iter().any(|location| lines(location) > FRAMES_PER_BYTE) {
-        let frames = of_stacks(profile, lines, interrupt)?;
+        let frames = of_stacks(profile, samples(), lines, interrupt)?;
         refuse("frames with inlined functions", frames, FRAMES.saturating_add(FRAMES_PER_BYTE.saturating_mul(bytes)))?;
     }
     let text = Text(profile);
     let longest = text.entries().max().unwrap_or_default();
     if longest > TEXT_PER_BYTE {
-        let labels = profile.samples().map(|sample| text.labels(&tables.label_sets[sample.labels as usize]));
-        let of_samples = of_stacks(profile, |location| text.location(location), interrupt)?;
+        let labels = samples().map(|sample| text.labels(&tables.label_sets[sample.labels as usize]));
+        let of_samples = of_stacks(profile, samples(), |location| text.location(location), interrupt)?;
         let size = text.entries().chain(labels).fold(of_samples, u64::saturating_add);
         refuse("bytes of names", size, TEXT.saturating_add(TEXT_PER_BYTE.saturating_mul(bytes)))?;
     }
@@ -65,7 +67,12 @@ pub fn check(profile: &Profile, bytes: u64, interrupt: &Interrupt) -> Result<(),
 }
 
 /// The sum over all frames of all samples.
-fn of_stacks(profile: &Profile, size: impl Fn(&Location) -> u64, interrupt: &Interrupt) -> Result<u64, DecodeError> {
+fn of_stacks(
+    profile: &Profile,
+    samples: impl Iterator<Item = Row>,
+    size: impl Fn(&Location) -> u64,
+    interrupt: &Interrupt,
+) -> Result<u64, DecodeError> {
     let tables = profile.tables();
     let sizes: Vec<u64> = tables.locations.iter().map(size).collect();
     let mut of_stack = vec![0_u64; tables.stacks.len()];
@@ -74,7 +81,7 @@ fn of_stacks(profile: &Profile, size: impl Fn(&Location) -> u64, interrupt: &Int
         of_stack[stack] = of_stack[frame.caller as usize].saturating_add(sizes[frame.location as usize]);
     }
     let mut sum = 0_u64;
-    for (number, sample) in profile.samples().enumerate() {
+    for (number, sample) in samples.enumerate() {
         interrupt.at(number)?;
         sum = sum.saturating_add(of_stack[sample.stack as usize]);
     }

@@ -86,6 +86,6 @@ pub fn decode(bytes: &[u8], limit: u64, interrupt: &Interrupt) -> Result<Profile
     samples.read(&plain, interrupt)?;
     let (rows, values) = samples.into_rows();
     let profile = builder.finish(&header, &rows, &values, interrupt)?;
-    expansion::check(&profile, plain.len() as u64, interrupt)?;
+    expansion::check(&profile, &rows, plain.len() as u64, interrupt)?;
     Ok(profile)
 }

@@ -44,6 +44,13 @@ fn each_sample_counts_the_frames_of_its_stack() {
 }
 
 #[test]
+fn so_does_a_sample_of_which_nothing_is_left() {
+    let mut nothing = inlined(2_000, 2_000);
+    nothing.0.sample[0].value = vec![0, 0];
+    assert!(error(&nothing).contains("expand to 4000000 frames"));
+}
+
+#[test]
 fn the_allowed_number_of_frames_is_read_and_written() {
     let deep = |depth| inlined(500, depth);
     let most = |maker: &Maker| (1 << 17) + 16 * maker.0.encoded_len();
