@@ -35,7 +35,7 @@ module MemprofilerPprof
       # @param source [String, #to_path, #read] the name of a file; an IO or the like; or the bytes of a profile. A
       #   String with a null byte is the latter: each profile has one, and no file name can
       # @param max_bytes [Integer] the most that the profile may have when decompressed, up to 4294967295. It takes a
-      #   few times as much memory
+      #   few times as much memory, or more than a hundred times if it was made to: see docs/security.md
       # @return [Profile]
       # @raise [ProfileError] naming the file and the place if it is not a valid profile, or is too big; naming the
       #   bound if its inlined functions or long names would expand to far more frames or text than it has bytes

@@ -3,6 +3,7 @@
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::profile::{Profile, Weighting};
 use crate::window_group::{self, WindowGroup};
+use std::sync::Arc;
 
 /// A sum of values, and what is known of its error.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -11,8 +12,8 @@ pub struct Sum {
     pub value: i64,
     /// The estimated variance of what was not sampled in windows, in its squared unit.
     pub independent_variance: f64,
-    /// What was sampled in windows, by group; None if nothing was.
-    pub windows: Option<Box<[f64; WindowGroup::COUNT]>>,
+    /// What was sampled in windows, by group; None if nothing was. Equal sums of a call and its caller share it.
+    pub windows: Option<Arc<[f64; WindowGroup::COUNT]>>,
     /// Approximately how many sampled objects it is based on.
     pub samples: f64,
 }
@@ -36,8 +37,10 @@ impl std::ops::AddAssign<&Self> for Sum {
         self.independent_variance += other.independent_variance;
         self.samples += other.samples;
         match (&mut self.windows, &other.windows) {
-            (Some(ours), Some(theirs)) => ours.iter_mut().zip(&**theirs).for_each(|(our, their)| *our += their),
-            (ours @ None, Some(theirs)) => *ours = Some(theirs.clone()),
+            (Some(ours), Some(theirs)) => {
+                Arc::make_mut(ours).iter_mut().zip(&**theirs).for_each(|(our, their)| *our += their);
+            }
+            (ours @ None, Some(theirs)) => *ours = Some(Arc::clone(theirs)),
             (_, None) => {}
         }
     }
@@ -133,9 +136,9 @@ impl<'a> Estimator<'a> {
         };
         let samples = objects / weight;
         if let Some(group) = scheme.window {
-            let mut windows = Box::new([0.0; WindowGroup::COUNT]);
+            let mut windows = [0.0; WindowGroup::COUNT];
             windows[group.number()] = value as f64;
-            return Sum { value, windows: Some(windows), samples, ..Sum::default() };
+            return Sum { value, windows: Some(Arc::new(windows)), samples, ..Sum::default() };
         }
         let unit = if self.column == counts { 1.0 } else { mean };
         Sum { value, independent_variance: objects * (weight - 1.0) * unit * unit, samples, windows: None }

@@ -3,7 +3,7 @@
 use super::estimate::{Estimator, Sum};
 use super::grouping::{By, Group, Grouping};
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::profile::{EMPTY_STACK, Profile, add_to_parents};
+use crate::profile::{EMPTY_STACK, Profile};
 
 /// The figures of one group.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,69 +66,94 @@ impl Sums {
         interrupt: &Interrupt,
     ) -> Result<(), Interrupted> {
         let frames = &profile.tables().stacks;
-        let mut below = vec![Sum::default(); frames.len()];
-        for (number, &row) in profile.rows().iter().enumerate() {
-            interrupt.at(number)?;
-            let sum = &estimator.row(number);
-            below[row.stack as usize] += sum;
-            let group = match row.stack {
-                EMPTY_STACK => no_stack,
-                stack => grouping.of_location(frames[stack as usize].location)[0],
-            };
-            self.flat[group as usize] += sum;
+        let rows = profile.rows().iter().map(|row| row.stack);
+        let rows = Lists::new(frames.len(), (0..).zip(rows), interrupt)?;
+        let callers = frames.iter().map(|frame| frame.caller);
+        let calls = Lists::new(frames.len(), (0..).zip(callers).skip(1), interrupt)?;
+        for row in rows.of(EMPTY_STACK) {
+            interrupt.at(row as usize)?;
+            let sum = &estimator.row(row as usize);
+            self.flat[no_stack as usize] += sum;
+            self.cumulative[no_stack as usize] += sum;
         }
-        self.cumulative[no_stack as usize] += &below[EMPTY_STACK as usize];
-        let calls = Calls::new(frames.len(), |stack| frames[stack as usize].caller, interrupt)?;
-        add_to_parents(&mut below, |stack| frames[stack].caller, interrupt)?;
-        // How often each group is on the current stack.
+        // How often each group is on the current stack; and those that are, outermost first, each with the sum of what
+        // was visited in it, apart from what the next one still has. So there are no more sums than groups, however
+        // deep the stack is.
         let mut active = vec![0_u32; grouping.len()];
-        let visit = |stack: u32, entering: bool| {
-            for &group in grouping.of_location(frames[stack as usize].location) {
-                let active = &mut active[group as usize];
-                if !entering {
-                    *active -= 1;
-                    continue;
+        let mut sums: Vec<(u32, Sum)> = Vec::new();
+        calls.visit(|stack, entering| {
+            let groups = grouping.of_location(frames[stack as usize].location);
+            if !entering {
+                for &group in groups {
+                    active[group as usize] -= 1;
+                    let left = if active[group as usize] == 0 { sums.pop() } else { None };
+                    let Some((group, sum)) = left else { continue };
+                    self.cumulative[group as usize] += &sum;
+                    sums.last_mut().into_iter().for_each(|(_, caller)| *caller += &sum);
                 }
-                *active += 1;
-                if *active == 1 {
-                    self.cumulative[group as usize] += &below[stack as usize];
+                return Ok(());
+            }
+            for &group in groups {
+                active[group as usize] += 1;
+                if active[group as usize] == 1 {
+                    sums.push((group, Sum::default()));
                 }
             }
-        };
-        calls.visit(visit, interrupt)
+            for row in rows.of(stack) {
+                interrupt.at(row as usize)?;
+                let sum = &estimator.row(row as usize);
+                self.flat[groups[0] as usize] += sum;
+                sums.last_mut().into_iter().for_each(|(_, innermost)| *innermost += sum);
+            }
+            interrupt.at(stack as usize)
+        })
     }
 }
 
-/// Stacks, linked from callers to callees.
-struct Calls {
+/// The items of each key, linked.
+struct Lists {
     first: Vec<u32>,
     next: Vec<u32>,
 }
 
-impl Calls {
-    fn new(len: usize, caller: impl Fn(u32) -> u32, interrupt: &Interrupt) -> Result<Self, Interrupted> {
-        let mut calls = Self { first: vec![EMPTY_STACK; len], next: vec![EMPTY_STACK; len] };
-        for stack in 1..len as u32 {
-            interrupt.at(stack as usize)?;
-            let first = &mut calls.first[caller(stack) as usize];
-            calls.next[stack as usize] = std::mem::replace(first, stack);
+/// The end of a list.
+const END: u32 = u32::MAX;
+
+impl Lists {
+    /// Of items with their keys, from the first item on.
+    fn new(keys: usize, items: impl Iterator<Item = (u32, u32)>, interrupt: &Interrupt) -> Result<Self, Interrupted> {
+        let mut lists = Self { first: vec![END; keys], next: Vec::new() };
+        for (item, key) in items {
+            interrupt.at(item as usize)?;
+            let first = &mut lists.first[key as usize];
+            lists.next.resize(item as usize, END);
+            lists.next.push(std::mem::replace(first, item));
         }
-        Ok(calls)
+        Ok(lists)
     }
 
-    /// Calls `at` on entering each stack, before those that extend it, and on leaving it, after them.
-    fn visit(&self, mut at: impl FnMut(u32, bool), interrupt: &Interrupt) -> Result<(), Interrupted> {
+    fn of(&self, key: u32) -> impl Iterator<Item = u32> {
+        let mut next = self.first[key as usize];
+        std::iter::from_fn(move || {
+            let item = next;
+            next = *self.next.get(item as usize)?;
+            Some(item)
+        })
+    }
+
+    /// If the items are stacks, and the keys their callers: calls `at` on entering each stack, before those that extend
+    /// it, and on leaving it, after them.
+    fn visit(&self, mut at: impl FnMut(u32, bool) -> Result<(), Interrupted>) -> Result<(), Interrupted> {
         let mut path = vec![];
         let mut stack = self.first[EMPTY_STACK as usize];
         loop {
-            while stack != EMPTY_STACK {
-                interrupt.at(stack as usize)?;
-                at(stack, true);
+            while stack != END {
+                at(stack, true)?;
                 path.push(stack);
                 stack = self.first[stack as usize];
             }
             let Some(left) = path.pop() else { return Ok(()) };
-            at(left, false);
+            at(left, false)?;
             stack = self.next[left as usize];
         }
     }

@@ -51,50 +51,78 @@ pub fn tree(
         let groups = grouping.of_location(frame.location).iter().rev();
         of_stack[stack] = groups.fold(of_stack[frame.caller as usize], |node, &group| nodes.child(node, group));
     }
-    let mut flat = vec![Sum::default(); nodes.len()];
+    let mut of_row = Vec::with_capacity(profile.rows().len());
     for (number, &row) in profile.rows().iter().enumerate() {
         interrupt.at(number)?;
-        let mut node = of_stack[row.stack as usize];
-        if options.classes || !with_frames {
-            node = nodes.child(node, grouping.of_class(row.labels));
-            flat.resize(nodes.len(), Sum::default());
-        }
-        flat[node as usize] += &estimator.row(number);
+        let node = of_stack[row.stack as usize];
+        let has_class = options.classes || !with_frames;
+        of_row.push(if has_class { nodes.child(node, grouping.of_class(row.labels)) } else { node });
     }
-    let nodes = nodes.into_nodes();
-    let mut cumulative = flat.clone();
-    add_to_parents(&mut cumulative, |node| nodes[node].0, interrupt)?;
-    Ok((prune(&nodes, &flat, &cumulative, options, interrupt)?, grouping.into_groups()))
+    drop(of_stack);
+    let shown = Shown::new(profile, column, &nodes.into_nodes(), &of_row, options, interrupt)?;
+    let [mut flat, mut cumulative] = [(); 2].map(|()| vec![Sum::default(); shown.nodes.len()]);
+    for (row, &node) in of_row.iter().enumerate() {
+        interrupt.at(row)?;
+        let (sum, (number, is_shown)) = (&estimator.row(row), shown.places[node as usize]);
+        cumulative[number as usize] += sum;
+        if is_shown {
+            flat[number as usize] += sum;
+        }
+    }
+    add_to_parents(&mut cumulative, |number| shown.nodes[number].0, interrupt)?;
+    let sums = flat.into_iter().zip(cumulative);
+    let nodes = shown.nodes.into_iter().zip(sums).map(|((parent, group), (flat, cumulative))| TreeNode {
+        parent,
+        group,
+        flat,
+        cumulative,
+    });
+    Ok((nodes.collect(), grouping.into_groups()))
 }
 
-/// `nodes` are pairs of a parent and a group.
-fn prune(
-    nodes: &[(u32, u32)],
-    flat: &[Sum],
-    cumulative: &[Sum],
-    options: TreeOptions,
-    interrupt: &Interrupt,
-) -> Result<Vec<TreeNode>, Interrupted> {
-    const GONE: u32 = u32::MAX;
-    let mut sizes: Vec<_> = flat.iter().map(|sum| Saturating(sum.value.unsigned_abs())).collect();
-    add_to_parents(&mut sizes, |node| nodes[node].0, interrupt)?;
-    let least = options.min_fraction * sizes[0].0 as f64;
-    let mut kept = vec![TreeNode { parent: 0, group: None, flat: flat[0].clone(), cumulative: cumulative[0].clone() }];
-    let mut new_numbers = vec![0; nodes.len()];
-    let mut depths = vec![0_u32; nodes.len()];
-    for (number, &(parent, group)) in nodes.iter().enumerate().skip(1) {
-        interrupt.at(number)?;
-        depths[number] = depths[parent as usize].saturating_add(1);
-        let parent = new_numbers[parent as usize];
-        let Saturating(size) = sizes[number];
-        let shown = size != 0 && size as f64 >= least && depths[number] <= options.max_depth;
-        if parent == GONE || !shown {
-            new_numbers[number] = GONE;
-            continue;
+/// Which nodes are shown. A deep stack has many, so only these have sums with errors.
+struct Shown {
+    /// The parent and group of each.
+    nodes: Vec<(u32, Option<u32>)>,
+    /// For each node of the whole tree, the one that has its values: itself if it is shown, or else the next one above.
+    places: Vec<(u32, bool)>,
+}
+
+impl Shown {
+    /// `all` are pairs of a parent and a group; `of_row` has a node for each row.
+    fn new(
+        profile: &Profile,
+        column: usize,
+        all: &[(u32, u32)],
+        of_row: &[u32],
+        options: TreeOptions,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Interrupted> {
+        let mut values = vec![0_i64; all.len()];
+        for (row, &node) in of_row.iter().enumerate() {
+            interrupt.at(row)?;
+            let value = &mut values[node as usize];
+            *value = value.saturating_add(profile.values(row)[column]);
         }
-        new_numbers[number] = kept.len() as u32;
-        let (flat, cumulative) = (flat[number].clone(), cumulative[number].clone());
-        kept.push(TreeNode { parent, group: Some(group), flat, cumulative });
+        let mut sizes: Vec<_> = values.into_iter().map(|value| Saturating(value.unsigned_abs())).collect();
+        add_to_parents(&mut sizes, |node| all[node].0, interrupt)?;
+        let least = options.min_fraction * sizes[0].0 as f64;
+        let mut shown = Self { nodes: vec![(0, None)], places: Vec::with_capacity(all.len()) };
+        shown.places.push((0, true));
+        let mut depths = vec![0_u32; all.len()];
+        for (number, &(parent, group)) in all.iter().enumerate().skip(1) {
+            interrupt.at(number)?;
+            let Saturating(size) = sizes[number];
+            let (above, is_above_shown) = shown.places[parent as usize];
+            depths[number] = depths[parent as usize].saturating_add(1);
+            let is_great = size != 0 && size as f64 >= least;
+            if is_above_shown && is_great && depths[number] <= options.max_depth {
+                shown.places.push((shown.nodes.len() as u32, true));
+                shown.nodes.push((above, Some(group)));
+            } else {
+                shown.places.push((above, false));
+            }
+        }
+        Ok(shown)
     }
-    Ok(kept)
 }

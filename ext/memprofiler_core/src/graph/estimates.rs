@@ -4,6 +4,7 @@ use super::answer::Estimate;
 use super::question::Sample;
 use crate::analysis::Sum;
 use crate::window_group::WindowGroup;
+use std::sync::Arc;
 
 /// Half of the width of a 95 % interval in standard errors: for what was sampled independently, and for what was
 /// sampled in windows (see [`Sum::window_variance`]).
@@ -34,8 +35,8 @@ impl Sums {
             sum.samples += 1.0;
             match sample.window {
                 Some(group) => {
-                    let windows = sum.windows.get_or_insert_with(|| Box::new([0.0; WindowGroup::COUNT]));
-                    windows[group.number()] += sample.weight * size;
+                    let windows = sum.windows.get_or_insert_with(|| Arc::new([0.0; WindowGroup::COUNT]));
+                    Arc::make_mut(windows)[group.number()] += sample.weight * size;
                 }
                 None => sum.independent_variance += sample.weight * (sample.weight - 1.0).max(0.0) * size * size,
             }

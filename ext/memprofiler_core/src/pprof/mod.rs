@@ -71,8 +71,8 @@ impl From<Interrupted> for DecodeError {
 }
 
 /// Reads a profile, gzipped or not, of at most `limit` bytes when decompressed (and at most
-/// [`gunzip::GREATEST_LIMIT`]). Memory is a small multiple of that and time is proportional to it, also for everything
-/// done with the profile.
+/// [`gunzip::GREATEST_LIMIT`]). Memory and time are proportional to that, also for everything done with the profile:
+/// mostly a few bytes of memory for each, but up to 128 if many small samples were taken in windows.
 pub fn decode(bytes: &[u8], limit: u64, interrupt: &Interrupt) -> Result<Profile, DecodeError> {
     if bytes.is_empty() {
         return Err(DecodeError::new("byte 0", "there is nothing to read"));
