@@ -86,17 +86,17 @@ module MemprofilerPprof
       end
 
       def section(value, files, totals, times, profile)
-        notes = [*notes(totals), *no_match(profile)]
+        notes = [*notes(totals, profile), *no_match(profile)]
         view(profile).section(title: title(files, totals, times), notes: notes,
                               **group(value, { inputs: files.map(&:scrub), totals: totals.map(&:to_h) }))
       end
 
-      def notes(totals)
+      def notes(totals, profile)
         return totals.first.notes if totals.size == 1
 
         codes = MemprofilerPprof::Report::Codes
         MemprofilerPprof::Report::Note.list(codes::DIFFERENT_TAGS => several_values(totals),
-                                            codes::SAME_PROCESS => same_process(totals))
+                                            codes::SAME_PROCESS => (same_process(totals) if alive?(profile)))
       end
 
       def no_match(profile)
@@ -110,6 +110,12 @@ module MemprofilerPprof
         return if @by_tag || differing.empty?
 
         "They differ in #{differing.join(", ")}: --by-tag #{differing.first} shows each by itself."
+      end
+
+      # Whether what is shown is what was alive, and not what happened in the profile's interval.
+      def alive?(profile)
+        totals = MemprofilerPprof::Report::Totals
+        [*totals::OBJECTS, *totals::BYTES].include?(@value || profile.default_sample_type&.name)
       end
 
       def same_process(totals)

@@ -10,7 +10,7 @@ RSpec.describe "memprofiler with profiles of CPU time" do
   # 100 of 400 ticks in one method, 300 in another.
   def write(name, factor = 1)
     types = [%w[samples count], %w[cpu nanoseconds]]
-    maker = Pprof::Maker.new(types: types, period_type: %w[cpu nanoseconds], weight: nil)
+    maker = Pprof::Maker.new(types: types, period_type: %w[cpu nanoseconds], weight: nil, comments: { pid: 7 })
     [["a", 100], ["b", 300]].each do |method, ticks|
       maker.sample(["#{method} /app.rb:1"], [ticks * factor, ticks * factor * 10_000_000])
     end
@@ -26,6 +26,11 @@ RSpec.describe "memprofiler with profiles of CPU time" do
     # 1 s (1 - 1.96 sqrt(0.75 / 100)) and so on.
     expect(memprofiler("report", "--by", "method", "cpu.pprof").stdout)
       .to match(/^ *1\.00 s +830 ms\.\.1\.17 s +25% .* a  /).and match(/^ *3\.00 s +2\.83 s\.\.3\.17 s +75% .* b  /)
+  end
+
+  it "adds up those of one process without a warning" do
+    %w[1.pprof 2.pprof].each { |name| write(name) }
+    expect(memprofiler("report", "1.pprof", "2.pprof").stdout).not_to include("same process")
   end
 
   it "compares them" do

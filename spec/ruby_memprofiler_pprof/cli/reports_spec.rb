@@ -137,6 +137,14 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect([{ pid: 7, started_at: 1.5 }, {}].map(&notes)).to eq([["SAME_PROCESS"], []])
     end
 
+    it "does not say so of allocations, which are those of separate intervals" do
+      2.times { |index| write("#{index}.pprof", { "/a.rb:1" => [9, 9] }, comments: { pid: 7 }) }
+      notes = lambda do |value|
+        section("report", "--value", value, "0.pprof", "1.pprof")["notes"].map { |note| note["code"] }
+      end
+      expect(%w[retained_size allocations_size].map(&notes)).to eq([["SAME_PROCESS"], []])
+    end
+
     describe "with tags" do
       before do
         { "1.1" => 2000, "1.2" => 3000 }.each do |release, bytes|
