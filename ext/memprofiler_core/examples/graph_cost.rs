@@ -98,6 +98,7 @@ fn samples(objects: u64, interval: u64) -> Vec<Sample> {
     let sample = |step: u64| Sample {
         address: address(step * interval + random(step, interval)),
         site: (step % 10) as u32,
+        class: None,
         weight: interval as f64,
         bytes: SLOT,
         window: None,

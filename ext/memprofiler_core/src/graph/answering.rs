@@ -99,7 +99,7 @@ fn drafts<D: Describe>(
     sites.truncate(limit);
     let drafts = sites.into_iter().map(|(site, (sums, of_site))| {
         let (mut objects, mut unreachable_bytes) = (Vec::new(), 0.0);
-        for (sample, node) in of_site {
+        for &(sample, node) in &of_site {
             let bytes = sample.weighted_bytes();
             match node {
                 Some(node) => objects.push(Located { node, objects: sample.weight, bytes }),
@@ -108,16 +108,16 @@ fn drafts<D: Describe>(
         }
         let mut groups = groups(found, trails, &objects);
         let other_groups = groups.split_off(groups.len().min(HOLDERS));
-        Draft { site, sums, unreachable_bytes, classes: classes(trails, &objects), groups, other_groups }
+        Draft { site, sums, unreachable_bytes, classes: classes(trails, &of_site), groups, other_groups }
     });
     drafts.collect()
 }
 
 /// The classes with the most bytes.
-fn classes<D: Describe>(trails: &mut Trails<'_, D>, objects: &[Located]) -> Vec<Class> {
+fn classes<D: Describe>(trails: &mut Trails<'_, D>, samples: &[Looked<'_>]) -> Vec<Class> {
     let mut bytes: BTreeMap<String, f64> = BTreeMap::new();
-    for object in objects {
-        *bytes.entry(trails.names.class(object.node).text.clone()).or_default() += object.bytes;
+    for &(sample, node) in samples {
+        *bytes.entry(trails.names.class(sample, node).to_owned()).or_default() += sample.weighted_bytes();
     }
     let mut classes: Vec<Class> = bytes.into_iter().map(|(name, bytes)| Class { name, bytes }).collect();
     classes.sort_by(|one, other| other.bytes.total_cmp(&one.bytes));

@@ -74,7 +74,7 @@ mod tests {
     fn sums(samples: impl IntoIterator<Item = (f64, u64, Option<usize>)>) -> Sums {
         let mut sums = Sums::default();
         for (weight, bytes, window) in samples {
-            sums.add(&Sample { address: 0, site: 0, weight, bytes, window: window.map(WindowGroup::new) });
+            sums.add(&Sample { address: 0, site: 0, class: None, weight, bytes, window: window.map(WindowGroup::new) });
         }
         sums
     }

@@ -1,6 +1,6 @@
 //! What is known of the names of nodes and edges.
 
-use super::{Describe, Edge, Graph, Kind, NodeId, NodeName};
+use super::{Describe, Edge, Graph, Kind, NodeId, NodeName, Sample};
 use crate::hash::Map;
 use crate::table::Table;
 
@@ -91,9 +91,13 @@ impl<'a, D: Describe> Names<'a, D> {
         self.name(id)
     }
 
-    /// The name of the class of a node's object, or else its own.
-    pub fn class(&mut self, node: NodeId) -> &NodeName {
-        self.node(self.graph.class(node).unwrap_or(node))
+    /// The name of the class of a sampled object: as recorded, or else that of its node's, or that node's own.
+    pub fn class<'b>(&'b mut self, sample: &'b Sample, node: Option<NodeId>) -> &'b str {
+        match (&sample.class, node) {
+            (Some(class), _) => class,
+            (None, Some(node)) => &self.node(self.graph.class(node).unwrap_or(node)).text,
+            (None, None) => "(no class)",
+        }
     }
 }
 

@@ -34,7 +34,7 @@ struct Key {
 impl PathSums {
     /// Adds a sample of a site with that name.
     pub fn add<D: Describe>(&mut self, sample: &Sample, node: NodeId, site: &str, trails: &mut Trails<'_, D>) {
-        let (site, class) = (self.text(site), self.text(&trails.names.class(node).text));
+        let (site, class) = (self.text(site), self.text(trails.names.class(sample, Some(node))));
         let link = trails.of(node).link;
         let key = Key { site, end: self.end(link, trails), class, window: sample.window };
         let (samples, objects, bytes) = self.sums.entry(key).or_default();

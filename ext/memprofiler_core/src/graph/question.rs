@@ -1,14 +1,17 @@
 //! What is asked of a graph.
 
 use crate::window_group::WindowGroup;
+use std::sync::Arc;
 
 /// One sampled live object.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// Its address.
     pub address: u64,
     /// The index of the site that allocated it.
     pub site: u32,
+    /// The name of its class, as in profiles, if that was recorded.
+    pub class: Option<Arc<str>>,
     /// How many objects it stands for.
     pub weight: f64,
     /// Its own bytes.

@@ -9,7 +9,7 @@ use crate::window_group::WindowGroup;
 pub fn estimate(samples: impl IntoIterator<Item = (f64, u64, Option<WindowGroup>)>, nth: usize) -> Figure {
     let mut sums = Sums::default();
     for (weight, bytes, window) in samples {
-        sums.add(&Sample { address: 0, site: 0, weight: weight * nth.max(1) as f64, bytes, window });
+        sums.add(&Sample { address: 0, site: 0, class: None, weight: weight * nth.max(1) as f64, bytes, window });
     }
     let estimate = sums.bytes();
     Figure {

@@ -23,6 +23,7 @@ fn random(seed: u64) -> (Heap, Vec<Sample>) {
     let sample = |_| Sample {
         address: Heap::address(random.random_range(heap.categories..heap.objects.len() + 3)),
         site: random.random_range(0..5),
+        class: None,
         weight: random.random_range(1..20_u32).into(),
         bytes: random.random_range(40..100),
         window: random.random_ratio(1, 3).then(|| WindowGroup::new(random.random_range(0..16))),
@@ -111,6 +112,33 @@ fn classes_are_named() {
     }
     let classes = program.answer().sites.swap_remove(0).classes;
     let expected = [("Bar", 1600.0), ("Hash", 1200.0), ("Foo", 800.0)];
+    assert_eq!(classes, expected.map(|(name, bytes)| Class { name: name.to_owned(), bytes }));
+}
+
+#[test]
+fn a_class_that_a_sample_has_is_told() {
+    let mut program = Program::new();
+    for number in 0..2 {
+        let code = program.internal(Kind::Code, &format!("(code of m{number})"), VM, Edge::Unknown);
+        program.sample(code, 0);
+        program.samples.last_mut().unwrap().class = Some("(IMEMO)".into());
+    }
+    let answer = program.answer();
+    assert_eq!(answer.sites[0].classes, [Class { name: "(IMEMO)".to_owned(), bytes: 800.0 }]);
+    assert!(answer.paths.paths.iter().all(|path| path.class == "(IMEMO)"));
+}
+
+#[test]
+fn classes_include_those_of_what_nothing_reaches() {
+    let mut program = Program::new();
+    program.strings(1, GLOBALS, &Edge::Global("$a".to_owned()));
+    for class in [Some("Array".into()), None] {
+        let garbage = program.heap.add(Kind::Plain, "Array", 80);
+        program.sample(garbage, 0);
+        program.samples.last_mut().unwrap().class = class;
+    }
+    let classes = program.answer().sites.swap_remove(0).classes;
+    let expected = [("(no class)", 800.0), ("Array", 800.0), ("String", 400.0)];
     assert_eq!(classes, expected.map(|(name, bytes)| Class { name: name.to_owned(), bytes }));
 }
 
@@ -237,6 +265,7 @@ fn a_million_objects_in_a_list_are_no_problem() {
     let sample = |step: usize| Sample {
         address: Heap::address(class + 100 * step),
         site: 0,
+        class: None,
         weight: 100.0,
         bytes: 40,
         window: None,

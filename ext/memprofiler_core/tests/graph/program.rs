@@ -67,7 +67,8 @@ impl Program {
     /// Samples an object, which stands for ten.
     pub fn sample(&mut self, object: usize, site: u32) {
         let bytes = self.heap.objects[object].bytes;
-        self.samples.push(Sample { address: Heap::address(object), site, weight: 10.0, bytes, window: None });
+        let address = Heap::address(object);
+        self.samples.push(Sample { address, site, class: None, weight: 10.0, bytes, window: None });
     }
 
     pub fn answer(&self) -> Answer {

@@ -37,7 +37,8 @@ impl Sampled {
         let sites = &state.sites;
         for sample in state.reservoir.live().samples() {
             let wanted = question.class.as_deref();
-            if wanted.is_some_and(|wanted| sites.classes.name(sample.class).is_none_or(|name| &**name != wanted)) {
+            let class = sites.classes.name(sample.class);
+            if wanted.is_some_and(|wanted| class.is_none_or(|name| &**name != wanted)) {
                 continue;
             }
             let known = *stacks.entry(sample.stack).or_insert_with(|| match site(&sites.stacks, sample.stack) {
@@ -54,6 +55,7 @@ impl Sampled {
                     sampled.samples.push(Sample {
                         address,
                         site: lines.add(function, weight),
+                        class: class.cloned(),
                         weight,
                         bytes: 0,
                         window,
