@@ -1,7 +1,7 @@
 //! `ps`: the Ruby processes of this machine.
 
 use crate::failure::Failure;
-use crate::process::{State, Status};
+use crate::process::{State, Status, own_remedy};
 use crate::ruby::Ruby;
 use crate::text::printable;
 use std::fs;
@@ -22,7 +22,7 @@ pub fn run() -> Result<(), Failure> {
         }
     }
     if hidden > 0 {
-        println!("Processes that could not be looked into: {hidden}. Use sudo to see all.");
+        println!("Processes that could not be looked into: {hidden}. To see all, {}.", own_remedy());
     }
     Ok(())
 }

@@ -35,8 +35,13 @@ RSpec.describe "memprofiler ps", if: RUBY_PLATFORM.include?("linux") do
       File.chmod(0o755, directory)
       FileUtils.cp(MemprofilerPprof::ByPid.path, directory)
       outcome = run_command("setpriv", "--reuid", "65534", "--clear-groups", "#{directory}/memprofiler-attach", "ps")
-      expect(outcome.stdout).to match(/^Processes that could not be looked into: [1-9]/)
+      expect(outcome.stdout).to match(/^Processes that could not be looked into: [1-9].* use sudo/)
     end
+  end
+
+  it "does not advise root to use sudo", if: Process.uid.zero? do
+    outcome = run_command("setpriv", "--bounding-set", "-sys_ptrace", MemprofilerPprof::ByPid.path, "ps")
+    expect(outcome.stdout).to match(/^Processes that could not be looked into: \d+\. To see all, add the capability/)
   end
 
   it "lists no other programs" do

@@ -7,7 +7,7 @@ mod tasks;
 mod tracee;
 
 pub use maps::{Mapping, mappings};
-pub use permission::explain;
+pub use permission::{explain, own_remedy};
 pub use status::{State, Status};
 pub use tasks::Tasks;
 pub use tracee::next_stop;

@@ -18,18 +18,38 @@ pub fn explain(pid: i32, error: &io::Error) -> Failure {
         return Failure::new(format!("the memory of process {pid} cannot be read: {error}"));
     }
     let own = Status::of(std::process::id() as i32);
-    let own = |name| own.as_ref().map_or("", |status| status.field(name)).to_owned();
-    let uid = |uids: &str| uids.split_ascii_whitespace().nth(1).unwrap_or("?").to_owned();
+    let capabilities = own.as_ref().map_or("", |status| status.field("CapEff"));
+    let user = own_user();
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_else(|_| "none".to_owned());
     Failure::new(format!(
         "not allowed to look into process {pid}: it runs as user {}, this tool as user {} with the capabilities {} \
-         (CapEff; kernel.yama.ptrace_scope is {}): use sudo, add the capability CAP_SYS_PTRACE to the container, or run \
-         it on the host",
-        uid(status.field("Uid")),
-        uid(&own("Uid")),
-        own("CapEff"),
+         (CapEff; kernel.yama.ptrace_scope is {}): {}",
+        effective_user(&status),
+        user,
+        capabilities,
         scope.trim(),
+        remedy(&user),
     ))
+}
+
+/// What helps this tool's user to look into any process.
+pub fn own_remedy() -> &'static str {
+    remedy(&own_user())
+}
+
+fn remedy(user: &str) -> &'static str {
+    match user {
+        "0" => "add the capability CAP_SYS_PTRACE to the container, or run it on the host",
+        _ => "use sudo, add the capability CAP_SYS_PTRACE to the container, or run it on the host",
+    }
+}
+
+fn own_user() -> String {
+    Status::of(std::process::id() as i32).map_or_else(|_| "?".to_owned(), |status| effective_user(&status))
+}
+
+fn effective_user(status: &Status) -> String {
+    status.field("Uid").split_ascii_whitespace().nth(1).unwrap_or("?").to_owned()
 }
 
 #[cfg(test)]
@@ -42,9 +62,14 @@ mod tests {
     fn says_who_may_not_and_what_helps() {
         let refused = io::Error::from_raw_os_error(libc::EPERM);
         let message = explain(std::process::id() as i32, &refused).to_string();
-        for part in ["as user", "CapEff", "ptrace_scope", "sudo", "CAP_SYS_PTRACE"] {
+        for part in ["as user", "CapEff", "ptrace_scope", "CAP_SYS_PTRACE"] {
             assert!(message.contains(part), "{message}");
         }
+    }
+
+    #[test]
+    fn advises_all_but_root_to_use_sudo() {
+        assert_eq!(["0", "1000", "?"].map(|user| remedy(user).contains("sudo")), [false, true, true]);
     }
 
     #[test]
