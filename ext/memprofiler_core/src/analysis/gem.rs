@@ -7,6 +7,7 @@
 ///   `/usr/share/rubygems-integration/*/gems/`
 /// - `…/vendor_ruby/NAME/…` and `…/vendor_ruby/NAME.rb`: other Debian gems. Directories named after a Ruby version do
 ///   not count: `vendor_ruby/3.1.0/`
+/// - `…/lib/ruby_memprofiler_pprof…`: this gem, which a `path:` in a Gemfile may place anywhere
 /// - `…/lib/ruby/3.1.0/…`, `…/site_ruby/…` and `<internal:…>`: `ruby`
 pub fn of(path: &str) -> &str {
     // From Ruby 3.3 on, the path of evaluated code names the place of the eval.
@@ -17,7 +18,7 @@ pub fn of(path: &str) -> &str {
     if path.starts_with("<internal:") || path == "<cfunc>" {
         return "ruby";
     }
-    in_gems(path).or_else(|| vendored(path)).or_else(|| standard_library(path)).unwrap_or("app")
+    in_gems(path).or_else(|| vendored(path)).or_else(|| standard_library(path)).or_else(|| own(path)).unwrap_or("app")
 }
 
 fn in_gems(path: &str) -> Option<&str> {
@@ -50,6 +51,11 @@ fn standard_library(path: &str) -> Option<&str> {
     (is_version(directory) || directory == "site_ruby").then_some("ruby")
 }
 
+fn own(path: &str) -> Option<&str> {
+    let (_, rest) = path.split_once("/lib/ruby_memprofiler_pprof")?;
+    (rest == ".rb" || rest.starts_with('/')).then_some("ruby_memprofiler_pprof")
+}
+
 fn is_version(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit())
         && text.chars().all(|each| each.is_ascii_digit() || each == '.')
@@ -72,6 +78,10 @@ mod tests {
             ("/usr/lib/ruby/3.1.0/json/common.rb", "ruby"),
             ("/usr/lib/ruby/vendor_ruby/3.1.0/x.rb", "ruby"),
             ("<internal:kernel>", "ruby"),
+            ("/src/profiler/lib/ruby_memprofiler_pprof/rack/gate.rb", "ruby_memprofiler_pprof"),
+            ("/src/profiler/lib/ruby_memprofiler_pprof.rb", "ruby_memprofiler_pprof"),
+            ("/bundle/ruby/3.4.0/bundler/gems/fork-deadbeef1234/lib/ruby_memprofiler_pprof.rb", "fork"),
+            ("/app/lib/ruby_memprofiler_pprof_helper.rb", "app"),
             ("/app/gems/lib/thing.rb", "app"),
             ("/app/models/user.rb", "app"),
             ("(eval at /x/gems/erb-4.0.2/lib/erb.rb:429)", "erb"),
