@@ -3,14 +3,18 @@
 module MemprofilerPprof
   module Report
     # Shows what was found as Markdown of a bounded size: for tickets, chats and coding assistants. Findings are items
-    # of lists, which all of these show well. What does not fit is left out as a whole: first the last findings of each
-    # section, then the last sections, then the last notes about all of them.
+    # of lists, which all of these show well. What does not fit is left out as a whole: first notes that only describe
+    # the process, then the last findings of each section, then the last sections, then the last notes about all of
+    # them.
     #
     # @api private
     class Markdown
       # The size by default, and the least that holds the frame and some findings.
       MAX_BYTES = 8000
       LEAST_BYTES = 500
+
+      # The notes that are left out first, in this order.
+      LEAST_NOTES = [Codes::PARTS, Codes::SEEN, Codes::RESIDENT, Codes::EXPLAINED].freeze
 
       # What could be markup. Underscores within words are none.
       MARKUP = /[\\`*\[\]<>|~#]|(?<![[:alnum:]])_|_(?![[:alnum:]])/
@@ -41,10 +45,14 @@ module MemprofilerPprof
 
       # @return [String] at most so many bytes
       def to_s
-        @blocks = @document.sections.map { |section| Block.new(head(section), items(section.table)) }
         @notes = @document.notes.map { |note| "\n#{escape(note.text)} (#{note.code})\n" }
-        whole = render(@blocks.map { |block| block.items.size })
-        fits?(whole) ? whole : render(fitting)
+        (0..LEAST_NOTES.size).each do |count|
+          @without = LEAST_NOTES.first(count)
+          @blocks = @document.sections.map { |section| Block.new(head(section), items(section.table)) }
+          whole = render(@blocks.map { |block| block.items.size })
+          return whole if fits?(whole)
+        end
+        render(fitting)
       end
 
       private
@@ -81,18 +89,30 @@ module MemprofilerPprof
       def left_out(counts)
         findings = @blocks.zip(counts).sum { |block, count| block.items.size - block.first(count.to_i).size }
         sections = counts.count(&:nil?)
-        notes = @document.notes.size - @notes.size
-        return if [findings, sections, notes].all?(&:zero?)
+        missing = [counted(missing_notes, "note"), counted(findings, "finding"),
+                   ("#{sections} of #{counted(counts.size, "section")}" if sections.positive?)].compact
+        "Left out to stay within #{@max_bytes} bytes: #{missing.join(", ")}.\n" if missing.any?
+      end
 
-        notes = ("#{notes} notes, " if notes.positive?)
-        also = ", and with them #{sections} of #{counts.size} sections" if sections.positive?
-        "Left out to stay within #{@max_bytes} bytes: #{notes}#{findings} findings#{also}.\n"
+      def missing_notes
+        @document.notes.size - @notes.size + @document.sections.sum { |section| least_notes(section).size }
+      end
+
+      # @return [String, nil] nil if there are none
+      def counted(number, noun)
+        "#{number} #{noun}#{"s" if number > 1}" if number.positive?
+      end
+
+      # The notes of a section that are left out.
+      def least_notes(section)
+        section.notes.select { |note| @without.include?(note.code) }
       end
 
       def head(section)
         title = [section.group, section.title].compact.join(": ")
         paragraphs = [section.summary, *section.closing].compact.map { |text| "#{escape(text)}\n\n" }
-        notes = section.notes.map { |note| "- **#{note.code}**: #{escape(note.text)}\n" }
+        notes = section.notes - least_notes(section)
+        notes.map! { |note| "- **#{note.code}**: #{escape(note.text)}\n" }
         ["## #{escape(title)}\n\n", *paragraphs, *notes].join
       end
 

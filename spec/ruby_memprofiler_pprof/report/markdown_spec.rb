@@ -71,7 +71,7 @@ RSpec.describe "MemprofilerPprof::Report::Markdown" do
         shown = items(text)
         expect(text.bytesize).to be <= max_bytes
         expect(shown - whole).to eq([])
-        expect(text[/bytes: (\d+) findings/, 1].to_i).to eq(32 - shown.size)
+        expect(text[/bytes: (\d+) findings?/, 1].to_i).to eq(32 - shown.size)
       end
     end
 
@@ -87,8 +87,24 @@ RSpec.describe "MemprofilerPprof::Report::Markdown" do
       shown = text.scan(/^## section (\d+)/).flatten.map(&:to_i)
       expect(shown).to eq([*0...shown.size])
       expect(text.lines.last)
-        .to eq("Left out to stay within 2000 bytes: #{left = 50 - shown.size} findings, and with them #{left} of 50 " \
-               "sections.\n")
+        .to eq("Left out to stay within 2000 bytes: #{left = 50 - shown.size} findings, #{left} of 50 sections.\n")
+    end
+
+    it "leaves out notes that describe the process before any finding" do
+      notes = %w[EXPLAINED RESIDENT PARTS SEEN LOST].map { |code| report.const_get(:Note).new(code, "x" * 150) }
+      section = section("x", ["a.rb:1"], notes: notes)
+      shown = 1300.step(500, -20).map { |size| markdown(section, max_bytes: size).scan(/\*\*([A-Z_]+)\*\*/).flatten }
+      expect(shown.uniq).to eq([%w[EXPLAINED RESIDENT PARTS SEEN LOST GREW], %w[EXPLAINED RESIDENT SEEN LOST GREW],
+                                %w[EXPLAINED RESIDENT LOST GREW], %w[EXPLAINED LOST GREW], %w[LOST GREW]])
+    end
+
+    it "says how many of them are missing, and findings, be it one" do
+      notes = %w[RESIDENT SEEN].map { |code| report.const_get(:Note).new(code, "x" * 90) }
+      missing = [600, 510].product([5, 8]).map do |size, count|
+        section = section("x", Array.new(count) { |index| "a.rb:#{index}" }, notes: notes)
+        markdown(section, max_bytes: size)[/bytes: (.*)/, 1]
+      end
+      expect(missing).to eq(["1 note.", "2 notes, 1 finding.", "2 notes.", "2 notes, 3 findings."])
     end
 
     it "keeps within any size with notes, too, and says how many are missing" do
@@ -99,7 +115,7 @@ RSpec.describe "MemprofilerPprof::Report::Markdown" do
         shown = text.scan(/^.* \(NO_ANSWER\)$/)
         expect(text.bytesize).to be <= max_bytes
         expect(whole.scan(/^.* \(NO_ANSWER\)$/).first(shown.size)).to eq(shown)
-        expect(text[/bytes: (\d+) notes/, 1].to_i).to eq(20 - shown.size)
+        expect(text[/bytes: (\d+) notes?/, 1].to_i).to eq(20 - shown.size)
       end
     end
 
