@@ -17,7 +17,11 @@ module MemprofilerPprof
       # anywhere could read profiles through the user's browser.
       LOCAL_HOST = /\A(?:(?:[\w-]+\.)*localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?\z/i
       PROXIED = %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_FORWARDED HTTP_X_REAL_IP HTTP_VIA].freeze
-      private_constant :ENVIRONMENTS, :VARIABLES, :LOOPBACK, :LOCAL_HOST, :PROXIED
+      REFUSED = "Not permitted: authorize refused this request. If it asks for a header, such as a token, send that " \
+                "(memprofiler's option --header, curl's -H)."
+      NOT_LOCAL = "Not permitted. Pass authorize: ->(env) { … } (in Rails, set endpoint_authorize) to say who is. " \
+                  "Without it, only requests from this machine are, in development (RAILS_ENV, RACK_ENV, APP_ENV)."
+      private_constant :ENVIRONMENTS, :VARIABLES, :LOOPBACK, :LOCAL_HOST, :PROXIED, :REFUSED, :NOT_LOCAL
 
       # @return [Boolean] whether this is a program in development, to which requests are permitted without a callable
       def self.development?
@@ -37,6 +41,11 @@ module MemprofilerPprof
       # @return [Boolean]
       def permit?(env)
         @authorize ? !!@authorize.call(env) : Access.development? && from_here?(env)
+      end
+
+      # @return [String] what is said of a request that is not permitted
+      def refusal
+        @authorize ? REFUSED : NOT_LOCAL
       end
 
       private

@@ -23,11 +23,6 @@ module MemprofilerPprof
           error(405, "Only GET and HEAD are allowed.", allow: "GET, HEAD")
         end
 
-        def forbidden
-          error(403, "Not permitted. Pass authorize: ->(env) { … } (in Rails, set endpoint_authorize) to say who is. " \
-                     "Without it, only requests from this machine are, in development (RAILS_ENV, RACK_ENV, APP_ENV).")
-        end
-
         def off
           error(503, "The setting enabled is false.")
         end

@@ -488,9 +488,14 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       endpoint = endpoint_of(authorize: ->(env) { env["HTTP_TOKEN"] == "x" })
       %w[/ /heap /heap?pid=all /allocs /delta_heap /report /diff /flamegraph /leaks /retainers /cmdline
          /nothing].each do |path|
-        expect_error(get(path, app: endpoint), 403, /Not permitted/)
+        expect_error(get(path, app: endpoint), 403, /Not permitted: authorize refused .* --header/)
       end
       expect(get("/heap", app: endpoint, HTTP_TOKEN: "x").first).to eq(200)
+    end
+
+    it "says what permits requests if nothing does" do
+      response = get("/heap", app: described_class.new, HTTP_HOST: "shop.example")
+      expect_error(response, 403, /Not permitted\. Pass authorize: .* in development/)
     end
 
     it "is returned if there are too many requests at a time" do
