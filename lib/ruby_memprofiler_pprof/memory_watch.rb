@@ -205,10 +205,10 @@ module MemprofilerPprof
     end
 
     def explain(reason, used, limit, growth)
-      megabytes = ->(bytes) { (bytes / 1e6).round }
-      limited = " of #{megabytes.call(limit)}" if limit
-      "memory runs short (#{reason}; #{megabytes.call(used)}#{limited} MB used, " \
-        "growing by #{megabytes.call(growth)} MB/s)"
+      mebibytes = ->(bytes) { bytes.fdiv(1 << 20).round }
+      limited = " of #{mebibytes.call(limit)}" if limit
+      "memory runs short (#{reason}; #{mebibytes.call(used)}#{limited} MiB used, " \
+        "growing by #{mebibytes.call(growth)} MiB/s)"
     end
 
     def log(severity, message)

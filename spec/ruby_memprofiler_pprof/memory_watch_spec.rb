@@ -40,7 +40,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
       MemprofilerPprof.stop
     RUBY
     expect(outcome).to be_success, outcome.to_s
-    expect(outcome.stderr).to match(/memory runs short \(level; \d+ MB used, .*: wrote .*-oom\.pprof/)
+    expect(outcome.stderr).to match(/memory runs short \(level; \d+ MiB used, .*: wrote .*-oom\.pprof/)
     dump = dumps.first
     expect(dump.comments).to include(/\Adump_above=level: \d+ bytes resident, growing/)
     expect(dump.tag(endpoint: "users#show").total(:retained_objects).value).to be >= 1000

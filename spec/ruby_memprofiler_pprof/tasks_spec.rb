@@ -23,8 +23,8 @@ RSpec.describe "The rake tasks" do
         end
 
         it "shows what booting retains, by gem" do
-          rows = @outcome.stdout.scan(/^ *([\d.]+) MB +[\d.]+% +([\d.]+) MB +[\d.]+%  (\S+)$/)
-          total = @outcome.stdout[/^([\d.]+) MB retained/, 1].to_f
+          rows = @outcome.stdout.scan(/^ *([\d.]+) MiB +[\d.]+% +([\d.]+) MiB +[\d.]+%  (\S+)$/)
+          total = @outcome.stdout[/^([\d.]+) MiB retained/, 1].to_f
           # All but what has no stack, which may make a difference when both are rounded.
           largest, _, gem = rows.first
           expect([largest.to_f, gem]).to match([be_within(0.015).of(total), "app"]), @outcome.to_s

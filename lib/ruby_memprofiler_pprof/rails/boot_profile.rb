@@ -21,7 +21,7 @@ module MemprofilerPprof
       # Keeps the app from starting its own profiler, which would write further profiles.
       NOTHING_ELSE = { "RUBY_MEMPROFILER_PPROF_ENABLED" => "false" }.freeze
       PATTERN = "tmp/profiles/boot-%{pid}-%{isotime}.pprof"
-      ROW = "%9s %6s  %9s %6s  %s"
+      ROW = "%10s %6s  %10s %6s  %s"
       private_constant :PROGRAM, :NOTHING_ELSE, :PATTERN, :ROW
 
       # @param root [String, Pathname] the app's directory
@@ -50,17 +50,17 @@ module MemprofilerPprof
         end
         rest = sites.size - rows.size
         rows << "and #{rest} more" if rest.positive?
-        ["#{megabytes(@total)} retained", "", format(ROW, "all calls", "", "itself", "", "gem"), *rows].join("\n")
+        ["#{mebibytes(@total)} retained", "", format(ROW, "all calls", "", "itself", "", "gem"), *rows].join("\n")
       end
 
       private
 
       def cells(bytes)
-        [megabytes(bytes), format("%.1f%%", 100 * bytes.fdiv(@total))]
+        [mebibytes(bytes), format("%.1f%%", 100 * bytes.fdiv(@total))]
       end
 
-      def megabytes(bytes)
-        format("%.2f MB", bytes.fdiv(1 << 20))
+      def mebibytes(bytes)
+        format("%.2f MiB", bytes.fdiv(1 << 20))
       end
     end
   end
