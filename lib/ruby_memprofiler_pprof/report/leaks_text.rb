@@ -8,6 +8,7 @@ module MemprofilerPprof
     class LeaksText
       COLORS = { growing: :red, slowing: :yellow, perhaps: :yellow, settled: :green }.freeze
       HOUR = 3600
+      SURE = "SURE is of the number of objects, GROWTH/H of their bytes, so its interval may contain 0 all the same."
 
       def initialize(leaks, snapshots, by, shown, holders)
         @leaks = leaks
@@ -23,7 +24,7 @@ module MemprofilerPprof
       def section(more, **about)
         memory = MemoryGrowthText.new(@leaks.memory_growth, code: @leaks.growing.any?)
         notes = memory.notes + @snapshots.last.totals.notes + @leaks.notes + more
-        Section.new(title: title, notes: notes, table: (table if @shown.any?), closing: rest, **about)
+        Section.new(title: title, notes: notes, table: (table if @shown.any?), closing: [*sure, rest], **about)
       end
 
       private
@@ -65,6 +66,11 @@ module MemprofilerPprof
         [finding.verdict.to_s, sure || "", Units.format(rate, "bytes", signed: true),
          Units.interval(*interval, "bytes"), Units.format(retained.value, "bytes"),
          SiteText.interval(retained, "bytes"), SiteText.note(retained), SiteText.label(growth.site, paths)]
+      end
+
+      # What explains a row that seems to contradict itself.
+      def sure
+        SURE if @shown.any? { |finding| finding.verdict != :settled && finding.growth.rate[1] <= 0 }
       end
 
       def rest

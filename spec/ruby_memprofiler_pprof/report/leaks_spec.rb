@@ -33,6 +33,15 @@ RSpec.describe MemprofilerPprof::Report::Leaks do
     expect(verdict(leak)).to eq(:growing)
   end
 
+  it "says what SURE is of if it grows, but the interval of its bytes contains 0" do
+    explained = [0.5, -0.5].map do |low|
+      leaks = described_class.new(snapshots({ "/app/a.rb:1" => leak }))
+      allow(leaks.findings.first.growth).to receive(:rate).and_return([1.0, low, 3.0])
+      leaks.to_s[/^SURE .*/]
+    end
+    expect(explained).to match([nil, /\ASURE is of the number of objects/])
+  end
+
   it "reports growing if it was sampled in windows, but not if these samples are all of one" do
     expect(verdict(leak, windows: [1] * 16)).to eq(:growing)
     expect(verdict(leak, windows: [1] + ([0] * 15))).not_to eq(:growing)
