@@ -21,8 +21,8 @@ module MemprofilerPprof
         a directory; without any it is tmp/profiles. Each process is looked at by itself.
 
         With --why, each line that grows is followed by what holds most of its objects: according to the running process if
-        its socket or the URL of its Rack endpoint is among the arguments, else as recorded by the setting
-        `retainers_every`.
+        its socket, a directory of sockets, or the URL of its Rack endpoint is among the arguments, else as recorded by the
+        setting `retainers_every`.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} tmp/profiles
@@ -55,9 +55,14 @@ module MemprofilerPprof
 
         # Loaded only here, since it is rarely needed.
         require "ruby_memprofiler_pprof/cli/leak_holders"
-        addresses, files = arguments.partition { |argument| RetainersSources.live?(argument) }
+        addresses, files = arguments.partition { |argument| RetainersSources.live?(argument) || sockets?(argument) }
         @holders = LeakHolders.new(addresses, @headers || {}) { |file| load(file) }
         super(files)
+      end
+
+      # Whether it is a directory of sockets, rather than of profiles.
+      def sockets?(directory)
+        File.directory?(directory) && children(directory).empty? && Top::Directory.new(directory).sockets.any?
       end
 
       def show(files)

@@ -71,6 +71,17 @@ RSpec.describe "memprofiler leaks --why", :threads do
     expect(asked).to eq([[nil, nil, 100, false, 60]])
   end
 
+  it "asks the processes in a directory of sockets" do
+    series(Process.pid, RecordedRetainers::SITE => :grows)
+    Dir.glob("mem-7-*") { |file| File.unlink(file) }
+    Dir.mkdir("sockets")
+    profiler.start(socket: "sockets/a.sock")
+    RecordedRetainers.answer_of(profiler.collector)
+    outcome = leaks("--why", ".", "sockets")
+    expect(outcome.stderr).to eq("")
+    expect(outcome.stdout).to include("\nHolders are those of now, in process #{Process.pid}.\n")
+  end
+
   it "does not mix processes up" do
     profiler.start(socket: "a.sock")
     RecordedRetainers.answer_of(profiler.collector)
