@@ -27,15 +27,15 @@ module MemprofilerPprof
     # @return [ProfileData]
     # @raise [Error] if it is closed; otherwise as {Collector#flush}
     def flush(**options)
-      raise Error, "the reader is closed" if closed?
-
+      check
       @collector.__send__(:flush_for, @number, **options)
     end
 
     # @param options [Hash{Symbol => Object}] as for {Collector#retainers}
     # @return [Retainers] who holds what is alive, whatever the reader's interval
-    # @raise [RetainersError] as {Collector#retainers}
+    # @raise [Error] if it is closed; otherwise as {Collector#retainers}
     def retainers(**options)
+      check
       @collector.retainers(**options)
     end
 
@@ -52,14 +52,20 @@ module MemprofilerPprof
       @number.nil?
     end
 
-    # @return [Boolean] whether its collector samples, so that a flusher can be given a reader
+    # @return [Boolean] whether it is open and its collector samples, so that a flusher can be given a reader
     def running?
-      @collector.running?
+      !closed? && @collector.running?
     end
 
     # @return [String] for people
     def inspect
       "#<#{self.class} #{closed? ? "closed" : @number} of #{@collector.inspect}>"
+    end
+
+    private
+
+    def check
+      raise Error, "the reader is closed" if closed?
     end
   end
 end

@@ -210,6 +210,12 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       expect { reader.flush }.to raise_error(MemprofilerPprof::Error, "the reader is closed")
     end
 
+    it "neither runs nor knows who holds what when it is closed" do
+      reader = collector.open_reader
+      expect { reader.close }.to change(reader, :running?).from(true).to(false)
+      expect { reader.retainers }.to raise_error(MemprofilerPprof::Error, "the reader is closed")
+    end
+
     it "takes the options of a flush" do
       expect(collector.open_reader.flush(sample_type_names: :go).sample_type_names).to eq(:go)
       expect { collector.open_reader.flush(reader: 1) }.to raise_error(ArgumentError, /keyword must be .*:reader/)
