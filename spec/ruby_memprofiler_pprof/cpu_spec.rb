@@ -244,6 +244,13 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     expect { described_class.start(only: :fiber) }.to raise_error(ArgumentError, /only must be :thread, got :fiber/)
   end
 
+  it "refuses what a flush of the heap takes, and would change nothing" do
+    { gc: true, min_age: 1, sample_type_names: :go, default_sample_type: :retained_size }.each do |name, value|
+      expect { described_class.flush(name => value) }
+        .to raise_error(ArgumentError, /keyword must be one of yield_gvl, .*, max_duration, got :#{name}\z/)
+    end
+  end
+
   it "can be flushed only after a start" do
     outcome = run_ruby("MemprofilerPprof::CPU.flush")
     expect(outcome.stderr).to include("NotStartedError")

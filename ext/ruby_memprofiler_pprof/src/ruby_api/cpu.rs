@@ -1,7 +1,7 @@
 //! The native part of `MemprofilerPprof::CPU`.
 
 use super::errors;
-use super::flush_options::flush_options;
+use super::flush_options::{OF_CPU, flush_options};
 use super::profile_data::ProfileData;
 use super::ractors::check_ractors;
 use super::{options, settle_class};
@@ -146,7 +146,7 @@ fn stop(this: Obj<RubySampler>) {
 
 fn flush(ruby: &Ruby, this: Obj<RubySampler>, keywords: RHash) -> Result<Obj<ProfileData>, Error> {
     check_failure(ruby, &this)?;
-    let options = flush_options(ruby, keywords)?;
+    let options = flush_options(ruby, keywords, OF_CPU)?;
     if !this.sampler.was_started() {
         return Err(errors::not_started(ruby));
     }

@@ -2,7 +2,7 @@
 
 use super::collector::{RubyCollector, abandoned, check_failure};
 use super::errors::{self, Wrong, argument};
-use super::flush_options::{check_flush_options, flush_options};
+use super::flush_options::{ALL, check_flush_options, flush_options};
 use super::profile_data::ProfileData;
 use crate::collector::mute::Mute;
 use crate::collector::{FlushFailure, FlushOptions, Flushed};
@@ -27,7 +27,7 @@ fn flush(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<O
 
 /// A profile of the live set when the process had the most memory; None if that is not known.
 fn peak_profile(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<Option<Obj<ProfileData>>, Error> {
-    let options = flush_options(ruby, keywords(arguments)?)?;
+    let options = flush_options(ruby, keywords(arguments)?, ALL)?;
     exclusively(ruby, this, |mute| this.collector.peak_profile(ruby, options, mute))
 }
 
@@ -52,7 +52,7 @@ fn take_profile(
     reader: Option<usize>,
     arguments: &[Value],
 ) -> Result<Obj<ProfileData>, Error> {
-    let options = FlushOptions { reader, ..flush_options(ruby, keywords(arguments)?)? };
+    let options = FlushOptions { reader, ..flush_options(ruby, keywords(arguments)?, ALL)? };
     let data = exclusively(ruby, this, |mute| this.collector.flush(ruby, options, mute).map(Some))?;
     data.ok_or_else(|| errors::not_started(ruby))
 }

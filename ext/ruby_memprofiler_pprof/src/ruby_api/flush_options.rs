@@ -7,17 +7,31 @@ use magnus::r_hash::ForEach;
 use magnus::scan_args::scan_args;
 use magnus::{Error, RHash, Ruby, Symbol, Value, prelude::*};
 
+/// What `Collector#flush` takes.
+pub const ALL: &[&str] = &[
+    "yield_gvl",
+    "proactively_yield_gvl",
+    "gc",
+    "min_age",
+    "max_hold",
+    "max_duration",
+    "sample_type_names",
+    "default_sample_type",
+];
+/// Of that, what `CPU.flush` takes.
+pub const OF_CPU: &[&str] = &["yield_gvl", "proactively_yield_gvl", "max_hold", "max_duration"];
+
 /// Validates the arguments of `flush` without flushing.
 pub fn check_flush_options(ruby: &Ruby, arguments: &[Value]) -> Result<(), Error> {
-    flush_options(ruby, scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords).map(|_| ())
+    flush_options(ruby, scan_args::<(), (), (), (), RHash, ()>(arguments)?.keywords, ALL).map(|_| ())
 }
 
-/// The options given to `flush`. May run Ruby code.
-pub fn flush_options(ruby: &Ruby, keywords: RHash) -> Result<FlushOptions, Error> {
+/// The options given to `flush`, each of which must be `allowed`. May run Ruby code.
+pub fn flush_options(ruby: &Ruby, keywords: RHash, allowed: &[&str]) -> Result<FlushOptions, Error> {
     let mut options = FlushOptions::default();
     keywords.foreach(|name: Value, value: Value| {
         let known = Symbol::from_value(name).map(|name| name.name().map(std::borrow::Cow::into_owned)).transpose()?;
-        match known.as_deref() {
+        match known.as_deref().filter(|name| allowed.contains(name)) {
             Some(name @ "yield_gvl") => options.yield_gvl = options::boolean(ruby, name, value)?,
             Some(name @ "proactively_yield_gvl") => {
                 options.proactively_yield_gvl = options::boolean(ruby, name, value)?;
@@ -36,8 +50,7 @@ pub fn flush_options(ruby: &Ruby, keywords: RHash) -> Result<FlushOptions, Error
                 options.default_sample_type = options::choice(ruby, name, value, &options::SAMPLE_TYPES)?;
             }
             _ => {
-                let allowed = "yield_gvl, proactively_yield_gvl, gc, min_age, max_hold, max_duration, \
-                               sample_type_names, default_sample_type";
+                let allowed = allowed.join(", ");
                 return Err(argument(ruby, Wrong::Value, "keyword", name, &format!("one of {allowed}")));
             }
         }
