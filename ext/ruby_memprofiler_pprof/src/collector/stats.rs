@@ -62,8 +62,9 @@ impl Collector {
     pub fn statistics(&self) -> Statistics {
         let [contended, stack_ends] = [&self.contended, &self.stack_ends].map(|count| count.load(Ordering::Relaxed));
         let (sampling, windows, disarmed) = (self.sampling(), self.window_figures(), self.disarmed.get());
-        let peak_rss_bytes = resident::highest();
+        let highest = resident::highest();
         self.state.with(|state| {
+            let tracked_peak_rss_bytes = state.peak.kept().map(|kept| kept.resident);
             let Sites { stacks, classes, .. } = &state.sites;
             Statistics {
                 bt_method: stacks.method(),
@@ -90,8 +91,8 @@ impl Collector {
                 name_bytes: state.sites.name_bytes(),
                 tally_bytes: state.tally.bytes(),
                 bytes: state.bytes(),
-                peak_rss_bytes,
-                tracked_peak_rss_bytes: state.peak.kept().map(|kept| kept.resident),
+                peak_rss_bytes: highest.max(tracked_peak_rss_bytes),
+                tracked_peak_rss_bytes,
                 last_mark_nsecs: state.last_mark.0,
                 mark_table_size: state.sites.reference_count(),
                 disarmed,

@@ -39,15 +39,16 @@ pub fn origin(baseline: Option<Baseline>) -> Vec<String> {
     remarks
 }
 
-/// The current totals, as `key=value`. Leaves out what is unknown.
-pub fn remarks(ruby: &Ruby, baseline: Option<Baseline>) -> Vec<String> {
+/// The current totals, as `key=value`. Leaves out what is unknown. The kernel's own figure of the peak may be a little
+/// below the bytes that were resident at the `tracked` one.
+pub fn remarks(ruby: &Ruby, baseline: Option<Baseline>, tracked: Option<u64>) -> Vec<String> {
     let mut remarks = origin(baseline);
     let statistics = STATISTICS.iter().filter_map(|&name| Some((name, ruby.gc_stat(name).ok()?)));
     remarks.extend(statistics.map(|(name, value)| format!("{name}={value}")));
     let pages = ruby.gc_stat("heap_allocated_pages").ok().zip(page_size(ruby).ok());
     remarks.extend(pages.map(|(pages, size)| format!("heap_bytes={}", pages * size)));
     remarks.extend(resident::now().map(|bytes| format!("rss_bytes={bytes}")));
-    remarks.extend(resident::highest().map(|bytes| format!("peak_rss_bytes={bytes}")));
+    remarks.extend(resident::highest().max(tracked).map(|bytes| format!("peak_rss_bytes={bytes}")));
     remarks
 }
 

@@ -123,8 +123,9 @@ impl Collector {
             .reader
             .map_or(Duration::ZERO, |reader| now.saturating_duration_since(self.interval_starts[reader].get()));
         let mut comments = vec![stats::ruby_description(ruby)?];
-        let baseline = self.state.with(|state| state.baseline);
-        let (sampling, totals) = (self.sampling(), totals::remarks(ruby, baseline));
+        let (baseline, tracked) =
+            self.state.with(|state| (state.baseline, state.peak.kept().map(|kept| kept.resident)));
+        let (sampling, totals) = (self.sampling(), totals::remarks(ruby, baseline, tracked));
         Ok(self.state.with(|state| {
             comments.extend(stats::remarks(state, sampling, greatest_weight));
             comments.extend(totals);
