@@ -128,8 +128,8 @@ RSpec.describe "The signatures", :own_process do
   on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request SocketClient
                  SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread BlockEndings ByPid
-                 ByPid::Error Configuration::Settable Configuration::Types CPU::Sampler CPUFiles DefaultProfiler
-                 DelayedJob::Job Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch
+                 ByPid::Error ByPid::Subject Configuration::Settable Configuration::Types CPU::Sampler CPUFiles
+                 DefaultProfiler DelayedJob::Job Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch
                  OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job
                  Retainers::Recording Retainers::Reference RetainersFile RunningFlushers Service Session
                  SignalActions SocketServer Tags] +
