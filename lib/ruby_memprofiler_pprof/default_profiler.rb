@@ -55,7 +55,7 @@ module MemprofilerPprof
     # @return [void]
     def integrate(flusher_class:, logger:, directory: nil, on_start: nil)
       @logger = logger
-      @destinations = Destinations.new(logger, flusher_class, directory: directory)
+      @destinations.integrate(logger, flusher_class, directory)
       @on_start = on_start
       patch if running?
     end
@@ -208,7 +208,7 @@ module MemprofilerPprof
 
       Service.detect
       patch
-      session = @session || Session.new(@collector, @destinations, @logger)
+      session = @session || Session.new(@collector, @destinations)
       session.prepare(@config, files_by_default)
       listen(:everywhere)
       @collector.start

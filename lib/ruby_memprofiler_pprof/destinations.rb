@@ -6,14 +6,26 @@ module MemprofilerPprof
   # Where the profiles of the process's own profiler go: to files, to Pyroscope, to the block `on_flush`.
   # @api private
   class Destinations
-    # @param logger [#error, #warn, #info] for the flushers
+    # @return [#error, #warn, #info] for the flushers, and who else runs with them
+    attr_reader :logger
+
+    # @param logger [#error, #warn, #info]
+    def initialize(logger)
+      @logger = logger
+      @flusher_class = FileFlusher
+    end
+
+    # Adopts what a framework brings, from the next flusher on.
+    # @param logger [#error, #warn, #info]
     # @param flusher_class [Class] a kind of {FileFlusher}
     # @param directory [String, nil] from which relative names of files are taken; nil is the current one, as of
     #   {remember_directory}
-    def initialize(logger, flusher_class = FileFlusher, directory: nil)
+    # @return [void]
+    def integrate(logger, flusher_class, directory)
       @logger = logger
       @flusher_class = flusher_class
-      @given = @directory = directory
+      @given = directory
+      @directory = directory if directory
     end
 
     # From now on relative names are taken from what is the current directory now, unless another one was given. A

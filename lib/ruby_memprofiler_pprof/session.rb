@@ -24,11 +24,9 @@ module MemprofilerPprof
 
     # @param collector [Collector]
     # @param destinations [Destinations]
-    # @param logger [#error, #warn, #info]
-    def initialize(collector, destinations, logger)
+    def initialize(collector, destinations)
       @collector = collector
       @destinations = destinations
-      @logger = logger
     end
 
     # Makes what the settings ask for and is not there yet. So what is wrong is found before anything starts.
@@ -130,7 +128,7 @@ module MemprofilerPprof
         @cpu_files.update(@config) if changed.intersect?(FILE_KEYWORDS)
         return if waiting.empty?
 
-        @logger.warn("#{waiting.join(", ")}: takes effect at the next MemprofilerPprof.start after a stop")
+        @destinations.logger.warn("#{waiting.join(", ")}: takes effect at the next MemprofilerPprof.start after a stop")
       elsif waiting.any? && @config.cpu
         cpu_files = @destinations.cpu_files(@config)
         @cpu_files = cpu_files if cpu_files.start
@@ -145,7 +143,7 @@ module MemprofilerPprof
 
       # That of the flusher's files, or of those that one would write.
       pattern = writes_files ? @flusher.file_pattern : @destinations.files(@config.pattern)
-      MemoryWatch.new(@collector, level, pattern: pattern, keep_days: @config.keep_days, logger: @logger)
+      MemoryWatch.new(@collector, level, pattern: pattern, keep_days: @config.keep_days, logger: @destinations.logger)
     end
 
     # Does not wait for the former: its thread may be in a logger that needs the lock.

@@ -466,7 +466,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
     end
 
     it "writes files from the first toggle on if it is configured to begin paused" do
-      one = profiler(START_PAUSED: "1")
+      one = profiler(START_PAUSED: "1", TOGGLE_ON: "URG")
       one.boot
       one.toggle
       expect(one.flusher).to be_running
@@ -569,6 +569,15 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
         one.start(pattern: "b.pprof")
         one.stop
         expect(files).to eq(["app/b.pprof"])
+      end
+
+      it "takes them from there if the profiler has started before" do
+        one = profiler(SAMPLE_RATE: "1", PATTERN: "a.pprof")
+        one.boot
+        integrate(one)
+        one.configure(:framework) { |config| config.interval = 9 }
+        one.stop
+        expect(files).to eq(["app/a.pprof"])
       end
 
       it "takes the name of the socket from there" do
