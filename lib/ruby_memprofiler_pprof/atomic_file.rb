@@ -27,13 +27,13 @@ module MemprofilerPprof
         with_temporary(path, bytes) { |temporary| names(path).find { |name| publish(temporary, name) } }
       end
 
-      # Creates the directory of a file, and parents that are missing, all of which only their owner can enter.
+      # Creates the directory of a file, which only its owner can enter, and parents that are missing.
       #
       # @param path [String, #to_path] of the file
       # @return [void]
       # @raise [SystemCallError] when it cannot be created
       def make_directory_of(path)
-        make_directory(File.dirname(path))
+        make_directory(File.dirname(path), DIRECTORY_MODE)
       end
 
       # Writes a file, replacing one that exists. Creates no directory.
@@ -89,12 +89,13 @@ module MemprofilerPprof
         ![Process.euid, directory.uid].include?(File.lstat(path).uid)
       end
 
-      def make_directory(path)
+      # Parents of the directory may have other uses, so their mode is left to the umask.
+      def make_directory(path, mode = 0o777)
         return if File.directory?(path)
 
         parent = File.dirname(path)
         make_directory(parent) unless parent == path
-        Dir.mkdir(path, DIRECTORY_MODE)
+        Dir.mkdir(path, mode)
         give(path, File.stat(parent)) if Process.euid.zero?
       rescue Errno::EEXIST
         # Another thread or process has just made it, or there is a file of this name.
