@@ -171,8 +171,14 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
       levels.zero? ? Object.new : down(levels - 1)
     end
 
-    def names(levels, **options)
-      profile = profile_of(**options) { Thread.new { down(levels) }.join }
+    def raise_down(levels)
+      raise
+    rescue RuntimeError
+      levels.zero? ? Object.new : raise_down(levels - 1)
+    end
+
+    def names(levels, method = :down, **options)
+      profile = profile_of(**options) { Thread.new { __send__(method, levels) }.join }
       profile.samples.find { |sample| sample.labels["class"] == "Object" && sample.names[1].end_with?("down") }.names
     end
 
@@ -191,12 +197,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
     end
 
     it "also says (truncated) where it cuts a rescue body off from its method" do
-      define_singleton_method(:down) do |levels|
-        raise
-      rescue RuntimeError
-        levels.zero? ? Object.new : down(levels - 1)
-      end
-      outermost = (16..24).map { |limit| names(50, max_frames: limit).last }
+      outermost = (16..24).map { |limit| names(50, :raise_down, max_frames: limit).last }
       expect(outermost.uniq).to eq(["(truncated)"])
     end
   end
