@@ -48,8 +48,9 @@ module MemprofilerPprof
     # @return [void]
     def update(config)
       former = @flusher
-      @flusher = new_flusher(config, former)
-      @flusher.start!
+      flusher = new_flusher(config, former)
+      flusher.start!
+      @flusher = flusher
       former.abandon
     end
 

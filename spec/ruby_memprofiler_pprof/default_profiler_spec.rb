@@ -127,6 +127,17 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect { one.configure { |config| config.interval = 9 } }.not_to output(/takes effect/).to_stderr
     end
 
+    it "leaves the files of CPU time as they were if there can be no thread for other ones" do
+      one = profiler(CPU: "1", CPU_PATTERN: "%{index}")
+      one.start
+      allow(MemprofilerPprof::BackgroundThread).to receive(:start).and_raise(ThreadError, "can't create Thread")
+      allow(MemprofilerPprof::StderrLogger).to receive(:error)
+      expect { one.configure { |config| config.interval = 9 } }.to raise_error(ThreadError)
+      expect(Thread.list.map(&:name).grep(/flusher/).size).to eq(1)
+      one.stop
+      expect([files, Thread.list.map(&:name).grep(/flusher/)]).to eq([["0"], []])
+    end
+
     it "warns that a running profiler is not switched off" do
       one = profiler
       one.start
