@@ -28,10 +28,10 @@ module MemprofilerPprof
       middle.min_by { |index| (times[index + 1] - times[index - 1]).fdiv([times.last - times[index], 1e-9].max) } || 0
     end
 
-    # @return [Integer] how many files it keeps; 0 keeps all
-    attr_accessor :keep
+    # @param keep [Integer] how many files, from the next one on; 0 keeps all
+    attr_writer :keep
 
-    # @param keep [Integer]
+    # @param keep [Integer] how many files; 0 keeps all
     def initialize(keep)
       @keep = keep
       @entries = []

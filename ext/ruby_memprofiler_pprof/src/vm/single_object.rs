@@ -27,12 +27,15 @@ pub unsafe fn has_method(entry: VALUE) -> bool {
 /// `class` must be a live class or module, or no reference.
 #[inline]
 unsafe fn is_of_object(class: VALUE) -> bool {
-    // SAFETY: the class is alive, and keeps its instance alive.
+    // SAFETY: the class is alive, and keeps its instance alive. While it is being made it may have none yet.
     unsafe {
         is_singleton(class)
             && match KNOWN.classext_attached {
                 0 => !is_metaclass(class),
-                offset => !matches!(type_of(extension(class, offset)), Type::CLASS | Type::MODULE),
+                offset => {
+                    let instance = extension(class, offset);
+                    is_heap(instance) && !matches!(type_of(instance), Type::CLASS | Type::MODULE)
+                }
             }
     }
 }

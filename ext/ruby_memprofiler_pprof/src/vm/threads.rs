@@ -96,7 +96,9 @@ fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, unblock: Unblock<'
         null_mut()
     }
     unsafe extern "C" fn strike(interrupt: *mut c_void) {
-        // SAFETY: the pointer passed below. The VM may call this on any thread, but only before the call below returns.
+        // SAFETY: the pointer passed below. The VM may call this on any thread, with a lock held, but only before the
+        // call below returns; or without, in the handler of a signal, which Linux has the main thread handle: the one
+        // that is in the call below.
         unsafe { &*interrupt.cast::<Interrupt>() }.strike();
     }
     unsafe extern "C" fn wake(function: *mut c_void) {
@@ -116,7 +118,7 @@ fn try_without_gvl<T: Send, F: FnOnce() -> T + Send>(work: F, unblock: Unblock<'
         };
         // For a function that is not safe in signal handlers, the VM may create a Thread that calls it. What that
         // allocates is sampled, which may be an interrupt, and then the VM declines.
-        let safe_in_handlers = matches!(unblock, Unblock::Strike(_));
+        let safe_in_handlers = cfg!(target_os = "linux") && matches!(unblock, Unblock::Strike(_));
         let flags = INTR_FAIL | if safe_in_handlers { UBF_ASYNC_SAFE } else { 0 };
         // SAFETY: `run` does not touch Ruby. Without an unblocking function an interrupt waits for it to end, and with
         // INTR_FAIL the VM does not raise afterwards. `strike` stores to an atomic.
