@@ -61,7 +61,8 @@ pub fn require(pid: i32, path: &str, timeout: Duration) -> Result<(), Failure> {
 /// Lets this tool run before everything else, if it may: on a busy machine it would otherwise have to wait for a
 /// processor while it holds the thread, for milliseconds.
 fn hurry() {
-    let lowest = libc::sched_param { sched_priority: 1 };
+    // The kernel's `sched_param`: musl's is another, and its function does nothing.
+    let lowest: libc::c_int = 1;
     // SAFETY: the kernel only reads the parameter. If this is not allowed, nothing changes.
-    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) };
+    let _ = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const lowest) };
 }

@@ -9,7 +9,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 /// Seconds and nanoseconds.
-pub type CpuTime = (libc::time_t, libc::c_long);
+pub type CpuTime = (i64, libc::c_long);
 
 /// A copy that may be running. It is killed when dropped.
 #[derive(Debug)]

@@ -99,5 +99,5 @@ impl Drop for Timer {
 }
 
 fn timespec(time: Duration) -> libc::timespec {
-    libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos() as _ }
+    libc::timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ }
 }
