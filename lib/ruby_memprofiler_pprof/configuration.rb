@@ -52,8 +52,11 @@ module MemprofilerPprof
     def self.suggestion(word, words)
       # "rate" means sample_rate; "file_pattern", as the C gem has it, pattern.
       found = words.find { |other| [other, word].map(&:downcase).permutation.any? { |a, b| a.end_with?("_#{b}") } }
-      # Ruby loads did_you_mean when it starts, by default; requiring it here would activate a gem.
-      found ||= DidYouMean::SpellChecker.new(dictionary: words).correct(word).first if defined?(DidYouMean)
+      # Ruby loads did_you_mean when it starts, by default; requiring it here would activate a gem. Where it is not
+      # installed, its module exists nevertheless.
+      if defined?(DidYouMean::SpellChecker)
+        found ||= DidYouMean::SpellChecker.new(dictionary: words).correct(word).first
+      end
       found ? " (did you mean #{found}?)" : ""
     end
 

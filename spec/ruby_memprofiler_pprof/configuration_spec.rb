@@ -203,6 +203,11 @@ RSpec.describe MemprofilerPprof::Configuration do
       end
     end
 
+    it "is reported without another one where Ruby has no did_you_mean" do
+      stub_const("DidYouMean", Module.new)
+      expect { from[:max_frame] }.to raise_error(ArgumentError, /\Athere is no setting max_frame; settings are/)
+    end
+
     it "may be part of a name" do
       expect { from[:rate] }.to raise_error(ArgumentError, /did you mean sample_rate\?/)
     end
