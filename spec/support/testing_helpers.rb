@@ -59,6 +59,8 @@ RSpec.shared_context "with the testing engine" do
   let(:directory) { Dir.mktmpdir }
 
   before do
+    # Also where what requires it, such as Minitest's assertions, cannot be loaded.
+    require "ruby_memprofiler_pprof/testing"
     MemprofilerPprof::Testing.collector_options = NewCollector.liveness
     MemprofilerPprof::Testing.profile_pattern = File.join(directory, "saved.pprof")
   end

@@ -144,7 +144,7 @@ module MemprofilerPprof
         end
       end
 
-      # @return [Hash{Array => Array<Array<Sample>>}] by class and stack, what each batch left; empty if it is no leak
+      # @return [Hash{Array => Array<Array<Sample>>}] by {Sample#site}, what each batch left; empty if it is no leak
       def leaks
         lasting = sites.reject do |_, samples|
           counts = counts({ nil => samples })
@@ -154,13 +154,11 @@ module MemprofilerPprof
         counts.beyond?(@tolerated) && counts.rates.last > @tolerated && !replacing?(counts) ? lasting : {}
       end
 
-      # @return [Hash{Array => Array<Array<Sample>>}] by class and stack, what each batch left
+      # @return [Hash{Array => Array<Array<Sample>>}] by {Sample#site}, what each batch left
       def sites
         sites = Hash.new { |hash, site| hash[site] = Array.new(@batches.size) { [] } }
         @batches.each_with_index do |batch, index|
-          @selection.of(Sample.all(batch.profile)).each do |sample|
-            sites[[sample.class_name, sample.frames]][index] << sample
-          end
+          @selection.of(Sample.all(batch.profile)).each { |sample| sites[sample.site][index] << sample }
         end
         sites
       end

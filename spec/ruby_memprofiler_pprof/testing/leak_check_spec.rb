@@ -60,6 +60,12 @@ RSpec.describe MemprofilerPprof::Testing::LeakCheck, :liveness, :moving do
       expect(few_calls { Thread.new { list << Kept.new }.join }).to be(true)
     end
 
+    # As compiled code does.
+    it "what a C function leaves that has no frame any more" do
+      calls = 0
+      expect(few_calls { list << ((calls += 1) < 30 ? "x".dup : "x#{calls}") }).to be(true)
+    end
+
     it "a leak beside a cache that fills up" do
       entries = cache(500)
       found = leak? do
