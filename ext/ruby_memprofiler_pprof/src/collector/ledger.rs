@@ -5,7 +5,7 @@ use super::retainers::site;
 use super::{Collector, hooked};
 use crate::vm::memory::{self, Measurement};
 use crate::vm::object::{flags, type_of};
-use crate::vm::{memsize, threads};
+use crate::vm::{gc, memsize, threads};
 use magnus::{Error, Ruby};
 use memprofiler_core::hash::Map;
 use memprofiler_core::ledger::{self, Figure, HeapPage, HeldSlots, Ledger, Limit, Site};
@@ -124,7 +124,7 @@ impl Collector {
             return Ok(None);
         }
         self.check_collections(ruby)?;
-        if !self.uses_mark_bits() && self.missed_collections.info(ruby)?.is_sweeping() {
+        if !self.uses_mark_bits() && gc::Info::get(ruby)?.is_sweeping() {
             return Ok(None);
         }
         Ok(self.state.with(|state| {

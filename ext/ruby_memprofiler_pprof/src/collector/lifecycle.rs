@@ -34,7 +34,7 @@ impl Collector {
             // SAFETY: the GVL is held, as `ruby` shows.
             unsafe { self.make_keepers(holder.as_raw()) }?;
             // Allocates, which must not be sampled.
-            self.missed_collections.info(ruby)?;
+            gc::Info::get(ruby)?;
             let baseline = totals::Baseline::take(ruby);
             self.state.with(|state| state.baseline = Some(baseline));
             self.anchor(holder.as_raw())?;

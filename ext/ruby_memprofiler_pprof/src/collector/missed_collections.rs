@@ -3,15 +3,13 @@
 //! unnoticed.
 
 use crate::vm::gc::{self, Info};
-use crate::vm::protect;
 use magnus::{Error, Ruby};
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Compares the mark phases and sweeps that a collector saw with the VM's own count.
 #[derive(Debug, Default)]
 pub struct MissedCollections {
-    info: OnceCell<Info>,
     seen: AtomicU32,
     /// The VM's count when counting began, without a collection whose mark phase had not ended.
     base: AtomicU32,
@@ -25,8 +23,7 @@ pub struct MissedCollections {
 impl MissedCollections {
     /// Starts counting. The hooks must be on: adding one allocates memory, which may start a collection.
     pub fn begin(&self, ruby: &Ruby) -> Result<(), Error> {
-        // Created at first use, which allocates: a collection may start then, too.
-        let info = self.info(ruby)?;
+        let info = Info::get(ruby)?;
         self.restart(Self::ended(info), Self::sweeps_ended(info));
         self.counting.set(true);
         Ok(())
@@ -35,7 +32,7 @@ impl MissedCollections {
     /// Whether a collection is at work after its mark phase, and so may be moving objects and freeing pages. Safe on
     /// any thread, once counting has begun.
     pub fn may_move(&self) -> bool {
-        gc::is_running() && self.info.get().is_some_and(Info::is_sweeping)
+        gc::is_running() && Info::known().is_some_and(Info::is_sweeping)
     }
 
     /// Stops counting until it is started again.
@@ -79,7 +76,7 @@ impl MissedCollections {
     /// For when the hooks are removed for a moment: counts a running sweep as missed, since FREEOBJ will not report all
     /// of it even though the end of the sweep is seen. Safe in hooks.
     pub fn miss_sweep(&self) {
-        if self.info.get().is_some_and(Info::is_sweeping) {
+        if Info::known().is_some_and(Info::is_sweeping) {
             self.swept.store(self.swept.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
         }
     }
@@ -87,12 +84,12 @@ impl MissedCollections {
     /// Whether collections went unnoticed. Safe on any thread, once counting has begun; without the GVL also true in the
     /// moment in which one is noticed.
     pub fn are_any(&self) -> bool {
-        self.info.get().is_none_or(|info| self.difference(Self::ended(info), Self::sweeps_ended(info)) > 0)
+        Info::known().is_none_or(|info| self.difference(Self::ended(info), Self::sweeps_ended(info)) > 0)
     }
 
     /// How many collections went unnoticed, or were not followed to their end, since [`begin`](Self::begin).
     pub fn count(&self, ruby: &Ruby) -> Result<u32, Error> {
-        let info = self.info(ruby)?;
+        let info = Info::get(ruby)?;
         Ok(self.difference(Self::ended(info), Self::sweeps_ended(info)))
     }
 
@@ -108,16 +105,7 @@ impl MissedCollections {
 
     /// Whether the latest collection was a major one. Safe in hooks.
     pub fn is_major(&self) -> bool {
-        self.info.get().is_none_or(Info::is_major)
-    }
-
-    /// The state of the garbage collector.
-    pub fn info(&self, ruby: &Ruby) -> Result<&Info, Error> {
-        if let Some(info) = self.info.get() {
-            return Ok(info);
-        }
-        let info = protect(|| Info::new(ruby))?;
-        Ok(self.info.get_or_init(|| info))
+        Info::known().is_none_or(Info::is_major)
     }
 
     fn ended(info: &Info) -> u32 {

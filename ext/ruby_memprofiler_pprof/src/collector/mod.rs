@@ -95,7 +95,8 @@ pub struct Collector {
 // SAFETY: every access is ordered by the GVL, or by `state` where other Ractors may take part.
 unsafe impl Send for Collector {}
 // SAFETY: shared access is ordered in the same way. Only the main Ractor has access to a running collector. What other
-// Ractors' hooks share with its API, from Ruby 4.0 on, is atomic, or is written only when no hook can be running.
+// Ractors' hooks share with its API, from Ruby 4.0 on, is atomic, or is written only when no hook can be running. The
+// thread that watches the memory has no GVL: it borrows `state`, and of the rest only reads what is atomic.
 unsafe impl Sync for Collector {}
 
 impl Default for Collector {

@@ -3,7 +3,7 @@
 use super::injection::denied;
 use super::malloc_trap::counted;
 use crate::vm::clock;
-use crate::vm::heap::{Describer, Prepared, Sizes, settle, walk};
+use crate::vm::heap::{Describer, Prepared, Sizes, walk};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RArray, RClass, RHash, Ruby};
 use memprofiler_core::graph::{Builder, Describe, Graph, Kind, NodeId};
@@ -15,7 +15,7 @@ const OBJECTS: usize = 5;
 fn graph(ruby: &Ruby, sizes: Sizes) -> Result<(Prepared, Graph), Error> {
     let prepared = Prepared::new(ruby)?;
     if !denied("heap settle") {
-        settle(ruby);
+        prepared.settle(ruby);
     }
     // SAFETY: the GVL is held, and nothing runs Ruby code before the graph is returned.
     let graph = unsafe { walk(Builder::new(), &prepared, sizes) };
@@ -42,7 +42,7 @@ pub fn figures(ruby: &Ruby, all_sizes: bool) -> Result<RHash, Error> {
 /// VM called malloc or free meanwhile, if a spec has preloaded the trap.
 pub fn described(ruby: &Ruby) -> Result<(BTreeMap<String, usize>, Option<u64>), Error> {
     let prepared = Prepared::new(ruby)?;
-    settle(ruby);
+    prepared.settle(ruby);
     let mut kinds = BTreeMap::new();
     let ((), trapped) = counted(|| {
         // SAFETY: the GVL is held, and nothing runs Ruby code meanwhile.

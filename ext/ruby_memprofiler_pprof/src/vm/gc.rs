@@ -7,6 +7,7 @@ use magnus::{Error, Ruby, Value, prelude::*};
 use rb_sys::VALUE;
 use std::ffi::{CStr, c_long};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The number of garbage collections so far. Does not allocate; safe in hooks.
@@ -16,7 +17,8 @@ pub fn count() -> u32 {
     (unsafe { rb_sys::rb_gc_count() }) as u32
 }
 
-static INFO: OnceLock<Info> = OnceLock::new();
+/// Whether the garbage collector can be asked for its state in a signal handler.
+static ANSWERS_HANDLERS: AtomicBool = AtomicBool::new(false);
 
 /// Prepares [`count_unless_marking`], but not for another garbage collector than Ruby's own (from Ruby 3.4 on there can
 /// be one): that may look up symbols when it is asked, which takes a lock.
@@ -24,10 +26,9 @@ static INFO: OnceLock<Info> = OnceLock::new();
 /// # Errors
 /// What Ruby raises.
 pub fn prepare_marking(ruby: &Ruby) -> Result<(), Error> {
-    let is_own = active_collector().is_none_or(|name| name == c"default");
-    if is_own && INFO.get().is_none() {
-        let info = protect(|| Info::new(ruby))?;
-        INFO.get_or_init(|| info);
+    if active_collector().is_none_or(|name| name == c"default") {
+        Info::get(ruby)?;
+        ANSWERS_HANDLERS.store(true, Ordering::Relaxed);
     }
     Ok(())
 }
@@ -35,7 +36,8 @@ pub fn prepare_marking(ruby: &Ruby) -> Result<(), Error> {
 /// The number of garbage collections so far; None while one marks, in steps or at once, and if that is not
 /// [prepared](prepare_marking). Safe in signal handlers.
 pub fn count_unless_marking() -> Option<u32> {
-    INFO.get().filter(|info| !info.is_marking()).map(|_| count())
+    let info = Info::known().filter(|_| ANSWERS_HANDLERS.load(Ordering::Relaxed))?;
+    (!info.is_marking()).then(count)
 }
 
 /// Whether the garbage collector is at work. Safe on any thread.
@@ -99,9 +101,27 @@ pub struct Info {
     major_by: VALUE,
 }
 
+static INFO: OnceLock<Info> = OnceLock::new();
+
 impl Info {
-    /// Creates the symbols, which may raise.
-    pub fn new(ruby: &Ruby) -> Self {
+    /// The symbols, which the first call creates; that may start a collection.
+    ///
+    /// # Errors
+    /// What Ruby raises.
+    pub fn get(ruby: &Ruby) -> Result<&'static Self, Error> {
+        if let Some(info) = Self::known() {
+            return Ok(info);
+        }
+        let info = protect(|| Self::new(ruby))?;
+        Ok(INFO.get_or_init(|| info))
+    }
+
+    /// The symbols, once [`get`](Self::get) has created them. Safe in hooks, in signal handlers and on any thread.
+    pub fn known() -> Option<&'static Self> {
+        INFO.get()
+    }
+
+    fn new(ruby: &Ruby) -> Self {
         let symbol = |name| ruby.to_symbol(name).as_raw();
         let info = Self {
             state: symbol("state"),

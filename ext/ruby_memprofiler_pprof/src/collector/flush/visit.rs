@@ -58,7 +58,7 @@ impl Flush<'_> {
     /// Finishing a sweep can itself encounter a dead Ractor, so that check comes last.
     pub(super) fn settle(&self) -> Result<(), Error> {
         if !self.collector.uses_mark_bits() {
-            let info = self.collector.missed_collections.info(self.ruby)?;
+            let info = gc::Info::get(self.ruby)?;
             protect(|| info.settle(self.ruby))?;
         }
         self.collector.check_collections(self.ruby)

@@ -8,7 +8,7 @@ pub use site::{Place, site};
 use super::mute::Mute;
 use super::{Collector, FlushFailure, FlushOptions, stats};
 use crate::vm::child::{self, Limits};
-use crate::vm::heap::{self, Describer, Prepared, Sizes, walk};
+use crate::vm::heap::{Describer, Prepared, Sizes, walk};
 use crate::vm::{gc, ractor, resident, threads};
 use magnus::{Error, Ruby};
 use memprofiler_core::graph::{self, Answer, Builder, PathTree};
@@ -131,7 +131,7 @@ impl Collector {
             if ractor::count(ruby)? != 1 {
                 return Err(RetainersFailure::Refused(ractor::BESIDE_OTHERS.to_owned()));
             }
-            heap::settle(ruby);
+            prepared.settle(ruby);
             let start = Instant::now();
             let mut found = Vec::new();
             self.search(&prepared, question, Sizes::Own, &mut found)?;
@@ -142,7 +142,7 @@ impl Collector {
                 // In the middle of a compaction pages may be protected, which only a handler of the VM's lifts. And what
                 // the first copy died of may be a dead object.
                 if compacts || attempt > 1 {
-                    heap::settle(ruby);
+                    prepared.settle(ruby);
                 }
             };
             // Each reference takes a word of the program's memory, and two in the copy. Most programs have few for each

@@ -24,6 +24,6 @@ mod walk;
 
 pub use callback::Callback;
 pub use describer::Describer;
-pub use prepared::{Prepared, settle};
+pub use prepared::Prepared;
 pub use types::{DataType, data};
 pub use walk::{Sizes, walk};

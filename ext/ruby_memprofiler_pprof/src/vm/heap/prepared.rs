@@ -59,6 +59,7 @@ pub struct Prepared {
     pub(super) ids: Ids,
     /// This gem's module; 0 if it has gone.
     pub(super) own_module: VALUE,
+    gc: &'static gc::Info,
 }
 
 /// Names that the VM uses.
@@ -90,8 +91,16 @@ impl Prepared {
         let directory = std::env::current_dir().map(|path| format!("{}/", path.display())).unwrap_or_default();
         let thread_names = thread_names(ruby)?;
         let own_module = ruby.class_object().const_get::<_, Value>("MemprofilerPprof").map_or(0, |own| own.as_raw());
+        let gc = gc::Info::get(ruby)?;
         // Last, since their values are known by their addresses.
-        Ok(Self { checked, globals: globals()?, thread_names, directory, ids, own_module })
+        Ok(Self { checked, globals: globals()?, thread_names, directory, ids, own_module, gc })
+    }
+
+    /// Finishes a lazy sweep, and with it a compaction that may be under way: what is dead is then gone, and all else is
+    /// where it belongs. Without it, a walk may find dead objects through old values on machine stacks, and crash. A
+    /// copy of the process can take that risk once, and save the program the time that a sweep takes.
+    pub fn settle(&self, ruby: &Ruby) {
+        self.gc.settle(ruby);
     }
 
     /// The program's directory, with a slash at its end.
@@ -102,13 +111,6 @@ impl Prepared {
     pub(super) fn types(&self) -> &DataTypes {
         &self.checked.types
     }
-}
-
-/// Finishes a lazy sweep, and with it a compaction that may be under way: what is dead is then gone, and all else is
-/// where it belongs. Without it, a walk may find dead objects through old values on machine stacks, and crash. A copy
-/// of the process can take that risk once, and save the program the time that a sweep takes.
-pub fn settle(ruby: &Ruby) {
-    gc::Info::new(ruby).settle(ruby);
 }
 
 fn thread_names(ruby: &Ruby) -> Result<ByAddress<String>, Error> {
