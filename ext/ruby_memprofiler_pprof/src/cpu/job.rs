@@ -42,7 +42,7 @@ pub unsafe extern "C" fn on_thread(_: VALUE, arg: *const TraceArg) {
     let event = unsafe { (*arg).event };
     Sampler::running(|sampler| {
         sampler.guarded("thread hook", || {
-            let holder = sampler.holder.get();
+            let holder = sampler.holder();
             // SAFETY: on a Ruby thread, with its Ractor's GVL held; a sampler that runs has a live holder, which marks
             // the sites and threads.
             sampler.state.with(|state| unsafe {
@@ -60,8 +60,8 @@ impl Sampler {
             // SAFETY: on a Ruby thread, at a safe point or in a method; a sampler that runs has a live holder, which
             // marks the sites.
             self.state.try_with(|state| unsafe {
-                state.find_current(self.holder.get());
-                state.read_stacks(self.holder.get());
+                state.find_current(self.holder());
+                state.read_stacks(self.holder());
             });
         });
     }

@@ -24,11 +24,10 @@ use crate::vm::{cpu_timer, gc, hooks, protect};
 use magnus::{Error, Ruby};
 use rb_sys::VALUE;
 use state::State;
-use std::cell::Cell;
 use std::ffi::c_int;
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 /// The sampler that runs, if one does.
 static RUNNING: AtomicPtr<Sampler> = AtomicPtr::new(std::ptr::null_mut());
@@ -38,21 +37,16 @@ static RUNNING: AtomicPtr<Sampler> = AtomicPtr::new(std::ptr::null_mut());
 pub struct Sampler {
     state: HookCell<State>,
     /// The Ruby object, for the GC's write barriers; a root while the sampler runs.
-    holder: Cell<VALUE>,
+    holder: AtomicU64,
     /// Where a panic happened, if one did: the data is not used any more.
     panicked: OnceLock<&'static str>,
 }
-
-// SAFETY: every access is ordered by the GVL, or by `state` where other Ractors may take part.
-unsafe impl Send for Sampler {}
-// SAFETY: as above: only the main Ractor has access to it.
-unsafe impl Sync for Sampler {}
 
 impl Default for Sampler {
     fn default() -> Self {
         Self {
             state: HookCell::new(State::default()),
-            holder: Cell::new(rb_sys::Qnil as VALUE),
+            holder: AtomicU64::new(rb_sys::Qnil as VALUE),
             panicked: OnceLock::new(),
         }
     }
@@ -101,6 +95,12 @@ impl Sampler {
         }
     }
 
+    /// The Ruby object. Jobs and thread hooks, of other Ractors as well, reach the sampler through `RUNNING`, which is
+    /// set after this.
+    fn holder(&self) -> VALUE {
+        self.holder.load(Ordering::Relaxed)
+    }
+
     /// Starts sampling `threads`, given as Thread and number, and those that begin later if `options` says so. `holder`
     /// is the Ruby object that owns this sampler.
     ///
@@ -119,7 +119,7 @@ impl Sampler {
         stop_at_exit(holder)?;
         gc::prepare_marking(ruby)?;
         cpu_timer::listen(options.signal, job::run).map_err(StartFailure::NoSignal)?;
-        self.holder.set(holder);
+        self.holder.store(holder, Ordering::Relaxed);
         // SAFETY: the cell is in a box of its own until the GC frees the sampler, which it does not do while the cell
         // is registered.
         protect(|| unsafe { rb_sys::rb_gc_register_address(self.holder.as_ptr()) })?;
