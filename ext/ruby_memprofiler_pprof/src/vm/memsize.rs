@@ -19,13 +19,15 @@ unsafe extern "C" {
 /// # Safety
 /// The GVL must be held and `object` be alive, or dead but intact, as in a hook of the GC before it is freed.
 pub unsafe fn of_plain(object: VALUE) -> Option<usize> {
-    // SAFETY: the object is intact, and so is its header.
-    match unsafe { type_of(object) } {
-        Type::DATA => None,
-        // The function would call rb_bug, or there is nothing to measure.
-        Type::NONE | Type::NODE | Type::MOVED | Type::ZOMBIE => Some(slot_size(object)),
-        // SAFETY: for all other types the function reads the object and what it owns outside Ruby's heap.
-        _ => Some(unsafe { rb_obj_memsize_of(object) }),
+    // SAFETY: the object is intact, and so are its header and slot. For types that are not listed the function reads
+    // the object and what it owns outside Ruby's heap.
+    unsafe {
+        match type_of(object) {
+            Type::DATA => None,
+            // The function would call rb_bug, or there is nothing to measure.
+            Type::NONE | Type::NODE | Type::MOVED | Type::ZOMBIE => Some(slot_size(object)),
+            _ => Some(rb_obj_memsize_of(object)),
+        }
     }
 }
 
@@ -64,7 +66,8 @@ pub unsafe fn from_slot(object: VALUE) -> usize {
     };
     // If another thread has just changed where the contents are, the words mean something else.
     let certain = word(0) as VALUE == before && owned < 1 << 40;
-    slot_size(object) + if certain { owned } else { 0 }
+    // SAFETY: as required of the caller.
+    (unsafe { slot_size(object) }) + if certain { owned } else { 0 }
 }
 
 /// The size of any live object in bytes; None if an extension fails to return it. An extension's code may allocate,
@@ -126,18 +129,24 @@ pub unsafe fn of_data(object: VALUE) -> usize {
 pub const SMALLEST_SLOT: usize = 40;
 
 /// The size of the heap slot of `object`, in bytes.
+///
+/// # Safety
+/// `object` must refer to a slot on Ruby's heap.
 #[cfg(not(ruby_gte_3_2))]
-pub fn slot_size(_object: VALUE) -> usize {
+pub unsafe fn slot_size(_object: VALUE) -> usize {
     SMALLEST_SLOT
 }
 
 /// The size of the heap slot of `object`, in bytes.
+///
+/// # Safety
+/// `object` must refer to a slot on Ruby's heap.
 #[cfg(ruby_gte_3_2)]
-pub fn slot_size(object: VALUE) -> usize {
+pub unsafe fn slot_size(object: VALUE) -> usize {
     unsafe extern "C" {
         /// gc.c; exported but in no public header.
         fn rb_gc_obj_slot_size(object: VALUE) -> usize;
     }
-    // SAFETY: computed from the header of the page that contains the address.
+    // SAFETY: it reads the header of the page with the slot.
     unsafe { rb_gc_obj_slot_size(object) }
 }

@@ -47,7 +47,9 @@ impl Flush<'_> {
                     // SAFETY: the object was alive in the slice that just ended, and nothing has run since.
                     let size = unsafe { memsize::of_any(self.ruby, object) }?;
                     // An extension whose size function raises is no reason to fail.
-                    measured = Some((object, size.unwrap_or_else(|| memsize::slot_size(object))));
+                    // SAFETY: it stays alive on this stack while its extension measures it.
+                    let size = size.unwrap_or_else(|| unsafe { memsize::slot_size(object) });
+                    measured = Some((object, size));
                 }
             }
             self.rest()?;

@@ -74,7 +74,7 @@ impl Departures<'_> {
         let object = departed.sample.address as VALUE;
         let size = if self.is_wanted(&departed.sample) {
             // SAFETY: the object is dead, but intact: it is swept, or freed, only after the hook.
-            unsafe { memsize::of_plain(object) }.unwrap_or_else(|| memsize::slot_size(object))
+            unsafe { memsize::of_plain(object).unwrap_or_else(|| memsize::slot_size(object)) }
         } else {
             0
         };

@@ -30,7 +30,7 @@ impl State {
         for sample in self.reservoir.live().samples() {
             let object = sample.address as VALUE;
             // SAFETY: the object is marked, or the hook would have removed its sample just now; nothing is swept yet.
-            let size = unsafe { memsize::of_plain(object) }.unwrap_or_else(|| memsize::slot_size(object));
+            let size = unsafe { memsize::of_plain(object).unwrap_or_else(|| memsize::slot_size(object)) };
             let weight = self.reservoir.weight(sample);
             let allocated = Allocated { objects: weight, bytes: weight * size as f64 };
             found.add((sample.stack, sample.class, self.reservoir.window(sample)), allocated);

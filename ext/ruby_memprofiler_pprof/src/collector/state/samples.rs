@@ -51,7 +51,8 @@ impl State {
         let (reservoir, mut departures) = self.split();
         let replaced = reservoir.insert(candidate, sample, |sample| departures.release_sample(&sample));
         if let Some(dead) = replaced {
-            departures.record(&dead, memsize::slot_size(object));
+            // SAFETY: the slot is that of the new object.
+            departures.record(&dead, unsafe { memsize::slot_size(object) });
             self.counters.missed_deaths += 1;
             self.bound_tally();
         }

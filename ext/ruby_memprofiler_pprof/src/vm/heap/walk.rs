@@ -208,7 +208,8 @@ impl Walk<'_> {
                 None
             }
         };
-        size.unwrap_or_else(|| slot_size(object)) as u64
+        // SAFETY: it stays alive on this stack while its extension measures it.
+        size.unwrap_or_else(|| unsafe { slot_size(object) }) as u64
     }
 }
 

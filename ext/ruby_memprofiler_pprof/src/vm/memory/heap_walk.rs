@@ -201,7 +201,9 @@ impl Walk<'_> {
         match size {
             Err(failure) => self.failure = Some(failure),
             Ok(size) => {
-                let size = size.unwrap_or(0).saturating_sub(memsize::slot_size(object)) as u64;
+                // SAFETY: it stays alive on this stack while its extension measures it.
+                let slot = unsafe { memsize::slot_size(object) };
+                let size = size.unwrap_or(0).saturating_sub(slot) as u64;
                 let sum = if name.starts_with(b"MemprofilerPprof::") {
                     &mut self.found.profiler
                 } else {
