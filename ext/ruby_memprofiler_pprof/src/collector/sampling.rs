@@ -90,7 +90,7 @@ impl Collector {
     /// Has the choice made again at the next safe point, if it is time for that. Safe in hooks.
     pub(super) fn reconsider_sampling(&self) {
         if self.look_again.get().is_some_and(|when| Instant::now() >= when) || self.windows.lost_timer() {
-            safepoint::request(adopt_sampling);
+            safepoint::request(adopt_sampling_job);
         }
     }
 
@@ -115,8 +115,8 @@ impl Collector {
 ///
 /// # Safety
 /// Must run at a safe point of a Ruby thread.
-unsafe extern "C" fn adopt_sampling(_: *mut c_void) {
-    // The next sample asks again.
+unsafe extern "C" fn adopt_sampling_job(_: *mut c_void) {
+    // If not, the next mark phase asks again.
     if ractor::is_main() && safepoint::has_room() {
         hooked::each(|collector| {
             if collector.phase() == Phase::Running {
