@@ -7,7 +7,7 @@ pub enum BacktraceMethod {
     ControlFrames,
     /// By `rb_profile_frames`.
     ProfileFrames,
-    /// By `Thread#backtrace_locations`, soon after the allocation.
+    /// By Ruby's own backtrace, at the next safe point after the allocation.
     BacktraceLocations,
 }
 
