@@ -121,6 +121,33 @@ fn collections_find_the_dead_and_ask_about_the_old_only_when_major() {
     }
 }
 
+/// A set by position with samples 0 to 39, of which 0 to 19 are old.
+fn with_old_samples() -> LiveSet {
+    let mut set = LiveSet::by_position();
+    (0..40).for_each(|address| assert!(set.insert(sample(address, 0)).is_none()));
+    set.collect(true, |sample, _| if sample.address < 20 { Fate::Old } else { Fate::Young }, |_| ());
+    set
+}
+
+#[test]
+fn the_death_of_an_old_sample_is_no_reordering() {
+    let mut set = with_old_samples();
+    let before = set.reorderings();
+    set.collect(true, |sample, _| if sample.address == 7 { Fate::Dead } else { Fate::Young }, |_| ());
+    assert_eq!(set.reorderings(), before);
+}
+
+#[test]
+fn no_sample_moves_up_when_an_old_one_dies() {
+    for dead in 0..20 {
+        let mut set = with_old_samples();
+        let before: Vec<_> = set.samples().iter().map(|sample| sample.address).collect();
+        set.collect(true, |sample, _| if sample.address == dead { Fate::Dead } else { Fate::Young }, |_| ());
+        let is_lower = |(now, sample): (usize, &LiveSample)| before[..now].iter().all(|&other| other != sample.address);
+        assert!(set.samples().iter().enumerate().all(is_lower));
+    }
+}
+
 #[test]
 fn memory_per_sample_is_bounded() {
     let mut set = LiveSet::by_address();

@@ -137,7 +137,6 @@ impl LiveSet {
             self.old -= 1;
             self.samples.swap(position, self.old);
             position = self.old;
-            self.reorderings += 1;
         }
         Some(self.samples.swap_remove(position))
     }
