@@ -26,7 +26,7 @@ pub struct Sums<K, V> {
 /// So few that the tally's chunks are small: where memory runs out there may be none for a mapping.
 const CHUNK: usize = 512;
 
-impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
+impl<K: Copy + Eq + Hash, V: Copy + Default + AddAssign> Sums<K, V> {
     /// An empty sum.
     pub fn new() -> Self {
         Self { chunks: Vec::new(), index: IdIndex::new(), hasher: FixedState::default(), latest: None }
@@ -46,19 +46,19 @@ impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
 
     fn add_other(&mut self, key: K, value: V) -> bool {
         self.settle();
-        let Self { chunks, index, hasher, latest } = self;
-        let hash = hasher.hash_one(key);
+        let hash = self.hasher.hash_one(key);
         let key_of = |chunks: &[Vec<(K, V)>], id: u32| chunks[id as usize / CHUNK][id as usize % CHUNK].0;
-        if let Some(id) = index.find(hash, |id| key_of(chunks, id) == key) {
-            *latest = Some((id as usize, key, value));
+        if let Some(id) = self.index.find(hash, |id| key_of(&self.chunks, id) == key) {
+            self.latest = Some((id as usize, key, value));
             return false;
         }
-        let id = index.len();
-        if id % CHUNK == 0 {
-            chunks.push(Vec::with_capacity(CHUNK));
+        let end = self.len();
+        if end % CHUNK == 0 {
+            self.chunks.push(Vec::with_capacity(CHUNK));
         }
-        chunks[id / CHUNK].push((key, value));
-        index.insert(hash, id as u32, |id| hasher.hash_one(key_of(chunks, id)));
+        self.chunks[end / CHUNK].push((key, value));
+        self.index.insert(hash, end as u32, |id| self.hasher.hash_one(key_of(&self.chunks, id)));
+        self.latest = Some((end, key, V::default()));
         true
     }
 
@@ -138,7 +138,7 @@ impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Sums<K, V> {
     }
 }
 
-impl<K: Copy + Eq + Hash, V: Copy + AddAssign> Default for Sums<K, V> {
+impl<K: Copy + Eq + Hash, V: Copy + Default + AddAssign> Default for Sums<K, V> {
     fn default() -> Self {
         Self::new()
     }
