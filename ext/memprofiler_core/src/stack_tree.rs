@@ -82,23 +82,38 @@ impl StackTree {
     /// to the tree.
     #[inline]
     pub fn extend(&mut self, parent: StackId, key: FunctionKey, position: u32) -> (StackId, bool) {
+        let mut known = None;
         if parent != StackId::EMPTY {
             let latest = self.nodes.note(parent.0);
-            if self.nodes.get(latest.0).is_some_and(|node| self.is_frame(node, parent, key, position)) {
+            let same = self.nodes.get(latest.0).filter(|node| self.functions.key(node.function.0) == key);
+            if same.is_some_and(|node| node.parent == parent && node.position == position) {
                 self.nodes.retain(latest.0);
                 return (latest, false);
             }
+            // Often the same function goes on elsewhere.
+            known = same.map(|node| node.function);
         }
-        self.look_up(parent, key, position)
+        self.look_up(parent, key, known, position)
     }
 
-    fn is_frame(&self, node: Node, parent: StackId, key: FunctionKey, position: u32) -> bool {
-        node.parent == parent && node.position == position && self.functions.key(node.function.0) == key
-    }
-
-    fn look_up(&mut self, parent: StackId, key: FunctionKey, position: u32) -> (StackId, bool) {
-        let (function, new_function) = self.functions.acquire(key);
-        let function = FunctionId(function);
+    /// `known` is the function with that key, if it is at hand.
+    fn look_up(
+        &mut self,
+        parent: StackId,
+        key: FunctionKey,
+        known: Option<FunctionId>,
+        position: u32,
+    ) -> (StackId, bool) {
+        let (function, new_function) = match known {
+            Some(function) => {
+                self.functions.retain(function.0);
+                (function, false)
+            }
+            None => {
+                let (function, is_new) = self.functions.acquire(key);
+                (FunctionId(function), is_new)
+            }
+        };
         let (node, new_node) = self.nodes.acquire(Node { parent, function, position });
         if new_node {
             self.retain(parent);
@@ -275,6 +290,17 @@ mod tests {
         let (b, _) = tree.extend(parent, key(1), 11);
         assert_ne!(a, b);
         assert_eq!(tree.function_count(), 2);
+    }
+
+    #[test]
+    fn each_position_has_a_reference_to_its_function() {
+        let mut tree = StackTree::new();
+        let parent = build(&mut tree, &[1]);
+        let frames = [10, 11, 10].map(|position| tree.extend(parent, key(2), position));
+        assert_eq!(frames.map(|(_, is_new)| is_new), [true, false, false]);
+        assert_eq!(frames[0].0, frames[2].0);
+        frames.into_iter().for_each(|(stack, _)| tree.release(stack));
+        assert_eq!((tree.len(), tree.function_count()), (1, 1));
     }
 
     #[test]
