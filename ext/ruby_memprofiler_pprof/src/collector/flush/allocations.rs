@@ -1,7 +1,7 @@
 //! Moves what was allocated and has died from the tally to the profile, or back.
 
 use super::extract::Key;
-use super::{Flush, FlushFailure};
+use super::{CLOCK_STRIDE, Flush, FlushFailure};
 use crate::collector::sample_types::Values;
 use crate::collector::sites::Unnamed;
 use crate::collector::state::State;
@@ -18,7 +18,7 @@ impl Flush<'_> {
         let collector = self.collector;
         let mut position = collector.state.with(|state| state.tally.len());
         loop {
-            match collector.state.with(|state| self.take_one(state, &mut position)) {
+            match collector.state.with(|state| self.take_some(state, &mut position)) {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(unnamed) => collector.name(self.pace.mute, unnamed)?,
@@ -27,18 +27,20 @@ impl Flush<'_> {
         }
     }
 
-    /// Takes over the entry below `position`. Returns whether there was one.
-    fn take_one(&mut self, state: &mut State, position: &mut usize) -> Result<bool, Unnamed> {
-        // Others may have changed the tally while this flush rested.
-        *position = (*position).min(state.tally.len());
-        let Some(last) = position.checked_sub(1) else { return Ok(false) };
-        if let Some(((stack, class, ..), _)) = state.tally.entry(last) {
-            let named = (state.sites.named_stack(stack)?, state.sites.named_class(class)?);
-            if let Some((kind, allocated)) = state.tally.take(last) {
-                self.take_over(state, kind, named, allocated);
+    /// Takes over some entries below `position`. Returns whether there are more.
+    fn take_some(&mut self, state: &mut State, position: &mut usize) -> Result<bool, Unnamed> {
+        for _ in 0..CLOCK_STRIDE {
+            // Others may have changed the tally while this flush rested.
+            *position = (*position).min(state.tally.len());
+            let Some(last) = position.checked_sub(1) else { return Ok(false) };
+            if let Some(((stack, class, ..), _)) = state.tally.entry(last) {
+                let named = (state.sites.named_stack(stack)?, state.sites.named_class(class)?);
+                if let Some((kind, allocated)) = state.tally.take(last) {
+                    self.take_over(state, kind, named, allocated);
+                }
             }
+            *position = last;
         }
-        *position = last;
         Ok(true)
     }
 

@@ -32,14 +32,15 @@ impl Flush<'_> {
             self.settle()?;
             faults::point("flush: live samples");
             self.check()?;
-            collector.state.with(|state| {
+            let pause = collector.state.with(|state| {
                 // The walk may have missed what a collection moved up.
                 let live = state.reservoir.live();
                 if order != live.reorderings() || position > live.len() {
                     (position, order) = (live.len(), live.reorderings());
                 }
+                self.visit(state, &mut position, &mut measured)
             });
-            match collector.state.with(|state| self.visit(state, &mut position, &mut measured)) {
+            match pause {
                 Pause::Done => return Ok(()),
                 Pause::OutOfTime => {}
                 Pause::Unnamed(unnamed) => collector.name(self.pace.mute, unnamed)?,
