@@ -89,6 +89,21 @@ RSpec.describe "a panic", :faults do
     expect(lines).to match(["GC_END_MARK", /\A[1-9]/, "true", "true", "false", "0"])
   end
 
+  it "gives the mute back when in Ruby code that a flush calls" do
+    lines = printed_by(<<~RUBY)
+      # There can be 64 at a time.
+      65.times do
+        collector = new_collector.start
+        faults.inject("lifted mute", :panic)
+        collector.flush
+      rescue MemprofilerPprof::InternalError
+        next
+      end
+      MemprofilerPprof.without_profiling { puts MemprofilerPprof.muted? }
+    RUBY
+    expect(lines).to eq(["true"])
+  end
+
   it "lets the watch of the memory end" do
     lines = printed_by(<<~RUBY)
       collector = new_collector.start

@@ -1,5 +1,6 @@
 //! Threads whose allocations are not the program's.
 
+use crate::faults;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Execution contexts whose samples are dropped. An array rather than a collection behind a lock, because hooks read
@@ -32,14 +33,26 @@ impl Mute {
     /// Runs `body`, in which the VM may run signal handlers and finalizers in this context: their allocations are the
     /// program's.
     pub fn lift<R>(&self, body: impl FnOnce() -> R) -> R {
-        if let Some(slot) = self.0 {
-            slot.replace(slot.context, slot.context | LIFTED);
-        }
-        let result = body();
-        if let Some(slot) = self.0 {
-            slot.replace(slot.context | LIFTED, slot.context);
-        }
-        result
+        let _lifted = self.0.map(Lifted::new);
+        faults::point("lifted mute");
+        body()
+    }
+}
+
+/// The slot of a mute that is lifted until this is dropped.
+struct Lifted(Slot);
+
+impl Lifted {
+    fn new(slot: Slot) -> Self {
+        slot.replace(slot.context, slot.context | LIFTED);
+        Self(slot)
+    }
+}
+
+impl Drop for Lifted {
+    fn drop(&mut self) {
+        let Self(slot) = self;
+        slot.replace(slot.context | LIFTED, slot.context);
     }
 }
 
