@@ -83,6 +83,23 @@ pub(super) enum Progress {
     Done,
 }
 
+/// What the watcher and the Ruby thread tell each other.
+#[derive(Debug)]
+struct Dialogue {
+    stage: Stage,
+    /// The Ruby thread was interrupted in its wait.
+    interrupted: bool,
+}
+
+/// Profiles without the GVL.
+#[derive(Debug)]
+pub(super) struct Files {
+    /// The one to write.
+    pub wanted: PathBuf,
+    /// The one that was written.
+    pub written: Option<PathBuf>,
+}
+
 /// One watcher.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -90,17 +107,14 @@ pub(super) struct Shared {
     pub collector: &'static Collector,
     process: u32,
     /// Only locked for moments, on threads of this process.
-    stage: Mutex<Stage>,
+    dialogue: Mutex<Dialogue>,
     changed: Condvar,
     stopped: AtomicBool,
-    /// The Ruby thread was interrupted in its wait.
-    interrupted: AtomicBool,
     /// Whether the watcher may be about to call the VM, or is reading what it has.
     using_vm: AtomicBool,
     /// The Ruby thread's Thread, which is only compared.
     server: AtomicUsize,
-    /// The file to write without the GVL, and the one that was written.
-    files: Mutex<(PathBuf, Option<PathBuf>)>,
+    files: Mutex<Files>,
     /// How long the watcher may sleep: see [`sleep`](Self::sleep).
     wakeup: Condvar,
     /// What the watcher reads, with the lock held as long as it lives; then None.
@@ -113,13 +127,12 @@ impl Shared {
         Self {
             collector,
             process: std::process::id(),
-            stage: Mutex::new(Stage::Quiet),
+            dialogue: Mutex::new(Dialogue { stage: Stage::Quiet, interrupted: false }),
             changed: Condvar::new(),
             stopped: AtomicBool::new(false),
-            interrupted: AtomicBool::new(false),
             using_vm: AtomicBool::new(false),
             server: AtomicUsize::new(0),
-            files: Mutex::new((path, None)),
+            files: Mutex::new(Files { wanted: path, written: None }),
             wakeup: Condvar::new(),
             source: Mutex::new(Some(source)),
         }
@@ -130,8 +143,8 @@ impl Shared {
         self.process == std::process::id()
     }
 
-    fn stage(&self) -> MutexGuard<'_, Stage> {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    fn dialogue(&self) -> MutexGuard<'_, Dialogue> {
+        self.dialogue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls `body` with the watcher's files, if they are open, and closes them.
@@ -147,11 +160,11 @@ impl Shared {
     /// Notes which Thread waits, and the file to write without the GVL.
     pub fn serve(&self, thread: VALUE, path: PathBuf) {
         self.server.store(thread as usize, Ordering::SeqCst);
-        self.files().0 = path;
+        self.files().wanted = path;
     }
 
-    /// The file to write without the GVL, and the one that was written.
-    pub fn files(&self) -> MutexGuard<'_, (PathBuf, Option<PathBuf>)> {
+    /// The profiles without the GVL.
+    pub fn files(&self) -> MutexGuard<'_, Files> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -162,29 +175,29 @@ impl Shared {
 
     /// Waits for an alarm, without the GVL.
     pub fn wait(&self) -> Outcome {
-        let mut stage = self.stage();
+        let mut dialogue = self.dialogue();
         loop {
             if self.stopped.load(Ordering::SeqCst) {
                 return Outcome::Stopped;
             }
-            if self.interrupted.swap(false, Ordering::SeqCst) {
+            if std::mem::take(&mut dialogue.interrupted) {
                 return Outcome::Interrupted;
             }
-            if let Stage::Asked(alarm) = *stage {
+            if let Stage::Asked(alarm) = dialogue.stage {
                 return Outcome::Alarm(alarm);
             }
-            stage = self.changed.wait(stage).unwrap_or_else(PoisonError::into_inner);
+            dialogue = self.changed.wait(dialogue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// The Ruby thread has the GVL, and takes the profile.
     pub fn take(&self, alarm: Alarm) {
-        *self.stage() = Stage::Taking(alarm);
+        self.dialogue().stage = Stage::Taking(alarm);
     }
 
     /// The Ruby thread waits its turn from now on, or no longer.
     pub fn queue(&self, waits: bool) {
-        let mut stage = self.stage();
+        let stage = &mut self.dialogue().stage;
         match *stage {
             Stage::Taking(alarm) | Stage::Queued(alarm) => {
                 *stage = if waits { Stage::Queued(alarm) } else { Stage::Taking(alarm) };
@@ -195,27 +208,26 @@ impl Shared {
 
     /// Ends a wait early.
     pub fn interrupt(&self) {
-        let _stage = self.stage();
-        self.interrupted.store(true, Ordering::SeqCst);
+        self.dialogue().interrupted = true;
         self.changed.notify_all();
     }
 
     /// Asks for a profile.
     pub fn ask(&self, alarm: Alarm) {
-        *self.stage() = Stage::Asked(alarm);
+        self.dialogue().stage = Stage::Asked(alarm);
         self.changed.notify_all();
     }
 
     /// The profile was taken. Returns the file that was written without the GVL, if one was.
     pub fn done(&self) -> Option<PathBuf> {
-        *self.stage() = Stage::Quiet;
+        self.dialogue().stage = Stage::Quiet;
         self.wakeup.notify_all();
-        self.files().1.take()
+        self.files().written.take()
     }
 
     /// Where the profile is.
     pub fn progress(&self) -> Progress {
-        match *self.stage() {
+        match self.dialogue().stage {
             Stage::Quiet => Progress::Done,
             Stage::Asked(_) => Progress::Waiting,
             Stage::Taking(_) => Progress::Taking,
@@ -225,7 +237,7 @@ impl Shared {
 
     /// Why `thread` takes a profile, for the profile.
     pub fn remark(&self, thread: VALUE) -> Option<String> {
-        match *self.stage() {
+        match self.dialogue().stage {
             Stage::Taking(alarm) if self.is_served_by(thread) => Some(format!("dump_above={alarm}")),
             _ => None,
         }
@@ -234,9 +246,9 @@ impl Shared {
     /// Lets the watcher sleep, until the time has passed, a profile is done, or it was stopped. Returns whether it goes
     /// on.
     pub fn sleep(&self, time: Duration) -> bool {
-        let stage = self.stage();
+        let dialogue = self.dialogue();
         if !self.stopped.load(Ordering::SeqCst) {
-            drop(self.wakeup.wait_timeout(stage, time));
+            drop(self.wakeup.wait_timeout(dialogue, time));
         }
         !self.stopped.load(Ordering::SeqCst)
     }
@@ -251,7 +263,7 @@ impl Shared {
     /// Ends the watcher. When this returns it neither calls the VM nor reads what it has any more.
     pub fn stop(&self) {
         {
-            let _stage = self.stage();
+            let _dialogue = self.dialogue();
             self.stopped.store(true, Ordering::SeqCst);
             self.changed.notify_all();
             self.wakeup.notify_all();

@@ -95,12 +95,12 @@ impl Watcher {
             let had_chance = progress == Progress::Queued || asked.elapsed() > CHANCE;
             let dying = had_chance && watch.is_dying(&reading, EMERGENCY.0, EMERGENCY.1);
             if !written && progress != Progress::Done && (late || dying) {
-                let path = self.shared.files().0.clone();
+                let path = self.shared.files().wanted.clone();
                 let emergency = self.shared.use_vm(|| emergency::write(self.shared.collector, &path, &alarm, dying));
                 let Some(emergency) = emergency else { return };
                 // Nobody could do anything about another error; there is no profile then.
                 written = !matches!(&emergency, Err(error) if error.kind() == ErrorKind::WouldBlock);
-                self.shared.files().1 = emergency.ok();
+                self.shared.files().written = emergency.ok();
             }
             let insists = progress != Progress::Queued && asked.elapsed() <= INSISTENCE;
             match progress {
