@@ -98,7 +98,7 @@ impl Reservoir {
     #[inline]
     pub fn select(&mut self) -> Candidate {
         self.sampler.select();
-        self.hook_time();
+        self.publish_hook_time();
         Candidate { halvings: self.halvings }
     }
 

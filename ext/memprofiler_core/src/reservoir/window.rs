@@ -107,9 +107,9 @@ impl Reservoir {
         }
     }
 
-    /// Updates what the hook has taken, in nanoseconds, and returns it.
+    /// Tells the timer what the hook has taken so far, in nanoseconds, and returns it.
     #[inline]
-    pub fn hook_time(&mut self) -> u64 {
+    pub fn publish_hook_time(&self) -> u64 {
         let Some(windows) = &self.windows else { return 0 };
         let Some(open) = windows.open else { return windows.hook_time.load(Ordering::Relaxed) };
         // Where several threads count at once, or once counting has stopped, the count may seem to go back.
@@ -123,7 +123,7 @@ impl Reservoir {
     /// `allocated` is the VM's own count of all events, whether in windows or not. Returns for how many nanoseconds it
     /// was overdue.
     pub fn close_window(&mut self, allocated: u64) -> u64 {
-        self.hook_time();
+        self.publish_hook_time();
         let counted = self.sampler.counted();
         let Some(windows) = &mut self.windows else { return 0 };
         let Some(open) = windows.open.take() else { return 0 };
@@ -159,7 +159,7 @@ impl Reservoir {
     /// Closes the open window without learning from it or from the time since the one before: after a fork, whose CPU
     /// time begins anew, or when windows pause.
     pub fn abandon_window(&mut self) {
-        self.hook_time();
+        self.publish_hook_time();
         if let Some(windows) = &mut self.windows {
             (windows.open, windows.last) = (None, None);
             self.tune();
@@ -271,32 +271,32 @@ mod tests {
     fn the_hook_takes_time_only_in_windows() {
         let mut reservoir = in_window(0.01);
         allocate(&mut reservoir, 0..1_000);
-        assert_eq!(reservoir.hook_time(), 20_000);
+        assert_eq!(reservoir.publish_hook_time(), 20_000);
         reservoir.close_window(0);
         allocate(&mut reservoir, 1_000..2_000);
-        assert_eq!(reservoir.hook_time(), 20_000);
+        assert_eq!(reservoir.publish_hook_time(), 20_000);
         reservoir.open_window(WindowGroup::new(8));
         allocate(&mut reservoir, 2_000..2_050);
-        assert_eq!(reservoir.hook_time(), 21_000);
+        assert_eq!(reservoir.publish_hook_time(), 21_000);
         reservoir.abandon_window();
-        assert_eq!(reservoir.hook_time(), 21_000);
+        assert_eq!(reservoir.publish_hook_time(), 21_000);
     }
 
     #[test]
     fn what_samples_take_is_the_hooks_time_in_windows() {
         let mut reservoir = in_window(0.01);
         reservoir.add_sampling_time(3_000);
-        assert_eq!(reservoir.hook_time(), 3_000);
+        assert_eq!(reservoir.publish_hook_time(), 3_000);
         reservoir.close_window(0);
         reservoir.add_sampling_time(3_000);
-        assert_eq!(reservoir.hook_time(), 3_000);
+        assert_eq!(reservoir.publish_hook_time(), 3_000);
     }
 
     #[test]
     fn what_an_interrupted_sample_takes_is_bounded() {
         let mut reservoir = in_window(0.01);
         reservoir.add_sampling_time(u64::MAX);
-        assert_eq!(reservoir.hook_time(), LONGEST_SAMPLE);
+        assert_eq!(reservoir.publish_hook_time(), LONGEST_SAMPLE);
     }
 
     #[test]

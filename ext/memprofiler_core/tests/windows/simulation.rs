@@ -171,7 +171,7 @@ impl Vm {
             // Up to the first safe point at which the job is due.
             let some = if on { 1 } else { (ASKED.get() - self.now()).div_ceil(work.max(1)).clamp(1, stretches) };
             NOW.set(self.now() + (some - 1) * work);
-            self.stretch = (self.now(), self.reservoir.hook_time());
+            self.stretch = (self.now(), self.reservoir.publish_hook_time());
             NOW.set(self.now() + work);
             if on {
                 NOW.set(self.now() + per_stretch * HOOK_COST);
@@ -185,7 +185,7 @@ impl Vm {
 
     /// The time by the schedule's clock, and what the hook has taken, at a moment that is not before the last stretch.
     fn times(&mut self, at: u64) -> (u64, u64) {
-        let ((began, before), now, after) = (self.stretch, self.now(), self.reservoir.hook_time());
+        let ((began, before), now, after) = (self.stretch, self.now(), self.reservoir.publish_hook_time());
         let part = at.saturating_sub(began).min(now - began) as f64 / (now - began).max(1) as f64;
         let hook_time = before + ((after - before) as f64 * part) as u64;
         (at - hook_time, hook_time)
@@ -248,7 +248,7 @@ impl Vm {
     fn note_time(&mut self) {
         let (on, off) = self.slices;
         let real = self.now() / on * (on + off) + self.now() % on;
-        if real - self.reservoir.hook_time() >= self.ends {
+        if real - self.reservoir.publish_hook_time() >= self.ends {
             self.ends = u64::MAX;
             self.alarm = self.alarm.min(real + self.lateness(0));
             ASKED.set(self.cpu_time(self.alarm));

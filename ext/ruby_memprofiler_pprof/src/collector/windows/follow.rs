@@ -19,7 +19,7 @@ impl Collector {
         if open == scheduled {
             return Ok(());
         }
-        self.state.with(|state| state.reservoir.hook_time());
+        self.state.with(|state| state.reservoir.publish_hook_time());
         let now = CLOCK.now();
         if open.is_some_and(|window| !TIMER.ends(schedule, window, now)) {
             return Ok(());
