@@ -45,7 +45,7 @@ fn begin(
 fn keep(ruby: &Ruby, this: Obj<RubyCollector>) {
     /// The last one.
     static KEPT: AtomicU64 = AtomicU64::new(0);
-    if KEPT.swap(this.as_raw(), Ordering::SeqCst) != this.as_raw() {
+    if KEPT.swap(this.as_raw(), Ordering::Relaxed) != this.as_raw() {
         ruby.gc_register_mark_object(this);
     }
 }

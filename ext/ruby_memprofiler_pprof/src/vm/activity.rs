@@ -30,16 +30,19 @@ mod watched {
         if WAITER.load(Ordering::Relaxed).is_null() {
             return;
         }
-        RUNNING.store(event == RESUMED || ractor::others(), Ordering::SeqCst);
-        if event == RESUMED {
-            if ID.get() == 0 {
-                ID.set(native_id());
-            }
-            HOLDER.store(ID.get(), Ordering::Relaxed);
+        if event != RESUMED {
+            // Whoever sees this late only begins to wait a little later.
+            return RUNNING.store(ractor::others(), Ordering::Relaxed);
         }
-        if event == RESUMED && WAITING.load(Ordering::SeqCst) && WAITING.swap(false, Ordering::SeqCst) {
+        // Either `wait` sees this, or the load below sees that it waits: SeqCst on both sides.
+        RUNNING.store(true, Ordering::SeqCst);
+        if ID.get() == 0 {
+            ID.set(native_id());
+        }
+        HOLDER.store(ID.get(), Ordering::Relaxed);
+        if WAITING.load(Ordering::SeqCst) && WAITING.swap(false, Ordering::SeqCst) {
             // SAFETY: a handle set by `watch_for`, which is never freed.
-            if let Some(waiter) = unsafe { WAITER.load(Ordering::SeqCst).as_ref() } {
+            if let Some(waiter) = unsafe { WAITER.load(Ordering::Acquire).as_ref() } {
                 waiter.unpark();
             }
         }
@@ -59,7 +62,7 @@ mod watched {
         RUNNING.store(true, Ordering::SeqCst);
         ID.set(native_id());
         HOLDER.store(ID.get(), Ordering::Relaxed);
-        WAITER.store(Box::into_raw(Box::new(waiter)), Ordering::SeqCst);
+        WAITER.store(Box::into_raw(Box::new(waiter)), Ordering::Release);
     }
 
     /// For a forked child, whose only thread has another number than in its parent.
@@ -69,6 +72,7 @@ mod watched {
 
     /// Waits until a Ruby thread runs. May return early.
     pub fn wait() {
+        // See `on_event`.
         WAITING.store(true, Ordering::SeqCst);
         if !RUNNING.load(Ordering::SeqCst) {
             std::thread::park();

@@ -159,7 +159,7 @@ impl Shared {
 
     /// Notes which Thread waits, and the file to write without the GVL.
     pub fn serve(&self, thread: VALUE, path: PathBuf) {
-        self.server.store(thread as usize, Ordering::SeqCst);
+        self.server.store(thread as usize, Ordering::Relaxed);
         self.files().wanted = path;
     }
 
@@ -170,7 +170,7 @@ impl Shared {
 
     /// Whether that is the Thread which waits.
     pub fn is_served_by(&self, thread: VALUE) -> bool {
-        self.server.load(Ordering::SeqCst) == thread as usize
+        self.server.load(Ordering::Relaxed) == thread as usize
     }
 
     /// Waits for an alarm, without the GVL.
@@ -255,6 +255,7 @@ impl Shared {
 
     /// Calls the VM or reads what it has, unless the watcher was stopped.
     pub fn use_vm<R>(&self, body: impl FnOnce() -> R) -> Option<R> {
+        // SeqCst, as in `stop`: that sees this store, or this sees that the watcher was stopped.
         self.using_vm.store(true, Ordering::SeqCst);
         let _using = Using(&self.using_vm);
         (!self.stopped.load(Ordering::SeqCst)).then(body)
@@ -268,7 +269,7 @@ impl Shared {
             self.changed.notify_all();
             self.wakeup.notify_all();
         }
-        // It takes nanoseconds, or as long as a profile that is being written.
+        // See `use_vm`. It takes nanoseconds, or as long as a profile that is being written.
         while self.using_vm.load(Ordering::SeqCst) {
             thread::yield_now();
         }

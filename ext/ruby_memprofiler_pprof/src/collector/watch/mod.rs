@@ -30,7 +30,7 @@ static CURRENT: AtomicPtr<Shared> = AtomicPtr::new(std::ptr::null_mut());
 /// The watcher of this process.
 fn current() -> Option<&'static Shared> {
     // SAFETY: null, or what `begin` has stored, which is never freed.
-    unsafe { CURRENT.load(Ordering::SeqCst).as_ref() }.filter(|shared| shared.is_of_this_process())
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|shared| shared.is_of_this_process())
 }
 
 /// Watches the memory of this process from now on, in place of an earlier watcher. False, without a watcher, if the
@@ -52,7 +52,7 @@ pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) ->
     // SAFETY: it was just made, and is never freed.
     let shared: &'static Shared = unsafe { &*pointer };
     watcher::start(shared, level).inspect_err(|_| shared.use_up_source(|_| ()))?;
-    CURRENT.store(pointer, Ordering::SeqCst);
+    CURRENT.store(pointer, Ordering::Release);
     Ok(true)
 }
 
@@ -66,7 +66,7 @@ pub fn end() {
 /// For a forked child: closes the files of its parent's watcher. Must be called right after the fork, before the
 /// program's own code can close them and open others.
 pub fn after_fork() {
-    let shared = CURRENT.load(Ordering::SeqCst);
+    let shared = CURRENT.load(Ordering::Acquire);
     if current().is_none() && !shared.is_null() {
         // SAFETY: what `begin` has stored, which is never freed. The threads that used it are the parent's: only this
         // one is left, it is in no function of this module, and `current` gives it no other reference.

@@ -61,7 +61,7 @@ pub struct Timer {
     seed: AtomicU64,
     /// The number of the window that should be open by the schedule, or [`NONE`], as of when the thread last looked.
     scheduled: AtomicU64,
-    /// What the schedule's clock said when that changed.
+    /// What the schedule's clock said when that changed; read after it.
     noticed: AtomicU64,
     /// The number of the window that is open, or [`NONE`].
     in_force: AtomicU64,
@@ -106,7 +106,7 @@ impl Timer {
         // The program's signals are for Ruby's threads.
         let thread = signals::with_all_blocked(|| builder.spawn(move || self.run(job)))?;
         activity::watch_for(thread.thread().clone());
-        self.thread.store(Box::into_raw(Box::new(thread.thread().clone())), Ordering::SeqCst);
+        self.thread.store(Box::into_raw(Box::new(thread.thread().clone())), Ordering::Release);
         self.process.store(std::process::id(), Ordering::SeqCst);
         Ok(())
     }
@@ -119,6 +119,7 @@ impl Timer {
     /// Lets the thread wait until the next start. When this returns it does not call the VM any more.
     pub fn stop(&self) {
         self.wanted.store(false, Ordering::SeqCst);
+        // SeqCst, as in `request`: that sees the store, or this sees that it is under way.
         // It takes nanoseconds, unless the system has interrupted the thread there. In a forked child it has vanished.
         while self.requesting.load(Ordering::SeqCst) && !self.is_gone() {
             thread::yield_now();
@@ -150,7 +151,7 @@ impl Timer {
 
     fn wake(&self) {
         // SAFETY: a handle that is never freed.
-        if let Some(thread) = unsafe { self.thread.load(Ordering::SeqCst).as_ref() } {
+        if let Some(thread) = unsafe { self.thread.load(Ordering::Acquire).as_ref() } {
             thread.unpark();
         }
     }
@@ -164,7 +165,7 @@ impl Timer {
     /// has noticed, for lack of a safe point: on average equally late when windows open and close. But a thread also
     /// takes time to be interrupted, and the longer it was not, the more: that part of a window is not in it, or is.
     pub fn note_change(&self, opens: bool, now: u64) {
-        let noticed = self.noticed.load(Ordering::SeqCst);
+        let noticed = self.noticed.load(Ordering::Relaxed);
         let late = (now as i64).saturating_sub(noticed as i64).clamp(-MOST_LATE, MOST_LATE);
         // What is less than nothing wraps.
         let gained = if opens { -late } else { late };
@@ -228,7 +229,7 @@ impl Timer {
             }
             let scheduled = if on { window } else { NONE };
             if self.scheduled.load(Ordering::SeqCst) != scheduled {
-                self.noticed.store(now, Ordering::SeqCst);
+                self.noticed.store(now, Ordering::Relaxed);
             }
             self.ask_for(scheduled, cpu, job);
             CLOCK.note_timer();
@@ -266,6 +267,7 @@ impl Timer {
     }
 
     fn request(&self, job: Job) {
+        // See `stop`.
         self.requesting.store(true, Ordering::SeqCst);
         if self.wanted.load(Ordering::SeqCst) {
             safepoint::request(job);

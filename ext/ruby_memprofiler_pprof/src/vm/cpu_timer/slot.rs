@@ -74,7 +74,8 @@ impl Slot {
         if self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return false;
         }
-        // Whoever had it before has made `timer` 0. A handler that saw it before that has become busy earlier.
+        // Whoever had it before has made `timer` 0. A handler that saw it before that has become busy earlier: SeqCst on
+        // both sides.
         if self.busy.load(Ordering::SeqCst) {
             self.taken.store(false, Ordering::Release);
             return false;
