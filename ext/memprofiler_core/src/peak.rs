@@ -6,8 +6,16 @@ use crate::sums::{Allocated, Sums};
 use crate::window_group::WindowGroup;
 use std::time::SystemTime;
 
-/// Objects of one stack and class, sampled in windows of that group or in none.
-pub type LiveKind = (StackId, ClassId, Option<WindowGroup>);
+/// The key of a live set: objects of one stack and class, sampled in windows of that group or in none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PeakKey {
+    /// Where they were allocated.
+    pub stack: StackId,
+    /// Their class.
+    pub class: ClassId,
+    /// The group of the windows.
+    pub window: Option<WindowGroup>,
+}
 
 /// A live set, added up: its size depends on the number of sites, and is at most that of the samples.
 #[derive(Debug)]
@@ -23,7 +31,7 @@ pub struct LiveSums {
     /// The largest number of objects that a sample stands for, as in the other profiles of that time.
     pub greatest_weight: f64,
     /// Each entry holds a reference to its stack and class, once the set is kept.
-    pub sums: Sums<LiveKind, Allocated>,
+    pub sums: Sums<PeakKey, Allocated>,
 }
 
 impl LiveSums {
@@ -33,10 +41,10 @@ impl LiveSums {
     }
 
     /// Adds the objects that one sample stands for.
-    pub fn add(&mut self, kind: LiveKind, allocated: Allocated) {
+    pub fn add(&mut self, key: PeakKey, allocated: Allocated) {
         self.samples += 1;
         self.bytes += allocated.bytes;
-        self.sums.add(kind, allocated);
+        self.sums.add(key, allocated);
     }
 }
 
@@ -70,7 +78,7 @@ impl Peak {
     }
 
     /// The sums of the live set that is kept.
-    pub fn sums_mut(&mut self) -> Option<&mut Sums<LiveKind, Allocated>> {
+    pub fn sums_mut(&mut self) -> Option<&mut Sums<PeakKey, Allocated>> {
         self.kept.as_mut().map(|kept| &mut kept.sums)
     }
 
@@ -92,7 +100,8 @@ mod tests {
 
     fn live(resident: u64, bytes: f64) -> LiveSums {
         let mut live = LiveSums::new(resident, SystemTime::UNIX_EPOCH, 1.0);
-        live.add((StackId::EMPTY, ClassId(0), None), Allocated { objects: 1.0, bytes });
+        let key = PeakKey { stack: StackId::EMPTY, class: ClassId(0), window: None };
+        live.add(key, Allocated { objects: 1.0, bytes });
         live
     }
 

@@ -160,14 +160,24 @@ impl AddAssign for Allocated {
     }
 }
 
-/// The key of a sum: objects of one stack and class that these readers do not know of yet, sampled in windows of that
+/// The key of a tally: objects of one stack and class that these readers do not know of yet, sampled in windows of that
 /// group or in none.
-pub type Kind = (StackId, ClassId, Readers, Option<WindowGroup>);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TallyKey {
+    /// Where they were allocated.
+    pub stack: StackId,
+    /// Their class.
+    pub class: ClassId,
+    /// Who does not know of them.
+    pub readers: Readers,
+    /// The group of the windows.
+    pub window: Option<WindowGroup>,
+}
 
 /// What was allocated and died before a flush could see it, summed by stack, class, readers and group of windows. So
 /// its size depends on the number of allocation sites, not of objects. Each entry holds a reference to its stack and
 /// class.
-pub type Tally = Sums<Kind, Allocated>;
+pub type Tally = Sums<TallyKey, Allocated>;
 
 #[cfg(test)]
 mod tests {

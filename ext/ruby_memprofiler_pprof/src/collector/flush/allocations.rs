@@ -8,7 +8,7 @@ use crate::collector::state::State;
 use crate::faults;
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::StackId;
-use memprofiler_core::sums::{Allocated, Kind};
+use memprofiler_core::sums::{Allocated, TallyKey};
 
 impl Flush<'_> {
     /// Takes over what was allocated and has died since the last flush. Works from the end of the tally downwards: the
@@ -33,10 +33,10 @@ impl Flush<'_> {
             // Others may have changed the tally while this flush rested.
             *position = (*position).min(state.tally.len());
             let Some(last) = position.checked_sub(1) else { return Ok(false) };
-            if let Some(((stack, class, ..), _)) = state.tally.entry(last) {
+            if let Some(&TallyKey { stack, class, .. }) = state.tally.key(last) {
                 let named = (state.sites.named_stack(stack)?, state.sites.named_class(class)?);
-                if let Some((kind, allocated)) = state.tally.take(last) {
-                    self.take_over(state, kind, named, allocated);
+                if let Some((key, allocated)) = state.tally.take(last) {
+                    self.take_over(state, key, named, allocated);
                 }
             }
             *position = last;
@@ -44,8 +44,8 @@ impl Flush<'_> {
         Ok(true)
     }
 
-    fn take_over(&mut self, state: &mut State, kind: Kind, named: (StackId, ClassId), allocated: Allocated) {
-        let (stack, class, readers, window) = kind;
+    fn take_over(&mut self, state: &mut State, key: TallyKey, named: (StackId, ClassId), allocated: Allocated) {
+        let TallyKey { stack, class, readers, window } = key;
         if readers.contain(self.reader) {
             let Allocated { objects: allocations, bytes: allocated_bytes } = allocated;
             let key = Key { stack: named.0, class: named.1, age: None, window };

@@ -8,6 +8,7 @@ use crate::collector::sample_types::Values;
 use crate::collector::sites::Unnamed;
 use crate::collector::state::State;
 use magnus::Ruby;
+use memprofiler_core::peak::PeakKey;
 use memprofiler_core::profile::Header;
 use std::time::{Instant, SystemTime};
 
@@ -76,7 +77,7 @@ impl Flush<'_> {
     fn add_some_of_peak(&mut self, state: &mut State, position: &mut usize) -> Result<bool, Unnamed> {
         for _ in 0..CLOCK_STRIDE {
             let entry = state.peak.kept().and_then(|kept| kept.sums.entry(*position));
-            let Some(((stack, class, window), live)) = entry else { return Ok(false) };
+            let Some((PeakKey { stack, class, window }, live)) = entry else { return Ok(false) };
             let (stack, class) = (state.sites.named_stack(stack)?, state.sites.named_class(class)?);
             let values = Values { retained: live.objects, retained_bytes: live.bytes, ..Values::default() };
             self.sums.add(Key { stack, class, age: None, window }, values);

@@ -3,6 +3,7 @@
 use super::State;
 use crate::collector::stacks::Stacks;
 use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::sums::TallyKey;
 
 /// How many entries the tally may have before their classes are dropped. With windows there are up to sixteen for each
 /// stack and class, but most stacks have few samples between two flushes: four times as many, some 12 MB.
@@ -53,9 +54,9 @@ impl State {
 
     /// Exchanges the stacks of dead objects, and those of the peak, for what `lose` makes of them.
     fn lose_stacks_of_dead(&mut self, lose: fn(&mut Stacks, StackId) -> StackId) {
-        for ((stack, class, readers, window), allocated) in std::mem::take(&mut self.tally).into_entries() {
-            let lost = lose(&mut self.sites.stacks, stack);
-            self.count_allocated((lost, class, readers, window), allocated);
+        for (key, allocated) in std::mem::take(&mut self.tally).into_entries() {
+            let stack = lose(&mut self.sites.stacks, key.stack);
+            self.count_allocated(TallyKey { stack, ..key }, allocated);
         }
         self.lose_stacks_of_peak(lose);
     }
@@ -82,11 +83,11 @@ impl State {
     fn merge_classes(&mut self) {
         self.counters.class_overflows += 1;
         let merged = self.sites.classes.named("(class not kept)".into());
-        for ((stack, class, readers, window), allocated) in std::mem::take(&mut self.tally).into_entries() {
-            self.sites.classes.release(class);
+        for (key, allocated) in std::mem::take(&mut self.tally).into_entries() {
+            self.sites.classes.release(key.class);
             self.sites.classes.retain(merged);
-            if !self.tally.add((stack, merged, readers, window), allocated) {
-                self.sites.release(stack, merged);
+            if !self.tally.add(TallyKey { class: merged, ..key }, allocated) {
+                self.sites.release(key.stack, merged);
             }
         }
         self.sites.classes.release(merged);

@@ -5,7 +5,7 @@ use crate::collector::sites::Sites;
 use crate::vm::memsize;
 use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{Departed, LiveSample, Reservoir};
-use memprofiler_core::sums::{Allocated, Kind, Tally};
+use memprofiler_core::sums::{Allocated, Tally, TallyKey};
 use rb_sys::VALUE;
 
 /// The parts of the state to which samples refer, and which count them once they have left the reservoir.
@@ -31,8 +31,8 @@ impl State {
 
     /// Adds to the tally, which takes over one reference to stack and class. Leaves out readers that were removed while
     /// a flush held it.
-    pub fn count_allocated(&mut self, kind: Kind, allocated: Allocated) {
-        self.split().1.count_allocated(kind, allocated);
+    pub fn count_allocated(&mut self, key: TallyKey, allocated: Allocated) {
+        self.split().1.count_allocated(key, allocated);
         self.bound_tally();
     }
 }
@@ -43,10 +43,10 @@ impl Departures<'_> {
         self.sites.release(sample.stack, sample.class);
     }
 
-    fn count_allocated(&mut self, (stack, class, readers, window): Kind, allocated: Allocated) {
-        let readers = readers.common(self.readers);
-        if readers.is_empty() || !self.tally.add((stack, class, readers, window), allocated) {
-            self.sites.release(stack, class);
+    fn count_allocated(&mut self, key: TallyKey, allocated: Allocated) {
+        let readers = key.readers.common(self.readers);
+        if readers.is_empty() || !self.tally.add(TallyKey { readers, ..key }, allocated) {
+            self.sites.release(key.stack, key.class);
         }
     }
 
@@ -60,7 +60,8 @@ impl Departures<'_> {
         let &Departed { sample, weight, window } = departed;
         if self.is_wanted(&sample) {
             let allocated = Allocated { objects: weight, bytes: weight * size as f64 };
-            self.count_allocated((sample.stack, sample.class, sample.unreported, window), allocated);
+            let LiveSample { stack, class, unreported: readers, .. } = sample;
+            self.count_allocated(TallyKey { stack, class, readers, window }, allocated);
         } else {
             self.release_sample(&sample);
         }

@@ -17,7 +17,7 @@ use memprofiler_core::peak::Peak;
 use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::Reservoir;
 use memprofiler_core::stack_tree::StackTree;
-use memprofiler_core::sums::Tally;
+use memprofiler_core::sums::{Tally, TallyKey};
 use naming::Naming;
 use rb_sys::VALUE;
 
@@ -159,8 +159,8 @@ impl State {
     /// Forgets all allocations so far: for a forked child, whose parent reports them.
     pub fn forget_allocations(&mut self) {
         self.reservoir.samples_mut().for_each(|sample| sample.unreported = Readers::NONE);
-        for ((stack, class, ..), _) in std::mem::take(&mut self.tally).into_entries() {
-            self.sites.release(stack, class);
+        for (key, _) in std::mem::take(&mut self.tally).into_entries() {
+            self.sites.release(key.stack, key.class);
         }
         self.thinned_reported = self.reservoir.thinned();
         self.past_weights = [1.0; Readers::MOST];
@@ -181,10 +181,10 @@ impl State {
             self.removed = self.removed.with(reader);
         }
         self.reservoir.samples_mut().for_each(|sample| sample.unreported = sample.unreported.without(reader));
-        for ((stack, class, readers, window), allocated) in std::mem::take(&mut self.tally).into_entries() {
-            match readers.without(reader) {
-                Readers::NONE => self.sites.release(stack, class),
-                others => self.count_allocated((stack, class, others, window), allocated),
+        for (key, allocated) in std::mem::take(&mut self.tally).into_entries() {
+            match key.readers.without(reader) {
+                Readers::NONE => self.sites.release(key.stack, key.class),
+                readers => self.count_allocated(TallyKey { readers, ..key }, allocated),
             }
         }
     }

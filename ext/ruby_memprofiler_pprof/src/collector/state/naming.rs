@@ -2,6 +2,7 @@
 
 use super::State;
 use crate::collector::sites::Unnamed;
+use memprofiler_core::sums::TallyKey;
 
 /// How many entries, samples or references a step processes.
 const STRIDE: usize = 64;
@@ -112,7 +113,7 @@ impl State {
         for _ in 0..STRIDE {
             *position = (*position).min(self.tally.len());
             let Some(last) = position.checked_sub(1) else { return Ok(()) };
-            if let Some(((stack, class, readers, window), _)) = self.tally.entry(last) {
+            if let Some(&TallyKey { stack, class, readers, window }) = self.tally.key(last) {
                 if self.sites.are_unnamed(stack, class) {
                     let named = (self.sites.named_stack(stack)?, self.sites.named_class(class)?);
                     if let Some((_, allocated)) = self.tally.take(last) {

@@ -5,7 +5,8 @@ use crate::collector::sites::Unnamed;
 use crate::collector::stacks::Stacks;
 use crate::vm::errno::SavedErrno;
 use crate::vm::{memsize, resident};
-use memprofiler_core::peak::LiveSums;
+use memprofiler_core::peak::{LiveSums, PeakKey};
+use memprofiler_core::reservoir::LiveSample;
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::sums::Allocated;
 use rb_sys::VALUE;
@@ -33,11 +34,12 @@ impl State {
             let size = unsafe { memsize::of_plain(object).unwrap_or_else(|| memsize::slot_size(object)) };
             let weight = self.reservoir.weight(sample);
             let allocated = Allocated { objects: weight, bytes: weight * size as f64 };
-            found.add((sample.stack, sample.class, self.reservoir.window(sample)), allocated);
+            let LiveSample { stack, class, .. } = *sample;
+            found.add(PeakKey { stack, class, window: self.reservoir.window(sample) }, allocated);
         }
         let mut position = 0;
-        while let Some(&(stack, class, _)) = found.sums.key(position) {
-            self.sites.retain(stack, class);
+        while let Some(key) = found.sums.key(position) {
+            self.sites.retain(key.stack, key.class);
             position += 1;
         }
         if let Some(other) = self.peak.offer(found) {
@@ -55,13 +57,13 @@ impl State {
         for _ in 0..STRIDE {
             *position = (*position).min(sums.len());
             let Some(last) = position.checked_sub(1) else { return Ok(()) };
-            if let Some(&(stack, class, window)) = sums.key(last) {
+            if let Some(&PeakKey { stack, class, window }) = sums.key(last) {
                 if sites.are_unnamed(stack, class) {
-                    let named = (sites.named_stack(stack)?, sites.named_class(class)?);
+                    let named = PeakKey { stack: sites.named_stack(stack)?, class: sites.named_class(class)?, window };
                     if let Some((_, allocated)) = sums.take(last) {
-                        sites.retain(named.0, named.1);
-                        if !sums.add((named.0, named.1, window), allocated) {
-                            sites.release(named.0, named.1);
+                        sites.retain(named.stack, named.class);
+                        if !sums.add(named, allocated) {
+                            sites.release(named.stack, named.class);
                         }
                         sites.release_source(stack, class);
                     }
@@ -79,10 +81,10 @@ impl State {
         }
         let Self { peak, sites, .. } = self;
         let Some(sums) = peak.sums_mut() else { return };
-        for ((stack, class, window), allocated) in std::mem::take(sums).into_entries() {
-            let lost = lose(&mut sites.stacks, stack);
-            if !sums.add((lost, class, window), allocated) {
-                sites.release(lost, class);
+        for (key, allocated) in std::mem::take(sums).into_entries() {
+            let stack = lose(&mut sites.stacks, key.stack);
+            if !sums.add(PeakKey { stack, ..key }, allocated) {
+                sites.release(stack, key.class);
             }
         }
     }
@@ -95,8 +97,8 @@ impl State {
     }
 
     fn release_live_sums(&mut self, live: LiveSums) {
-        for ((stack, class, _), _) in live.sums.into_entries() {
-            self.sites.release(stack, class);
+        for (key, _) in live.sums.into_entries() {
+            self.sites.release(key.stack, key.class);
         }
     }
 }

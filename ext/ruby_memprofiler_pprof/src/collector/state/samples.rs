@@ -13,7 +13,7 @@ use crate::vm::{gc, labels, memsize, safepoint, span, threads};
 use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{Candidate, ClassId, LiveSample};
 use memprofiler_core::stack_tree::StackId;
-use memprofiler_core::sums::Allocated;
+use memprofiler_core::sums::{Allocated, TallyKey};
 use memprofiler_core::window_group::WindowGroup;
 use rb_sys::VALUE;
 
@@ -122,6 +122,6 @@ impl State {
         sum: Allocated,
     ) {
         self.sites.retain(stack, class);
-        self.count_allocated((stack, class, readers, window), sum);
+        self.count_allocated(TallyKey { stack, class, readers, window }, sum);
     }
 }
