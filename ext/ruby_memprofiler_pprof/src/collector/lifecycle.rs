@@ -153,6 +153,8 @@ impl Collector {
         if self.failure().is_some() {
             return;
         }
+        // No thread that was lost in the fork had the state: of other Ractors only hooks do, from Ruby 4.0 on, which then
+        // have the VM's lock (gc.c, `newobj_of`), and so has who forks (process.c, `rb_fork_ruby`).
         self.state.with(|state| {
             let seed = state.options.seed.map_or_else(random_seed, |seed| seed ^ u64::from(std::process::id()));
             state.reservoir.reseed(seed);
