@@ -55,7 +55,7 @@ pub struct Node {
 /// is dropped immediately.
 #[derive(Debug, Default)]
 pub struct StackTree {
-    /// Each with the child that was requested last: programs tend to repeat their paths.
+    /// With each node, the child of it that was requested last: programs tend to repeat their paths.
     nodes: Interner<Node, StackId>,
     functions: Interner<FunctionKey>,
 }

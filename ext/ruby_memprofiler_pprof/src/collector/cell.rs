@@ -12,9 +12,9 @@ const FREE: u32 = 0;
 /// A thread with a GVL has it. Anything else is the process id of a thread without.
 const TAKEN: u32 = u32::MAX;
 
-/// Allows one borrow at a time. A hook never waits for it: up to Ruby 3.4 the GVL already ensures that nobody else has
-/// it but for a moment in which the process is about to be killed; from 4.0 on, another Ractor may be in its own hook
-/// or in a flush.
+/// Allows one borrow at a time. A hook that samples never waits for it. Up to Ruby 3.4 the GVL already keeps everybody
+/// else out but the thread that watches the memory, which reads for a moment; from 4.0 on another Ractor may have it, in
+/// a hook or in a flush.
 #[derive(Debug)]
 pub struct HookCell<T> {
     busy: AtomicU32,

@@ -175,7 +175,7 @@ fn latest(key: VALUE) -> VALUE {
 #[inline]
 pub unsafe fn write_barrier(holder: VALUE, value: VALUE) {
     if super::object::is_heap(value) {
-        // SAFETY: the GVL is held; both are alive, and `value` refers to the heap.
+        // SAFETY: the GVL is held, or this is a NEWOBJ hook; both are alive, and `value` refers to the heap.
         unsafe { rb_sys::rb_gc_writebarrier(holder, value) };
     }
 }

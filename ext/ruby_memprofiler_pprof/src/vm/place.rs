@@ -71,7 +71,8 @@ impl Place {
         }
         match index.checked_sub(1).and_then(frame) {
             Some(caller) if caller.iseq as usize == self.caller => {
-                (frames.outermost(index), self.has_living_entry().then_some(self.entry as VALUE))
+                // SAFETY: the GVL is held.
+                (frames.outermost(index), unsafe { self.has_living_entry() }.then_some(self.entry as VALUE))
             }
             _ => (frames, None),
         }
@@ -93,10 +94,13 @@ impl Place {
     }
 
     /// Whether the method entry is alive for certain: a frame used it, and no collection can have freed it since.
-    fn has_living_entry(&self) -> bool {
+    ///
+    /// # Safety
+    /// The GVL must be held.
+    unsafe fn has_living_entry(&self) -> bool {
         self.entry != 0
             && self.collections == Some(gc::count())
-            // SAFETY: a living object, as just found out.
+            // SAFETY: no collection has begun since a frame used it, and none does while the GVL is held.
             && unsafe { imemo_type(self.entry as VALUE) } == Some(layout::IMEMO_MENT)
     }
 }

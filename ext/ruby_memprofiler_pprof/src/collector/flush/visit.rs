@@ -45,7 +45,8 @@ impl Flush<'_> {
                 Pause::OutOfTime => {}
                 Pause::Unnamed(unnamed) => collector.name(self.pace.mute, unnamed)?,
                 Pause::SizeUnknown(object) => {
-                    // SAFETY: the object was alive in the slice that just ended, and nothing has run since.
+                    // SAFETY: the object was alive in the slice that just ended, and since then neither Ruby code nor a
+                    // collection has run.
                     let size = unsafe { memsize::of_any(self.ruby, object) }?;
                     // An extension whose size function raises is no reason to fail.
                     // SAFETY: it stays alive on this stack while its extension measures it.
