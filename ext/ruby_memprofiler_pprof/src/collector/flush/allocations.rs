@@ -34,7 +34,7 @@ impl Flush<'_> {
             *position = (*position).min(state.tally.len());
             let Some(last) = position.checked_sub(1) else { return Ok(false) };
             if let Some(&TallyKey { stack, class, .. }) = state.tally.key(last) {
-                let named = (state.sites.named_stack(stack)?, state.sites.named_class(class)?);
+                let named = state.sites.named(stack, class)?;
                 if let Some((key, allocated)) = state.tally.take(last) {
                     self.take_over(state, key, named, allocated);
                 }

@@ -78,7 +78,7 @@ impl Flush<'_> {
         for _ in 0..CLOCK_STRIDE {
             let entry = state.peak.kept().and_then(|kept| kept.sums.entry(*position));
             let Some((PeakKey { stack, class, window }, live)) = entry else { return Ok(false) };
-            let (stack, class) = (state.sites.named_stack(stack)?, state.sites.named_class(class)?);
+            let (stack, class) = state.sites.named(stack, class)?;
             let values = Values { retained: live.objects, retained_bytes: live.bytes, ..Values::default() };
             self.sums.add(Key { stack, class, age: None, window }, values);
             *position += 1;

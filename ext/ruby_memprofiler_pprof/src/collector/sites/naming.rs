@@ -62,6 +62,11 @@ impl Sites {
         })
     }
 
+    /// The stack of names for `stack` and the named class for `class`, or what has to be named next for them.
+    pub fn named(&mut self, stack: StackId, class: ClassId) -> Result<(StackId, ClassId), Unnamed> {
+        Ok((self.named_stack(stack)?, self.named_class(class)?))
+    }
+
     #[cold]
     fn unnamed_frames(&mut self, stack: StackId) -> Unnamed {
         // Otherwise this continues.

@@ -23,6 +23,9 @@ use rb_sys::VALUE;
 
 pub use naming::Progress;
 
+/// How many entries, samples or references a step of naming processes.
+const STRIDE: usize = 64;
+
 /// Events since the collector was made, or since it was forked.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Counters {

@@ -1,11 +1,8 @@
 //! Naming without a flush, in small steps.
 
-use super::State;
+use super::{STRIDE, State};
 use crate::collector::sites::Unnamed;
 use memprofiler_core::sums::TallyKey;
-
-/// How many entries, samples or references a step processes.
-const STRIDE: usize = 64;
 
 /// How far it has come.
 #[derive(Debug, Default, Clone, Copy)]
@@ -53,13 +50,13 @@ impl State {
 
     /// Takes one step.
     pub fn name_some(&mut self) -> Progress {
-        match self.naming {
+        let outcome = match self.naming {
             Naming::Idle => return Progress::Done,
             Naming::Tally(mut position) => {
                 let outcome = self.name_tally(&mut position);
                 self.naming =
                     if position == 0 { Naming::Live(self.reservoir.live().len()) } else { Naming::Tally(position) };
-                return outcome.map_or_else(Progress::Unnamed, |()| Progress::More);
+                outcome
             }
             Naming::Live(mut position) => {
                 let outcome = self.name_live(&mut position);
@@ -67,7 +64,7 @@ impl State {
                 if position == 0 {
                     self.naming = Naming::Peak(usize::MAX);
                 }
-                return outcome.map_or_else(Progress::Unnamed, |()| Progress::More);
+                outcome
             }
             Naming::Peak(mut position) => {
                 let outcome = self.name_peak(&mut position);
@@ -76,13 +73,14 @@ impl State {
                     self.sites.stacks.forget_contexts();
                     self.naming = Naming::Release;
                 }
-                return outcome.map_or_else(Progress::Unnamed, |()| Progress::More);
+                outcome
             }
             Naming::Release => {
                 if self.sites.release_sources(STRIDE) {
                     self.sites.end_naming();
                     self.naming = Naming::Prune(0);
                 }
+                Ok(())
             }
             Naming::Prune(first) => {
                 if self.sites.release_leftovers(STRIDE) {
@@ -91,9 +89,10 @@ impl State {
                         None => self.end_naming(),
                     }
                 }
+                Ok(())
             }
-        }
-        Progress::More
+        };
+        outcome.map_or_else(Progress::Unnamed, |()| Progress::More)
     }
 
     fn end_naming(&mut self) {
@@ -115,7 +114,7 @@ impl State {
             let Some(last) = position.checked_sub(1) else { return Ok(()) };
             if let Some(&TallyKey { stack, class, readers, window }) = self.tally.key(last) {
                 if self.sites.are_unnamed(stack, class) {
-                    let named = (self.sites.named_stack(stack)?, self.sites.named_class(class)?);
+                    let named = self.sites.named(stack, class)?;
                     if let Some((_, allocated)) = self.tally.take(last) {
                         self.count_allocated_by_name(named, readers, window, allocated);
                         self.sites.release_source(stack, class);
@@ -133,7 +132,7 @@ impl State {
             let Some(last) = position.checked_sub(1) else { return Ok(()) };
             let sample = self.reservoir.live().samples()[last];
             if self.sites.are_unnamed(sample.stack, sample.class) {
-                let (stack, class) = (self.sites.named_stack(sample.stack)?, self.sites.named_class(sample.class)?);
+                let (stack, class) = self.sites.named(sample.stack, sample.class)?;
                 self.sites.retain(stack, class);
                 if let Some(named) = self.reservoir.sample_mut(last) {
                     (named.stack, named.class) = (stack, class);

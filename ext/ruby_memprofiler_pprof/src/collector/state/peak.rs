@@ -1,6 +1,6 @@
 //! The live set when the process had the most memory.
 
-use super::State;
+use super::{STRIDE, State};
 use crate::collector::sites::Unnamed;
 use crate::collector::stacks::Stacks;
 use crate::vm::errno::SavedErrno;
@@ -11,9 +11,6 @@ use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::sums::Allocated;
 use rb_sys::VALUE;
 use std::time::SystemTime;
-
-/// How many entries a step processes.
-const STRIDE: usize = 64;
 
 impl State {
     /// Looks at the live set if that is asked for and the process has more memory than ever. Not during a flush, which
@@ -57,15 +54,15 @@ impl State {
         for _ in 0..STRIDE {
             *position = (*position).min(sums.len());
             let Some(last) = position.checked_sub(1) else { return Ok(()) };
-            if let Some(&PeakKey { stack, class, window }) = sums.key(last) {
-                if sites.are_unnamed(stack, class) {
-                    let named = PeakKey { stack: sites.named_stack(stack)?, class: sites.named_class(class)?, window };
+            if let Some(&key) = sums.key(last) {
+                if sites.are_unnamed(key.stack, key.class) {
+                    let (stack, class) = sites.named(key.stack, key.class)?;
                     if let Some((_, allocated)) = sums.take(last) {
-                        sites.retain(named.stack, named.class);
-                        if !sums.add(named, allocated) {
-                            sites.release(named.stack, named.class);
+                        sites.retain(stack, class);
+                        if !sums.add(PeakKey { stack, class, ..key }, allocated) {
+                            sites.release(stack, class);
                         }
-                        sites.release_source(stack, class);
+                        sites.release_source(key.stack, key.class);
                     }
                 }
             }
