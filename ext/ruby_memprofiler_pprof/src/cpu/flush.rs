@@ -3,7 +3,7 @@
 use super::Sampler;
 use super::interval::{Interval, Values, period_type, sample_types};
 use crate::collector::flush::extract::{Extract, Key};
-use crate::collector::flush::pace::{self, Pace};
+use crate::collector::flush::pace::Pace;
 use crate::collector::flush::tidy;
 use crate::collector::mute::Mute;
 use crate::collector::resolve::{self, Owner};
@@ -11,7 +11,6 @@ use crate::collector::sites::Sites;
 use crate::collector::stacks::Stacks;
 use crate::collector::{FlushFailure, FlushOptions, Flushed, ruby_description};
 use crate::faults;
-use crate::vm::threads;
 use magnus::{Error, Ruby};
 use memprofiler_core::profile::Header;
 use memprofiler_core::reservoir::ClassId;
@@ -21,9 +20,6 @@ use rb_sys::VALUE;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-
-/// How many steps pass between two looks at the clock.
-const CLOCK_STRIDE: usize = 64;
 
 /// The frame of threads that Ruby does not know, on which those with the same name are.
 const NATIVE_THREADS: &str = "(native threads)";
@@ -110,11 +106,9 @@ impl Sampler {
                 drop(names);
                 extract.encode(named, &header)
             };
-            if options.yield_gvl { flush.pace.without_gvl(ruby, build)? } else { build() }
+            flush.pace.without_gvl(ruby, build)?
         };
-        let gc_time = pace::gc_time(ruby, mute)?;
-        // The VM checks interrupts when a method returns: a pending exception would then discard the profile.
-        mute.lift(threads::check_interrupts)?;
+        let gc_time = flush.pace.check_interrupts(ruby)?;
         flush.check()?;
         let pprof = encoded.map_err(FlushFailure::Encoding)?;
         flush.done = true;
@@ -133,6 +127,22 @@ impl Sampler {
             ..Flushed::default()
         })
     }
+
+    /// Fails for a flush that began with so many `beginnings`, if it cannot go on.
+    fn check(&self, beginnings: u64) -> Result<(), FlushFailure> {
+        if let Some(place) = self.failure() {
+            return Err(FlushFailure::Panicked(place));
+        }
+        if self.is_past(beginnings) {
+            return Err(FlushFailure::Encoding(io::Error::other("the process was forked in the middle of a flush")));
+        }
+        Ok(())
+    }
+
+    /// Whether Ruby code that ran meanwhile has forked, and this is the child, in which sampling has begun anew.
+    fn is_past(&self, beginnings: u64) -> bool {
+        self.state.with(|state| state.beginnings != beginnings)
+    }
 }
 
 impl Flush<'_> {
@@ -142,18 +152,7 @@ impl Flush<'_> {
     }
 
     fn check(&self) -> Result<(), FlushFailure> {
-        if let Some(place) = self.sampler.failure() {
-            return Err(FlushFailure::Panicked(place));
-        }
-        if self.is_outdated() {
-            return Err(FlushFailure::Encoding(io::Error::other("the process was forked in the middle of a flush")));
-        }
-        Ok(())
-    }
-
-    /// Whether Ruby code that ran meanwhile has forked, and this is the child, in which sampling has begun anew.
-    fn is_outdated(&self) -> bool {
-        self.sampler.state.with(|state| state.beginnings != self.beginnings)
+        self.sampler.check(self.beginnings)
     }
 
     /// Replaces each stack by one that is known by name.
@@ -251,22 +250,18 @@ impl Flush<'_> {
 
     /// Copies what the profile needs out of the sampler.
     fn extract(&mut self) -> Result<Extract, FlushFailure> {
-        let mut extract = Extract::new(self.named.len());
-        for first in (0..self.named.len()).step_by(CLOCK_STRIDE) {
-            self.sampler.state.with(|state| {
-                let keys = (first..first + CLOCK_STRIDE).map_while(|position| self.named.key(position));
-                keys.for_each(|&key| extract.add(&state.sites, key));
-            });
-            self.rest()?;
-        }
-        Ok(extract)
+        let Self { sampler, ruby, pace, named, beginnings, .. } = self;
+        Extract::of(*sampler, named, || {
+            pace.rest(ruby)?;
+            sampler.check(*beginnings)
+        })
     }
 }
 
 impl Drop for Flush<'_> {
     fn drop(&mut self) {
         // After a panic nothing is certain, and another one here would end the process.
-        if std::thread::panicking() || self.sampler.failure().is_some() || self.is_outdated() {
+        if std::thread::panicking() || self.sampler.failure().is_some() || self.sampler.is_past(self.beginnings) {
             return;
         }
         let named = std::mem::take(&mut self.named).into_entries();

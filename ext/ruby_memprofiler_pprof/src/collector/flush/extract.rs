@@ -3,7 +3,8 @@
 //! Where memory is short a flush should take little of it: the frames become the profile's as they are, and the values
 //! stay where the flush has added them up.
 
-use super::assembly;
+use super::{CLOCK_STRIDE, FlushFailure, assembly};
+use crate::collector::resolve::Owner;
 use crate::collector::sample_types::Columns;
 use crate::collector::sites::Sites;
 use crate::collector::stacks::{FrameKind, Stacks};
@@ -19,6 +20,7 @@ use memprofiler_core::sums::Sums;
 use memprofiler_core::window_group::WindowGroup;
 use std::io;
 use std::num::NonZeroU32;
+use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -65,8 +67,25 @@ pub struct Index {
 }
 
 impl Extract {
+    /// Copies what the keys of `sums` refer to, which `owner` knows by name. `rest` is called in between.
+    pub fn of<V: Copy + Default + AddAssign>(
+        owner: &impl Owner,
+        sums: &Sums<Key, V>,
+        mut rest: impl FnMut() -> Result<(), FlushFailure>,
+    ) -> Result<Self, FlushFailure> {
+        let mut extract = Self::new(sums.len());
+        for first in (0..sums.len()).step_by(CLOCK_STRIDE) {
+            owner.with_sites(|sites| {
+                let keys = (first..first + CLOCK_STRIDE).map_while(|position| sums.key(position));
+                keys.for_each(|&key| extract.add(sites, key));
+            });
+            rest()?;
+        }
+        Ok(extract)
+    }
+
     /// An empty extract, with room for `keys`.
-    pub fn new(keys: usize) -> Self {
+    fn new(keys: usize) -> Self {
         Self {
             stacks: Vec::with_capacity(keys),
             frames: vec![Frame { caller: EMPTY_STACK, location: LABELS }],
@@ -78,7 +97,7 @@ impl Extract {
     }
 
     /// Copies what one key refers to, which is known by name.
-    pub fn add(&mut self, sites: &Sites, key: Key) {
+    fn add(&mut self, sites: &Sites, key: Key) {
         let stack = self.stack(&sites.stacks, key.stack);
         self.stacks.push(stack);
         let class = key.class.0 as usize;

@@ -112,6 +112,12 @@ impl Collector {
         Ok(flush)
     }
 
+    /// Fails if a hook has panicked, which can happen whenever Ruby code or other threads ran. The stored data may then
+    /// be inconsistent, and is no longer marked.
+    fn check(&self) -> Result<(), FlushFailure> {
+        self.failure().map_or(Ok(()), |place| Err(FlushFailure::Panicked(place)))
+    }
+
     fn sample_type_names(&self, options: &FlushOptions) -> SampleTypeNames {
         options.sample_type_names.unwrap_or_else(|| self.state.with(|state| state.options.sample_type_names))
     }
@@ -152,10 +158,8 @@ impl Flush<'_> {
         self.check()
     }
 
-    /// Fails if a hook has panicked, which can happen whenever Ruby code or other threads ran. The stored data may then
-    /// be inconsistent, and is no longer marked.
     fn check(&self) -> Result<(), FlushFailure> {
-        self.collector.failure().map_or(Ok(()), |place| Err(FlushFailure::Panicked(place)))
+        self.collector.check()
     }
 
     /// Releases what the previous flush left over.
@@ -171,10 +175,7 @@ impl Flush<'_> {
         let extract = self.extract()?;
         self.result.sample_add = self.start.elapsed();
         self.encode(extract, header, glance)?;
-        let gc_time = pace::gc_time(self.ruby, self.pace.mute)?;
-        // The VM checks interrupts when a method returns: a pending exception would then discard the profile. Let it
-        // come now, while everything can still be put back.
-        self.pace.mute.lift(threads::check_interrupts)?;
+        let gc_time = self.pace.check_interrupts(self.ruby)?;
         self.check()?;
         Ok(gc_time)
     }
@@ -182,15 +183,11 @@ impl Flush<'_> {
     /// Copies what the profile needs out of the collector.
     fn extract(&mut self) -> Result<Extract, FlushFailure> {
         faults::point("flush: extract");
-        let mut extract = Extract::new(self.sums.len());
-        for first in (0..self.sums.len()).step_by(CLOCK_STRIDE) {
-            self.collector.state.with(|state| {
-                let keys = (first..first + CLOCK_STRIDE).map_while(|position| self.sums.key(position));
-                keys.for_each(|&key| extract.add(&state.sites, key));
-            });
-            self.rest()?;
-        }
-        Ok(extract)
+        let Self { collector, ruby, pace, sums, .. } = self;
+        Extract::of(*collector, sums, || {
+            pace.rest(ruby)?;
+            collector.check()
+        })
     }
 
     /// Releases what was needed to name stacks and classes, and memory that the collector no longer needs.
@@ -219,8 +216,7 @@ impl Flush<'_> {
             let (encoded, build_time, encode_time) = extract.encode(sums, &header);
             (encoded, remark_time + build_time, encode_time)
         };
-        let (encoded, build_time, encode_time) =
-            if self.options.yield_gvl { self.pace.without_gvl(self.ruby, build)? } else { build() };
+        let (encoded, build_time, encode_time) = self.pace.without_gvl(self.ruby, build)?;
         self.result.pprof = encoded.map_err(FlushFailure::Encoding)?;
         self.result.sample_add += build_time;
         self.result.serialization = encode_time;

@@ -52,12 +52,24 @@ impl<'a> Pace<'a> {
         Ok(())
     }
 
-    /// Runs `work` without the GVL.
+    /// Runs `work`, without the GVL if that is allowed.
     pub fn without_gvl<T: Send>(&mut self, ruby: &Ruby, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        if !self.options.yield_gvl {
+            return Ok(work());
+        }
         self.hold.end(gc_time(ruby, self.mute)?, &mut self.holds);
         let result = threads::without_gvl(work);
         self.hold = Hold::begin(ruby, self.mute)?;
         Ok(result)
+    }
+
+    /// Lets pending exceptions come while everything can still be put back: the VM checks interrupts when a method
+    /// returns, and would then discard the profile. Returns the total time of garbage collections, for
+    /// [`finish`](Self::finish).
+    pub fn check_interrupts(&self, ruby: &Ruby) -> Result<Duration, Error> {
+        let gc_time = gc_time(ruby, self.mute)?;
+        self.mute.lift(threads::check_interrupts)?;
+        Ok(gc_time)
     }
 
     /// For the end of a flush; `gc_time` is the GC's time shortly before.
@@ -76,7 +88,7 @@ impl<'a> Pace<'a> {
 }
 
 /// The total time of garbage collections so far. May run Ruby code, and raise.
-pub fn gc_time(ruby: &Ruby, mute: &Mute) -> Result<Duration, Error> {
+fn gc_time(ruby: &Ruby, mute: &Mute) -> Result<Duration, Error> {
     mute.lift(|| gc::total_time(ruby))
 }
 
