@@ -4,9 +4,10 @@ use super::{Collector, Phase, windows};
 use crate::faults::{self, InHook};
 use crate::vm::errno::SavedErrno;
 use crate::vm::hooks::{self, END_MARK, END_SWEEP, FREEOBJ, NEWOBJ, TraceArg};
-use crate::vm::{clock, ractor, threads};
+use crate::vm::ractor::{self, MainRactor};
+use crate::vm::{clock, threads};
 use magnus::Error;
-use rb_sys::VALUE;
+use rb_sys::{VALUE, rb_event_flag_t};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
@@ -25,11 +26,8 @@ const STACK_CHECKS: u64 = 8;
 const TAG: VALUE = 7;
 
 impl Collector {
-    /// Adds the hook of a phase, if it has one.
-    ///
-    /// # Safety
-    /// Must run on the main Ractor and not in a hook; the collector must be anchored.
-    pub(super) unsafe fn hook(&self, phase: Phase) -> Result<(), Error> {
+    /// Adds the hook of a phase, if it has one. The collector must be anchored.
+    pub(super) fn hook(&self, main: MainRactor, phase: Phase) -> Result<(), Error> {
         let allocations = match phase {
             Phase::Idle | Phase::Detached => {
                 self.aside.store(false, Ordering::Relaxed);
@@ -39,59 +37,45 @@ impl Collector {
             Phase::Running | Phase::Stopped => 0,
         };
         let deaths = if self.uses_mark_bits() { 0 } else { FREEOBJ };
-        // SAFETY: on the main Ractor and not in a hook, as required above. What `data` points to outlives the hook: an
-        // anchored collector stays alive and in place, and its anchor is released after its hook was removed.
-        unsafe { hooks::add(on_event, allocations | deaths | END_MARK | END_SWEEP, self.hook_data(phase)) }?;
+        self.add_hook(main, allocations | deaths | END_MARK | END_SWEEP, self.hook_data(phase))?;
         self.aside.store(false, Ordering::Relaxed);
         Ok(())
     }
 
     /// Removes the hook of a phase, if it is on.
-    ///
-    /// # Safety
-    /// Must run on the main Ractor; in a hook, from Ruby 4.0 on, only if there are no others.
-    pub(super) unsafe fn unhook(&self, phase: Phase) {
-        // SAFETY: on the main Ractor. If this is a hook, no other Ractor waits for it: there is none, or the VM is
-        // older than 4.0.
-        unsafe { hooks::remove(on_event, self.hook_data(phase)) };
+    pub(super) fn unhook(&self, main: MainRactor, phase: Phase) {
+        hooks::remove(main, on_event, self.hook_data(phase));
     }
 
     /// Replaces the hook of the running phase, after `change` has changed what that is.
-    ///
-    /// # Safety
-    /// As for [`hook`](Self::hook).
-    pub(super) unsafe fn exchange_hook(&self, change: impl FnOnce()) -> Result<(), Error> {
+    pub(super) fn exchange_hook(&self, main: MainRactor, change: impl FnOnce()) -> Result<(), Error> {
         let previous = self.hook_data(Phase::Running);
         change();
-        // SAFETY: as required above. Adding a hook allocates memory, for which the GC may run first: it must not find
-        // the previous hook gone.
-        unsafe {
-            let added = self.hook(Phase::Running);
-            hooks::remove(on_event, previous);
-            if added.is_err() {
-                // Like a hook that was removed for a moment: the next flush adds it.
-                self.aside.store(true, Ordering::Relaxed);
-            }
-            added
+        // Adding a hook allocates memory, for which the GC may run first: it must not find the previous hook gone.
+        let added = self.hook(main, Phase::Running);
+        hooks::remove(main, on_event, previous);
+        if added.is_err() {
+            // Like a hook that was removed for a moment: the next flush adds it.
+            self.aside.store(true, Ordering::Relaxed);
         }
+        added
     }
 
-    /// Adds the hook of a window.
-    ///
-    /// # Safety
-    /// As for [`hook`](Self::hook).
-    pub(super) unsafe fn hook_window(&self) -> Result<(), Error> {
-        // SAFETY: as for the hook of a phase.
-        unsafe { hooks::add(on_event, NEWOBJ, self.tagged(IN_WINDOW)) }
+    /// Adds the hook of a window. The collector must be anchored.
+    pub(super) fn hook_window(&self, main: MainRactor) -> Result<(), Error> {
+        self.add_hook(main, NEWOBJ, self.tagged(IN_WINDOW))
     }
 
     /// Removes the hook of a window, if it is on.
-    ///
-    /// # Safety
-    /// As for [`unhook`](Self::unhook).
-    pub(super) unsafe fn unhook_window(&self) {
-        // SAFETY: as for the hook of a phase.
-        unsafe { hooks::remove(on_event, self.tagged(IN_WINDOW)) };
+    pub(super) fn unhook_window(&self, main: MainRactor) {
+        hooks::remove(main, on_event, self.tagged(IN_WINDOW));
+    }
+
+    fn add_hook(&self, main: MainRactor, events: rb_event_flag_t, data: VALUE) -> Result<(), Error> {
+        debug_assert_ne!(self.holder.get(), rb_sys::Qnil as VALUE);
+        // SAFETY: what `data` points to outlives the hook: an anchored collector stays alive and in place, and its
+        // anchor is released after its hook was removed.
+        unsafe { hooks::add(main, on_event, events, data) }
     }
 
     fn hook_data(&self, phase: Phase) -> VALUE {
@@ -176,9 +160,8 @@ unsafe fn look_closer(collector: &Collector, arg: &TraceArg, left: u64) {
     if look && threads::stack_runs_out() {
         // From Ruby 4.0 on, removing the hook waits for other Ractors, one of which may be waiting for this one.
         if ractor::is_main() && !(cfg!(ruby_gte_4_0) && ractor::others()) {
-            // SAFETY: in this collector's NEWOBJ hook; the condition ensures that this is the main Ractor and that
-            // there are no others.
-            unsafe { collector.step_aside() };
+            // SAFETY: on the main Ractor, and from Ruby 4.0 on there is no other. Only removes hooks.
+            collector.step_aside(unsafe { MainRactor::new() });
         }
     } else if left > 0 {
         collector.countdown.pass(left);

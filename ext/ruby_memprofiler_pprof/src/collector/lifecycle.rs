@@ -4,6 +4,7 @@ use super::options::Liveness;
 use super::{Collector, Only, Phase, State, random_seed, state, totals, watch};
 use crate::faults;
 use crate::vm::mark_bits::MarkBits;
+use crate::vm::ractor::MainRactor;
 use crate::vm::{child, gc, memory, threads};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value};
@@ -13,11 +14,8 @@ use std::time::Instant;
 
 impl Collector {
     /// Starts sampling the allocations of `only` and tracking deaths. `holder` is the Ruby object that owns this
-    /// collector.
-    ///
-    /// # Safety
-    /// Must run on the main Ractor, which must be marked, with others being watched.
-    pub unsafe fn start(&self, ruby: &Ruby, holder: Value, only: Only) -> Result<(), Error> {
+    /// collector. The main Ractor must be marked, and others watched.
+    pub fn start(&self, ruby: &Ruby, main: MainRactor, holder: Value, only: Only) -> Result<(), Error> {
         if self.phase.get() == Phase::Running {
             return Ok(());
         }
@@ -43,9 +41,7 @@ impl Collector {
             self.check_collections(ruby)?;
         }
         // Adding a hook allocates memory, for which the GC may run first: it must not find the previous hook gone.
-        // SAFETY: on the main Ractor, as required above, and not in a hook; `anchor` was called, here or at an earlier
-        // start.
-        if let Err(error) = unsafe { self.hook(Phase::Running) } {
+        if let Err(error) = self.hook(main, Phase::Running) {
             if self.phase.get() == Phase::Idle {
                 self.release_anchor();
             }
@@ -53,8 +49,7 @@ impl Collector {
         }
         match self.phase.replace(Phase::Running) {
             Phase::Idle => self.missed_collections.begin(ruby)?,
-            // SAFETY: on the main Ractor, as required above, and not in a hook.
-            phase => unsafe { self.unhook(phase) },
+            phase => self.unhook(main, phase),
         }
         if let Some(object) = only.object() {
             // SAFETY: the GVL is held; the holder is in use, and the Thread or Fiber runs.
@@ -64,29 +59,33 @@ impl Collector {
         self.disarmed.set(None);
         self.started.set(Some(Instant::now()));
         // Without memory for another hook the next flush adds it.
-        // SAFETY: as above, in a method: a safe point.
-        let _ = unsafe { self.adopt_sampling() };
+        let _ = self.adopt_sampling(main);
         Ok(())
+    }
+
+    /// For the collector's methods. Others than the main Ractor, on which it was started, have no access to it.
+    pub(super) fn main_ractor(&self) -> MainRactor {
+        debug_assert_ne!(self.phase.get(), Phase::Idle);
+        // SAFETY: on the main Ractor, as Ruby code has called a method of a collector with hooks, and not in a hook.
+        unsafe { MainRactor::new() }
     }
 
     /// If deaths may have gone unnoticed, forgets which objects are alive, and makes sure that the hooks are on again.
     pub(super) fn check_collections(&self, ruby: &Ruby) -> Result<(), Error> {
         let missed = self.missed_collections.count(ruby)?;
-        if missed == 0 || self.phase.get() == Phase::Idle {
-            // SAFETY: in a method of the collector, where the VM may run Ruby code: a safe point. It is on the main
-            // Ractor, where this collector was started: others have no access to it.
-            return unsafe { self.come_back() };
+        let phase = self.phase.get();
+        if phase == Phase::Idle {
+            return Ok(());
+        }
+        let main = self.main_ractor();
+        if missed == 0 {
+            return self.come_back(main);
         }
         self.state.with(|state| state.distrust_after(missed));
         // Adding a hook makes the VM recompute which events are wanted, which undoes Bug #19112.
-        let phase = self.phase.get();
         self.missed_collections.pause();
-        // SAFETY: on the main Ractor, where this collector was started: others have no access to it. Not in a hook. A
-        // collector that is not idle is anchored.
-        unsafe {
-            self.unhook(phase);
-            self.hook(phase)?;
-        }
+        self.unhook(main, phase);
+        self.hook(main, phase)?;
         self.missed_collections.begin(ruby)
     }
 
@@ -100,15 +99,12 @@ impl Collector {
             self.abandon();
             return Ok(());
         }
+        let main = self.main_ractor();
         // In this order for the same reason as in `start`.
-        // SAFETY: on the main Ractor, where this collector was started: others have no access to it. Not in a hook. A
-        // collector that is not idle is anchored.
-        unsafe {
-            self.hook(end)?;
-            self.close_window();
-            self.unhook(self.phase.replace(end));
-            self.end_windows();
-        }
+        self.hook(main, end)?;
+        self.close_window(main);
+        self.unhook(main, self.phase.replace(end));
+        self.end_windows(main);
         self.state.with(|state| state.sites.stacks.forget_contexts());
         Ok(())
     }
@@ -135,9 +131,7 @@ impl Collector {
     /// Removes the last hook and forgets all samples.
     pub(super) fn disconnect(&self) {
         self.missed_collections.pause();
-        // SAFETY: at the end of a flush, so not in a hook, and on the main Ractor, where this collector was started:
-        // others have no access to it.
-        unsafe { self.unhook(self.phase.replace(Phase::Idle)) };
+        self.unhook(self.main_ractor(), self.phase.replace(Phase::Idle));
         self.state.with(State::clear);
         self.release_anchor();
     }
@@ -164,8 +158,10 @@ impl Collector {
             state.forget_peak();
             state.forget_flush_of_others(threads::current());
         });
-        // SAFETY: in a method of a collector with hooks, to which other Ractors have no access.
-        unsafe { self.windows_after_fork() };
+        self.windows.reset_figures();
+        if self.windows.are_used() {
+            self.windows_after_fork(self.main_ractor());
+        }
     }
 
     /// Where the collector panicked, if it did. Its data may then be inconsistent, and is no longer used.
@@ -195,13 +191,10 @@ impl Collector {
     /// After a panic, and not in a hook: removes the hooks without relying on any stored data.
     pub fn abandon(&self) {
         if self.phase.get() != Phase::Idle {
+            let main = self.main_ractor();
             self.missed_collections.pause();
-            // SAFETY: not in a hook, and on the main Ractor, where this collector was started: others have no access to
-            // it.
-            unsafe {
-                self.unhook(self.phase.replace(Phase::Idle));
-                self.end_windows();
-            }
+            self.unhook(main, self.phase.replace(Phase::Idle));
+            self.end_windows(main);
             self.release_anchor();
         }
     }

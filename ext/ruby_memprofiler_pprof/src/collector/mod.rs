@@ -163,8 +163,7 @@ impl Collector {
         });
         if self.phase.get() == Phase::Running {
             // Without memory for another hook the next flush adds it.
-            // SAFETY: in a method, a safe point, on the main Ractor: others have no access to a running collector.
-            let _ = unsafe { self.adopt_sampling() };
+            let _ = self.adopt_sampling(self.main_ractor());
         }
     }
 

@@ -6,7 +6,8 @@
 
 use super::options::{Options, Sampling};
 use super::{Collector, Only, Phase, hooked, windows};
-use crate::vm::{ractor, safepoint};
+use crate::vm::ractor::{self, MainRactor};
+use crate::vm::safepoint;
 use magnus::Error;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,15 +74,11 @@ impl Collector {
         choose(&self.options(), Circumstances { service: true, settled: true, ..self.circumstances() })
     }
 
-    /// Changes the kind of sampling to the preferred one.
-    ///
-    /// # Safety
-    /// Must run at a safe point of the main Ractor; the collector must be running.
-    pub(super) unsafe fn adopt_sampling(&self) -> Result<(), Error> {
+    /// Changes the kind of sampling to the preferred one. The collector must be running.
+    pub(super) fn adopt_sampling(&self, main: MainRactor) -> Result<(), Error> {
         let Options { window_frame, window_duty, sampling, .. } = self.options();
         let choice = self.preferred_sampling();
-        // SAFETY: as required above.
-        unsafe { self.switch_windows(choice, window_frame, window_duty) }?;
+        self.switch_windows(main, choice, window_frame, window_duty)?;
         let undecided = sampling == Sampling::Auto && !self.windows.are_used() && cfg!(ruby_gte_3_3);
         self.look_again.set(undecided.then(|| Instant::now() + PAUSE));
         Ok(())
@@ -116,16 +113,15 @@ impl Collector {
 /// # Safety
 /// Must run at a safe point of a Ruby thread.
 unsafe extern "C" fn adopt_sampling_job(_: *mut c_void) {
-    // If not, the next mark phase asks again.
-    if ractor::is_main() && safepoint::has_room() {
-        hooked::each(|collector| {
-            if collector.phase() == Phase::Running {
-                // Without memory for a hook the next flush adds it; nothing can be raised here.
-                // SAFETY: a safe point of the main Ractor.
-                collector.guarded("choice of sampling", || drop(unsafe { collector.adopt_sampling() }));
-            }
-        });
-    }
+    // Elsewhere nothing is done: the next mark phase asks again.
+    // SAFETY: at a safe point, as required above.
+    let Some(main) = (unsafe { MainRactor::in_job() }) else { return };
+    hooked::each(|collector| {
+        if collector.phase() == Phase::Running {
+            // Without memory for a hook the next flush adds it; nothing can be raised here.
+            collector.guarded("choice of sampling", || drop(collector.adopt_sampling(main)));
+        }
+    });
 }
 
 fn choose(options: &Options, circumstances: Circumstances) -> Choice {

@@ -8,7 +8,8 @@
 
 use super::hooked;
 use super::{Collector, Phase};
-use crate::vm::{ractor, safepoint};
+use crate::vm::ractor::MainRactor;
+use crate::vm::safepoint;
 use magnus::Error;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -16,24 +17,18 @@ use std::sync::atomic::Ordering;
 impl Collector {
     /// Removes the hook until the next safe point that is farther from the end. Collections in between are missed, and
     /// noticed like any other missed one. With windows only the window ends.
-    ///
-    /// # Safety
-    /// Must be called in a NEWOBJ hook of this collector on the main Ractor; from Ruby 4.0 on only if there are no
-    /// others.
     #[cold]
-    pub(super) unsafe fn step_aside(&self) {
+    pub(super) fn step_aside(&self, main: MainRactor) {
         self.stack_ends.fetch_add(1, Ordering::Relaxed);
         if self.windows.are_used() {
-            // SAFETY: on the main Ractor, and from Ruby 4.0 on there is no other. If a hook is removed while it runs,
-            // the VM frees it afterwards. The timer asks for another window.
-            return unsafe { self.close_window() };
+            // If a hook is removed while it runs, the VM frees it afterwards. The timer asks for another window.
+            return self.close_window(main);
         }
         self.aside.store(true, Ordering::Relaxed);
         if !self.uses_mark_bits() {
             self.missed_collections.miss_sweep();
         }
-        // SAFETY: as above.
-        unsafe { self.unhook(Phase::Running) };
+        self.unhook(main, Phase::Running);
         safepoint::request(come_back);
     }
 
@@ -51,26 +46,25 @@ impl Collector {
     }
 
     /// Adds the hook again after [`step_aside`](Self::step_aside), unless that was already done.
-    ///
-    /// # Safety
-    /// Must run at a safe point of the main Ractor.
-    pub(super) unsafe fn come_back(&self) -> Result<(), Error> {
+    pub(super) fn come_back(&self, main: MainRactor) -> Result<(), Error> {
         if self.aside.load(Ordering::Relaxed) && self.phase() == Phase::Running {
-            // SAFETY: at a safe point of the main Ractor, so not in a hook; a running collector is anchored.
-            unsafe { self.hook(Phase::Running) }?;
+            self.hook(main, Phase::Running)?;
         }
         Ok(())
     }
 }
 
+/// The job.
+///
+/// # Safety
+/// Must run at a safe point of a Ruby thread.
 unsafe extern "C" fn come_back(_: *mut c_void) {
     // Elsewhere, up to Ruby 3.4, the hook would be added to another list. The next collection of garbage asks again,
     // and the next flush adds it.
-    if ractor::is_main() && safepoint::has_room() {
-        hooked::each(|collector| {
-            // If there is no memory, the next flush adds it; nothing can be raised here.
-            // SAFETY: a safe point of the main Ractor.
-            collector.guarded("return from the stack's end", || drop(unsafe { collector.come_back() }));
-        });
-    }
+    // SAFETY: at a safe point, as required above.
+    let Some(main) = (unsafe { MainRactor::in_job() }) else { return };
+    hooked::each(|collector| {
+        // If there is no memory, the next flush adds it; nothing can be raised here.
+        collector.guarded("return from the stack's end", || drop(collector.come_back(main)));
+    });
 }

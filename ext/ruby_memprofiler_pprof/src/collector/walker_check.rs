@@ -1,6 +1,7 @@
 //! Whether the frame walker is reliable in this process.
 
 use super::options::BacktraceMethod;
+use crate::vm::ractor::MainRactor;
 use crate::vm::selftest;
 use magnus::{Error, Ruby};
 use std::sync::OnceLock;
@@ -9,9 +10,9 @@ use std::sync::OnceLock;
 static FAILURE: OnceLock<Option<String>> = OnceLock::new();
 
 /// Checks the walker at the first call.
-pub fn run(ruby: &Ruby) -> Result<(), Error> {
+pub fn run(ruby: &Ruby, main: MainRactor) -> Result<(), Error> {
     if FAILURE.get().is_none() {
-        let failure = selftest::run(ruby)?;
+        let failure = selftest::run(ruby, main)?;
         FAILURE.get_or_init(|| failure);
     }
     Ok(())

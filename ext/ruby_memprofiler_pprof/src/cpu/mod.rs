@@ -20,6 +20,7 @@ pub use options::{Options, Threads};
 
 use crate::collector::cell::HookCell;
 use crate::vm::cpu_clock::NativeId;
+use crate::vm::ractor::MainRactor;
 use crate::vm::{cpu_timer, gc, hooks, protect};
 use magnus::{Error, Ruby};
 use rb_sys::VALUE;
@@ -105,10 +106,11 @@ impl Sampler {
     /// is the Ruby object that owns this sampler.
     ///
     /// # Safety
-    /// Must run on the main Ractor with the GVL held, and not in a hook; `holder` and the threads must be alive.
+    /// `holder` and the threads must be alive.
     pub unsafe fn start(
         &self,
         ruby: &Ruby,
+        main: MainRactor,
         holder: VALUE,
         options: Options,
         threads: &[(VALUE, NativeId)],
@@ -131,29 +133,24 @@ impl Sampler {
             unsafe { gc::write_barrier(holder, thread) };
         }
         let hooked = begun.and_then(|()| match options.threads {
-            // SAFETY: on the main Ractor, with the GVL held, not in a hook; the hook finds the sampler by itself.
-            Threads::All => Ok(unsafe { hooks::add(job::on_thread, job::THREAD_EVENTS, job::DATA) }?),
+            // SAFETY: the hook finds the sampler by itself.
+            Threads::All => Ok(unsafe { hooks::add(main, job::on_thread, job::THREAD_EVENTS, job::DATA) }?),
             Threads::These => Ok(()),
         });
         if hooked.is_err() {
-            // SAFETY: as required above.
-            unsafe { self.stop() };
+            self.stop(main);
         }
         hooked
     }
 
     /// Ends sampling. What was sampled waits for a flush.
-    ///
-    /// # Safety
-    /// Must run on the main Ractor with the GVL held, and not in a hook.
-    pub unsafe fn stop(&self) {
+    pub fn stop(&self, main: MainRactor) {
         if !self.is_running() {
             return;
         }
         self.read_stacks();
         cpu_timer::ignore();
-        // SAFETY: as required above. Removing what was never added does nothing.
-        unsafe { hooks::remove(job::on_thread, job::DATA) };
+        hooks::remove(main, job::on_thread, job::DATA);
         self.state.with(State::end);
         RUNNING.store(std::ptr::null_mut(), Ordering::Release);
         // SAFETY: registered by `start`. What was sampled is marked by the Ruby object itself.
@@ -164,8 +161,8 @@ impl Sampler {
     /// says why it could not, and has stopped instead.
     ///
     /// # Safety
-    /// Must run on the main Ractor with the GVL held, and not in a hook.
-    pub unsafe fn after_fork(&self) -> io::Result<()> {
+    /// Must be called in a forked child.
+    pub unsafe fn after_fork(&self, main: MainRactor) -> io::Result<()> {
         // SAFETY: in a forked child, whose only thread is in no body.
         let is_lost = unsafe { self.state.abandon_if_taken(State::default) };
         if !self.is_running() {
@@ -179,8 +176,7 @@ impl Sampler {
         };
         if begun.is_err() {
             self.state.with(State::begin_without_threads);
-            // SAFETY: as required above.
-            unsafe { self.stop() };
+            self.stop(main);
         }
         begun
     }
@@ -202,7 +198,8 @@ fn stop_at_exit(holder: VALUE) -> Result<(), Error> {
     static REGISTERED: AtomicBool = AtomicBool::new(false);
     unsafe extern "C" fn end(_: VALUE, _: VALUE, _: c_int, _: *const VALUE, _: VALUE) -> VALUE {
         // SAFETY: the VM calls this in the main thread, before it frees what has no finalizer.
-        Sampler::running(|sampler| unsafe { sampler.stop() });
+        let main = unsafe { MainRactor::new() };
+        Sampler::running(|sampler| sampler.stop(main));
         rb_sys::Qnil as VALUE
     }
     if !REGISTERED.load(Ordering::Relaxed) {

@@ -107,10 +107,9 @@ fn start(ruby: &Ruby, this: Obj<RubyCollector>, arguments: &[Value]) -> Result<O
     if this.flushing.get().is_none() {
         return Err(errors::error(ruby, "the collector is not initialized: a subclass must call super".to_owned()));
     }
-    check_ractors(ruby, true)?;
-    walker_check::run(ruby)?;
-    // SAFETY: on the main Ractor, as just checked.
-    unsafe { this.collector.start(ruby, this.as_value(), only) }?;
+    let main = check_ractors(ruby, true)?;
+    walker_check::run(ruby, main)?;
+    this.collector.start(ruby, main, this.as_value(), only)?;
     Ok(this)
 }
 

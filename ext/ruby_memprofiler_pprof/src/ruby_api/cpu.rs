@@ -9,6 +9,7 @@ use crate::collector::mute::Mute;
 use crate::collector::walker_check;
 use crate::cpu::{Options, Sampler, StartFailure, Threads};
 use crate::vm::cpu_clock::{NativeId, native_id};
+use crate::vm::ractor::MainRactor;
 use crate::vm::{cpu_timer, gc, threads};
 use magnus::block::Proc;
 use magnus::rb_sys::AsRawValue;
@@ -26,6 +27,14 @@ pub struct RubySampler {
     sampler: Sampler,
     /// A Thread::Mutex that allows one flush at a time.
     flushing: Cell<Option<Opaque<Value>>>,
+}
+
+impl RubySampler {
+    /// Ends sampling.
+    fn stop(&self) {
+        // SAFETY: in a method, on the main Ractor: others have no access to a sampler that was started, and stop none.
+        self.sampler.stop(unsafe { MainRactor::new() });
+    }
 }
 
 impl DataTypeFunctions for RubySampler {
@@ -80,8 +89,8 @@ fn initialize_copy(ruby: &Ruby, _this: Obj<RubySampler>, _other: Value) -> Resul
 fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: Proc) -> Result<(), Error> {
     check_failure(ruby, &this)?;
     // Only the walker's check traces allocations.
-    check_ractors(ruby, !walker_check::has_run())?;
-    walker_check::run(ruby)?;
+    let main = check_ractors(ruby, !walker_check::has_run())?;
+    walker_check::run(ruby, main)?;
     let options = start_options(ruby, settings)?;
     let signal = options.signal;
     let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
@@ -95,8 +104,8 @@ fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: Proc) ->
         let native = if thread.as_raw() == threads::current() { Some(native_id()) } else { native };
         list.extend(native.map(|native| (thread.as_raw(), native)));
     }
-    // SAFETY: on the main Ractor, as just checked, in a method; the Array keeps the threads alive.
-    let started = unsafe { this.sampler.start(ruby, this.as_raw(), options, &list) };
+    // SAFETY: `this` is in use; the Array keeps the threads alive.
+    let started = unsafe { this.sampler.start(ruby, main, this.as_raw(), options, &list) };
     started.map_err(|failure| match failure {
         StartFailure::Running => {
             errors::error(ruby, "a CPU profile is being taken already, one at a time: stop it first".to_owned())
@@ -134,14 +143,12 @@ fn start_options(ruby: &Ruby, settings: RHash) -> Result<Options, Error> {
 
 fn check_failure(ruby: &Ruby, this: &RubySampler) -> Result<(), Error> {
     let Some(place) = this.sampler.failure() else { return Ok(()) };
-    // SAFETY: on the main Ractor, where it was started, and not in a hook.
-    unsafe { this.sampler.stop() };
+    this.stop();
     Err(errors::internal(ruby, place))
 }
 
 fn stop(this: Obj<RubySampler>) {
-    // SAFETY: in a method, on the main Ractor: others have no access to the object.
-    unsafe { this.sampler.stop() };
+    this.stop();
 }
 
 fn flush(ruby: &Ruby, this: Obj<RubySampler>, keywords: RHash) -> Result<Obj<ProfileData>, Error> {
@@ -176,8 +183,8 @@ fn is_running(this: Obj<RubySampler>) -> bool {
 }
 
 fn after_fork(ruby: &Ruby, this: Obj<RubySampler>) -> Result<(), Error> {
-    // SAFETY: in a method, on the main Ractor: others have no access to the object.
-    let goes_on = unsafe { this.sampler.after_fork() };
+    // SAFETY: in a method of a forked child, on the main Ractor: others have no access to the object.
+    let goes_on = unsafe { this.sampler.after_fork(MainRactor::new()) };
     goes_on.map_err(|reason| errors::error(ruby, format!("CPU time is not sampled in this child: {reason}")))
 }
 

@@ -12,8 +12,8 @@ pub fn init(module: RModule) -> Result<(), Error> {
 
 /// What is supported, as a Hash. Tests the walker unless that was already done.
 fn diagnose(ruby: &Ruby) -> Result<RHash, Error> {
-    check_ractors(ruby, true)?;
-    walker_check::run(ruby)?;
+    let main = check_ractors(ruby, true)?;
+    walker_check::run(ruby, main)?;
     let hash = ruby.hash_new();
     hash.aset(ruby.to_symbol("built_for"), format!("{RUBY_MAJOR}.{RUBY_MINOR}"))?;
     hash.aset(ruby.to_symbol("walker_failure"), walker_check::failure())?;

@@ -2,6 +2,7 @@
 
 use super::errors;
 use crate::cpu::discovery;
+use crate::vm::ractor::MainRactor;
 use crate::vm::{activity, quirks::Quirks, ractor, thread_events};
 use magnus::{Error, Ruby, Value, prelude::*};
 
@@ -14,17 +15,18 @@ pub fn on_main_ractor(ruby: &Ruby) -> Result<bool, Error> {
 
 /// Fails if Ractors prevent starting something, which `traces` allocations or does not; otherwise watches for them, and
 /// for threads, from now on.
-pub fn check_ractors(ruby: &Ruby, traces: bool) -> Result<(), Error> {
+pub fn check_ractors(ruby: &Ruby, traces: bool) -> Result<MainRactor, Error> {
     if !on_main_ractor(ruby)? {
         return Err(errors::ractor(ruby, "a collector can only be started on the main Ractor"));
     }
-    // SAFETY: on the main Ractor, as just checked.
-    unsafe { ractor::mark_main() }?;
+    // SAFETY: on the main Ractor, as just checked, and in a method.
+    let main = unsafe { MainRactor::new() };
+    main.mark()?;
     thread_events::watch();
     activity::prepare();
     discovery::prepare();
     if ractor::count(ruby)? == 1 {
-        return Ok(());
+        return Ok(main);
     }
     // Those that already exist.
     ractor::note_others();
@@ -33,5 +35,5 @@ pub fn check_ractors(ruby: &Ruby, traces: bool) -> Result<(), Error> {
                        start the profiler when it has ended, or use Ruby 3.1.4, 3.2.3, 3.3 or 4.0";
         return Err(errors::ractor(ruby, message));
     }
-    Ok(())
+    Ok(main)
 }

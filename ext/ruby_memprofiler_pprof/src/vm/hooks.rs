@@ -3,7 +3,8 @@
 //! From Ruby 4.0 on all Ractors share one list of hooks. The VM changes the list and frees its hooks without a lock, so
 //! this happens while the others stand still, and none is in a hook.
 
-use super::{protect, ractor};
+use super::protect;
+use super::ractor::MainRactor;
 use crate::faults;
 use magnus::Error;
 use rb_sys::{VALUE, rb_event_flag_t};
@@ -59,28 +60,20 @@ pub type RawHook = unsafe extern "C" fn(data: VALUE, arg: *const TraceArg);
 /// looks like a small integer.
 ///
 /// # Safety
-/// Must run on the main Ractor with the GVL held, and not in a hook. What `data` points to must outlive the
-/// registration.
-pub unsafe fn add(hook: RawHook, events: rb_event_flag_t, data: VALUE) -> Result<(), Error> {
-    // SAFETY: on the main Ractor, with the GVL held, and not in a hook, for which others could be waiting. With RAW_ARG
-    // the VM calls the function as a RawHook.
-    protect(|| unsafe {
+/// What `data` points to must outlive the registration.
+pub unsafe fn add(main: MainRactor, hook: RawHook, events: rb_event_flag_t, data: VALUE) -> Result<(), Error> {
+    protect(|| {
         faults::point("hook");
-        ractor::alone(|| rb_add_event_hook2(hook, events, data, SAFE_RAW_ARG));
+        // SAFETY: on the main Ractor. With RAW_ARG the VM calls the function as a RawHook.
+        main.alone(|| unsafe { rb_add_event_hook2(hook, events, data, SAFE_RAW_ARG) });
     })
 }
 
 /// Removes a hook that [`add`] added with the same data. No Ractor is in the hook afterwards, unless this is called in
 /// it.
-///
-/// # Safety
-/// Must run on the main Ractor with the GVL held; in a hook only as for [`ractor::alone`].
-pub unsafe fn remove(hook: RawHook, data: VALUE) {
-    // SAFETY: on the main Ractor, with the GVL held; in a hook, from Ruby 4.0 on, only if there is no other Ractor.
-    // Removing what was never added does nothing.
-    unsafe {
-        ractor::alone(|| {
-            rb_remove_event_hook_with_data(hook, data);
-        });
-    }
+pub fn remove(main: MainRactor, hook: RawHook, data: VALUE) {
+    main.alone(|| {
+        // SAFETY: on the main Ractor. Removing what was never added does nothing.
+        unsafe { rb_remove_event_hook_with_data(hook, data) };
+    });
 }

@@ -3,6 +3,7 @@
 use super::frames::{ControlFrames, LAYOUT, Running};
 use super::hooks::{self, TraceArg};
 use super::layout;
+use super::ractor::MainRactor;
 use super::{profile_frames, threads};
 use crate::faults;
 use magnus::{Error, Ruby, Value};
@@ -42,18 +43,17 @@ struct Probe {
 }
 
 /// Why the walker cannot be used on this Ruby; None if it can.
-pub fn run(ruby: &Ruby) -> Result<Option<String>, Error> {
+pub fn run(ruby: &Ruby, main: MainRactor) -> Result<Option<String>, Error> {
     if LAYOUT.is_none() || faults::denied("layout") {
         return Ok(Some(format!("Ruby {}.{} is unknown", super::RUBY_MAJOR, super::RUBY_MINOR)));
     }
     let mut probe = Probe::default();
     // A pointer with its lowest bit set looks like a small integer to the VM, which would mark a plain one.
     let data = std::ptr::from_mut(&mut probe) as VALUE | 1;
-    // SAFETY: the caller holds the GVL on the main Ractor, not in a hook; the probe outlives the registration.
-    unsafe { hooks::add(on_newobj, hooks::NEWOBJ, data) }?;
+    // SAFETY: the probe outlives the registration.
+    unsafe { hooks::add(main, on_newobj, hooks::NEWOBJ, data) }?;
     let result = ruby.eval::<Value>(EXERCISE);
-    // SAFETY: still on the main Ractor with the GVL held, and not in a hook.
-    unsafe { hooks::remove(on_newobj, data) };
+    hooks::remove(main, on_newobj, data);
     result?;
     if probe.compared < 20 && probe.failure.is_none() {
         probe.failure = Some(format!("saw only {} allocations", probe.compared));

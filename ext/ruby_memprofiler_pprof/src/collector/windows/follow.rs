@@ -4,16 +4,14 @@ use super::program_clock::CLOCK;
 use super::timer::TIMER;
 use super::{Collector, LATE, Phase, Plan};
 use crate::collector::hooked;
-use crate::vm::{gc, ractor, safepoint};
+use crate::vm::gc;
+use crate::vm::ractor::{self, MainRactor};
 use magnus::Error;
 use std::ffi::c_void;
 
 impl Collector {
     /// Opens or closes the window as the timer has noticed that it should.
-    ///
-    /// # Safety
-    /// Must run at a safe point of the main Ractor.
-    unsafe fn follow_schedule(&self) -> Result<(), Error> {
+    fn follow_schedule(&self, main: MainRactor) -> Result<(), Error> {
         let Some(Plan { schedule, .. }) = self.windows.used.get() else { return Ok(()) };
         let (open, scheduled) = (self.windows.open.get(), TIMER.scheduled());
         if open == scheduled {
@@ -29,15 +27,13 @@ impl Collector {
             TIMER.note_change(open.is_none(), now);
         }
         let Some(window) = scheduled else {
-            // SAFETY: on the main Ractor and not in a hook, as required above.
-            unsafe { self.close_window() };
+            self.close_window(main);
             return Ok(());
         };
         if open.is_some() {
             self.weigh_window();
         } else {
-            // SAFETY: on the main Ractor and not in a hook, as required above; a collector with windows is anchored.
-            unsafe { self.hook_window() }?;
+            self.hook_window(main)?;
         }
         self.state.with(|state| state.reservoir.open_window(schedule.group(window)));
         self.windows.open.set(Some(window));
@@ -47,15 +43,11 @@ impl Collector {
     }
 
     /// Closes the window if one is open.
-    ///
-    /// # Safety
-    /// Must run on the main Ractor; in a hook, from Ruby 4.0 on, only if there are no others.
-    pub(in crate::collector) unsafe fn close_window(&self) {
+    pub(in crate::collector) fn close_window(&self, main: MainRactor) {
         if self.windows.open.take().is_none() {
             return;
         }
-        // SAFETY: as required above.
-        unsafe { self.unhook_window() };
+        self.unhook_window(main);
         if self.failure().is_none() {
             self.weigh_window();
         }
@@ -85,10 +77,9 @@ impl Collector {
 /// # Safety
 /// Must run at a safe point of a Ruby thread.
 pub(super) unsafe extern "C" fn run(_: *mut c_void) {
-    // The timer asks again.
-    if !ractor::is_main() || !safepoint::has_room() {
-        return;
-    }
+    // Elsewhere nothing is done: the timer asks again.
+    // SAFETY: at a safe point, as required above.
+    let Some(main) = (unsafe { MainRactor::in_job() }) else { return };
     hooked::each(|collector| {
         if !collector.windows.are_used() {
             return;
@@ -99,9 +90,10 @@ pub(super) unsafe extern "C" fn run(_: *mut c_void) {
             collector.guarded("windows", || {
                 CLOCK.in_job(|| {
                     // If there is no memory for a hook, this window is missed; nothing can be raised here.
-                    // SAFETY: a safe point of the main Ractor.
-                    drop(unsafe {
-                        if ractor::others() { collector.adopt_sampling() } else { collector.follow_schedule() }
+                    drop(if ractor::others() {
+                        collector.adopt_sampling(main)
+                    } else {
+                        collector.follow_schedule(main)
                     });
                 });
             });

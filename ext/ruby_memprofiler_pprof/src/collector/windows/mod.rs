@@ -12,6 +12,7 @@ mod timer;
 use super::sampling::Choice;
 use super::stats::WindowFigures;
 use super::{Collector, Phase, hooked, random_seed};
+use crate::vm::ractor::MainRactor;
 use crate::vm::{gc, protect};
 use magnus::Error;
 use memprofiler_core::reservoir::Windows as ReservoirWindows;
@@ -76,6 +77,12 @@ impl Windows {
         Choice { windows: self.are_used(), reason: self.reason.get() }
     }
 
+    /// For a forked child.
+    pub fn reset_figures(&self) {
+        self.opened.set(0);
+        self.late.set(0);
+    }
+
     /// Whether the process was forked other than by Ruby, so that nothing has started another timer. Safe in hooks.
     pub fn lost_timer(&self) -> bool {
         self.are_used() && TIMER.is_gone()
@@ -112,85 +119,68 @@ impl Collector {
         owner != 0 && owner != std::ptr::from_ref(self) as usize
     }
 
-    /// Uses windows of the part `duty` of each `frame`, or stops using them.
-    ///
-    /// # Safety
-    /// Must run at a safe point of the main Ractor; the collector must be running.
-    pub(super) unsafe fn switch_windows(&self, choice: Choice, frame: Duration, duty: f64) -> Result<(), Error> {
+    /// Uses windows of the part `duty` of each `frame`, or stops using them. The collector must be running.
+    pub(super) fn switch_windows(
+        &self,
+        main: MainRactor,
+        choice: Choice,
+        frame: Duration,
+        duty: f64,
+    ) -> Result<(), Error> {
         let unchanged = |plan: Plan| choice.windows && (plan.frame, plan.duty) == (frame, duty);
         let plan = self.windows.used.get();
         self.windows.reason.set(choice.reason);
         match plan {
             Some(plan) if unchanged(plan) => {
                 if TIMER.is_gone() {
-                    // SAFETY: as required above.
-                    unsafe { self.windows_after_fork() };
+                    self.windows_after_fork(main);
                 }
                 return Ok(());
             }
-            // SAFETY: as required above.
-            Some(_) => unsafe { self.stop_windows() }?,
+            Some(_) => self.stop_windows(main)?,
             None => {}
         }
-        // SAFETY: as required above.
-        if choice.windows { unsafe { self.use_windows(frame, duty) } } else { Ok(()) }
+        if choice.windows { self.use_windows(main, frame, duty) } else { Ok(()) }
     }
 
-    /// Replaces the hook that is always on by windows.
-    ///
-    /// # Safety
-    /// As for [`switch_windows`](Self::switch_windows); windows must not be in use.
-    unsafe fn use_windows(&self, frame: Duration, duty: f64) -> Result<(), Error> {
+    /// Replaces the hook that is always on by windows. None must be in use.
+    fn use_windows(&self, main: MainRactor, frame: Duration, duty: f64) -> Result<(), Error> {
         end_with_the_process()?;
         // A window may end in a hook, where these are safe once they were called outside.
         gc::allocated();
         self.windows.compactions.set(gc::compactions());
         let plan = Plan::new(frame, duty, self.options().seed.unwrap_or_else(random_seed));
-        // SAFETY: on the main Ractor and not in a hook, as required above; a running collector is anchored.
-        unsafe { self.exchange_hook(|| self.windows.used.set(Some(plan))) }
+        self.exchange_hook(main, || self.windows.used.set(Some(plan)))
             // Without memory for a hook. The one that is added later is on all the time.
             .inspect_err(|_| self.windows.used.set(None))?;
         OWNER.store(std::ptr::from_ref(self) as usize, Ordering::Relaxed);
         let windows = ReservoirWindows::new(duty, EXPECTED_COST, || CLOCK.cpu(), || TIMER.timing(), &CLOCK.hooks);
         self.state.with(|state| state.reservoir.use_windows(Some(windows)));
-        // SAFETY: as required above.
-        unsafe { self.start_timer(plan) }
+        self.start_timer(main, plan)
     }
 
     /// Starts the timer. If there can be none, the hook is on all the time instead.
-    ///
-    /// # Safety
-    /// As for [`switch_windows`](Self::switch_windows).
-    unsafe fn start_timer(&self, plan: Plan) -> Result<(), Error> {
+    fn start_timer(&self, main: MainRactor, plan: Plan) -> Result<(), Error> {
         if TIMER.start(plan.frame, plan.duty, plan.seed, follow::run).is_ok() {
             return Ok(());
         }
         NO_TIMER.store(true, Ordering::Relaxed);
         self.windows.reason.set(self.preferred_sampling().reason);
-        // SAFETY: as required above.
-        unsafe { self.stop_windows() }
+        self.stop_windows(main)
     }
 
     /// Has the hook on all the time again.
-    ///
-    /// # Safety
-    /// As for [`switch_windows`](Self::switch_windows).
-    unsafe fn stop_windows(&self) -> Result<(), Error> {
-        // SAFETY: as required above; a running collector is anchored.
-        unsafe { self.exchange_hook(|| self.end_windows()) }
+    fn stop_windows(&self, main: MainRactor) -> Result<(), Error> {
+        self.exchange_hook(main, || self.end_windows(main))
     }
 
     /// Ends windows, if they are used. The hook that stays on between them is still on.
-    ///
-    /// # Safety
-    /// Must run on the main Ractor and not in a hook.
-    pub(super) unsafe fn end_windows(&self) {
+    pub(super) fn end_windows(&self, main: MainRactor) {
         if !self.windows.are_used() {
             return;
         }
         TIMER.stop();
-        // SAFETY: as required above.
-        unsafe { self.close_window() };
+        self.close_window(main);
         OWNER.store(0, Ordering::Relaxed);
         self.windows.used.set(None);
         if self.failure().is_none() {
@@ -199,22 +189,16 @@ impl Collector {
     }
 
     /// For a forked child, whose timer is gone.
-    ///
-    /// # Safety
-    /// Must run on the main Ractor and not in a hook.
-    pub(super) unsafe fn windows_after_fork(&self) {
-        self.windows.opened.set(0);
-        self.windows.late.set(0);
+    pub(super) fn windows_after_fork(&self, main: MainRactor) {
+        self.windows.reset_figures();
         let Some(Plan { frame, duty, seed, .. }) = self.windows.used.get() else { return };
         // The clock of CPU time has begun anew.
         self.state.with(|state| state.reservoir.abandon_window());
-        // SAFETY: as required above.
-        unsafe { self.close_window() };
+        self.close_window(main);
         let plan = Plan::new(frame, duty, seed ^ u64::from(std::process::id()));
         self.windows.used.set(Some(plan));
         // Without memory for a hook the next flush adds it; what a fork calls must not raise.
-        // SAFETY: as required above; windows are used by collectors that run.
-        let _ = unsafe { self.start_timer(plan) };
+        let _ = self.start_timer(main, plan);
     }
 }
 
@@ -224,11 +208,12 @@ fn end_with_the_process() -> Result<(), Error> {
     static ARRANGED: AtomicBool = AtomicBool::new(false);
     unsafe extern "C" fn end(_: VALUE) {
         NO_TIMER.store(true, Ordering::Relaxed);
+        // SAFETY: the VM runs this at the process's end, on the main Ractor, where Ruby code may run.
+        let main = unsafe { MainRactor::new() };
         hooked::each(|collector| {
             if collector.windows.are_used() {
                 // Without memory for a hook nothing is sampled any more; nothing may be raised here.
-                // SAFETY: the VM runs this at the process's end, on the main Ractor, where Ruby code may run.
-                collector.guarded("end of windows", || drop(unsafe { collector.stop_windows() }));
+                collector.guarded("end of windows", || drop(collector.stop_windows(main)));
             }
         });
         TIMER.stop();
