@@ -3,12 +3,12 @@
 //! If a reference was added to an old object, the next minor collection scans all of its references again. Spread over
 //! several keepers, those are few.
 
+use super::typed_data::DataType;
 use super::{gc, protect};
 use crate::faults;
 use magnus::Error;
-use rb_sys::{VALUE, rb_data_type_t, size_t};
+use rb_sys::{VALUE, size_t};
 use std::ffi::c_void;
-use std::mem::zeroed;
 use std::sync::OnceLock;
 
 /// Marks what keeper number `number` of `owner` keeps alive.
@@ -23,13 +23,6 @@ struct Keeper {
     mark: MarkPart,
 }
 
-struct DataType(rb_data_type_t);
-
-// SAFETY: written once, before it is shared.
-unsafe impl Sync for DataType {}
-// SAFETY: its pointers lead to functions and a string literal.
-unsafe impl Send for DataType {}
-
 static TYPE: OnceLock<DataType> = OnceLock::new();
 
 /// Creates keeper number `number` of `owner`, which belongs to the Ruby object `holder`. The keeper keeps the holder
@@ -39,11 +32,11 @@ static TYPE: OnceLock<DataType> = OnceLock::new();
 /// The GVL must be held. `owner` must stay in place, and live as long as `holder`.
 pub unsafe fn new(owner: *const c_void, holder: VALUE, number: usize, mark: MarkPart) -> Result<VALUE, Error> {
     let keeper = Box::into_raw(Box::new(Keeper { owner, holder, number, mark }));
-    let data_type = &raw const TYPE.get_or_init(data_type).0;
+    let data_type = TYPE.get_or_init(|| DataType::new(c"ruby_memprofiler_pprof keeper", Some(mark_owner), free, size));
     let object = protect(|| {
         faults::point("keeper");
         // SAFETY: the type matches the data. An object without a class is hidden from ObjectSpace.
-        unsafe { rb_sys::rb_data_typed_object_wrap(0, keeper.cast(), data_type) }
+        unsafe { rb_sys::rb_data_typed_object_wrap(0, keeper.cast(), data_type.as_ptr()) }
     });
     if object.is_err() {
         // SAFETY: created above, and there is no object to free it.
@@ -52,19 +45,7 @@ pub unsafe fn new(owner: *const c_void, holder: VALUE, number: usize, mark: Mark
     object
 }
 
-fn data_type() -> DataType {
-    // SAFETY: a C struct in which zero means that there is nothing; newer Rubies have more fields.
-    let mut data_type: rb_data_type_t = unsafe { zeroed() };
-    data_type.wrap_struct_name = c"ruby_memprofiler_pprof keeper".as_ptr();
-    data_type.function.dmark = Some(mark);
-    data_type.function.dfree = Some(free);
-    data_type.function.dsize = Some(size);
-    data_type.flags = rb_sys::rbimpl_typeddata_flags::RUBY_TYPED_FREE_IMMEDIATELY as VALUE
-        | rb_sys::rbimpl_typeddata_flags::RUBY_TYPED_WB_PROTECTED as VALUE;
-    DataType(data_type)
-}
-
-unsafe extern "C" fn mark(keeper: *mut c_void) {
+unsafe extern "C" fn mark_owner(keeper: *mut c_void) {
     // SAFETY: the data of a live keeper, which keeps its holder alive, and with it the owner.
     unsafe {
         let Keeper { owner, holder, number, mark } = *keeper.cast::<Keeper>();

@@ -4,14 +4,15 @@
 //! abandoned in the middle of a block, so no other fiber can inherit it.
 
 use super::protect;
+use super::typed_data::DataType;
 use crate::faults;
 use magnus::rb_sys::{AsRawId, AsRawValue};
 use magnus::value::{Opaque, ReprValue};
 use magnus::{Class, Error, Module, RClass, RModule, Ruby, Value};
 use memprofiler_core::labels::LabelSet;
-use rb_sys::{ID, VALUE, rb_data_type_t, size_t};
+use rb_sys::{ID, VALUE, size_t};
 use std::ffi::c_void;
-use std::mem::{ManuallyDrop, zeroed};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -20,13 +21,6 @@ const NAME: &str = "__ruby_memprofiler_pprof_labels__";
 
 /// Its ID, or 0 until a fiber has labels for the first time.
 static VARIABLE: AtomicUsize = AtomicUsize::new(0);
-
-struct DataType(rb_data_type_t);
-
-// SAFETY: written once, before it is shared.
-unsafe impl Sync for DataType {}
-// SAFETY: its pointers lead to functions and a string literal.
-unsafe impl Send for DataType {}
 
 static TYPE: OnceLock<DataType> = OnceLock::new();
 
@@ -73,7 +67,7 @@ pub unsafe fn of(thread: VALUE) -> Option<ManuallyDrop<Arc<LabelSet>>> {
 /// As for [`of`]; or in a hook, of the running thread.
 #[inline(never)]
 unsafe fn read(variable: ID, thread: VALUE) -> Option<ManuallyDrop<Arc<LabelSet>>> {
-    let data_type = &raw const TYPE.get()?.0;
+    let data_type = TYPE.get()?.as_ptr();
     // SAFETY: looks into a table that belongs to the thread's current fiber, which does not run meanwhile; nothing
     // allocates a Ruby object while it changes such a table. Whatever else a program may put into the variable is not
     // of this type. A value of this type has a pointer made by Arc::into_raw, and is kept alive by the variable.
@@ -96,14 +90,14 @@ impl Variable {
     pub fn new(ruby: &Ruby, labels: LabelSet) -> Result<Self, Error> {
         let variable = protect(|| ruby.intern(NAME).as_raw())?;
         VARIABLE.store(variable as usize, Ordering::Relaxed);
-        let data_type = &raw const TYPE.get_or_init(data_type).0;
+        let data_type = TYPE.get_or_init(|| DataType::new(c"ruby_memprofiler_pprof labels", None, free, size));
         // Calling a method on an object without a class would crash; `define_class` has run long before.
         let class = CLASS.get().map_or(0, |&class| ruby.get_inner(class).as_raw());
         let labels = Arc::into_raw(Arc::new(labels));
         let object = protect(|| {
             faults::point("labels");
             // SAFETY: the GVL is held, as `ruby` shows, and the type matches the data.
-            unsafe { rb_sys::rb_data_typed_object_wrap(class, labels.cast_mut().cast(), data_type) }
+            unsafe { rb_sys::rb_data_typed_object_wrap(class, labels.cast_mut().cast(), data_type.as_ptr()) }
         });
         if object.is_err() {
             // SAFETY: created above, and there is no object to free them.
@@ -125,17 +119,6 @@ impl Variable {
             }
         })
     }
-}
-
-fn data_type() -> DataType {
-    // SAFETY: a C struct in which zero means that there is nothing; newer Rubies have more fields.
-    let mut data_type: rb_data_type_t = unsafe { zeroed() };
-    data_type.wrap_struct_name = c"ruby_memprofiler_pprof labels".as_ptr();
-    data_type.function.dfree = Some(free);
-    data_type.function.dsize = Some(size);
-    data_type.flags = rb_sys::rbimpl_typeddata_flags::RUBY_TYPED_FREE_IMMEDIATELY as VALUE
-        | rb_sys::rbimpl_typeddata_flags::RUBY_TYPED_WB_PROTECTED as VALUE;
-    DataType(data_type)
 }
 
 unsafe extern "C" fn free(labels: *mut c_void) {

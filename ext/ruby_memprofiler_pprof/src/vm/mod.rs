@@ -46,6 +46,7 @@ pub mod thread_events;
 pub mod threads;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only timers tick"))]
 pub mod ticks;
+mod typed_data;
 
 pub use protect::protect;
 pub use ruby_layout::layout;
