@@ -1,9 +1,10 @@
 //! The names of functions, as in the newest Ruby's backtraces, qualified.
 
-use crate::iseq::{self, imemo_type};
+use crate::iseq;
 use crate::label::{INTERNAL, block_prefix, blocks};
 use crate::layout;
 use crate::memory::Memory;
+use crate::method::BlockMethod;
 use crate::object::{Type, type_of};
 use crate::reader::Reader;
 use crate::value::{self, Elements};
@@ -115,24 +116,16 @@ impl<M: Memory> Reader<M> {
     /// The name under which define_method defined `entry`, and how many blocks its body is nested in; None for other
     /// methods.
     fn defined_method(&self, entry: usize) -> Result<Option<(String, u32)>, M::Error> {
-        let memory = &self.memory;
         if entry == 0 {
             return Ok(None);
         }
-        let definition = memory.word(entry.wrapping_add(layout::ME_DEF))?;
-        if memory.word(definition)? & layout::METHOD_TYPE_MASK != layout::METHOD_TYPE_BMETHOD {
-            return Ok(None);
-        }
-        let id = memory.word(definition.wrapping_add(layout::METHOD_DEF_ORIGINAL_ID))?;
-        let body = memory.word(definition.wrapping_add(layout::METHOD_DEF_BMETHOD_PROC))?;
-        let block = memory.word(body.wrapping_add(layout::RTYPEDDATA_DATA))?;
-        let kind = memory.half(block.wrapping_add(layout::PROC_BLOCK_TYPE))? as usize;
-        let iseq = memory.word(block.wrapping_add(layout::PROC_BLOCK_CODE))?;
-        let depth = if kind == layout::BLOCK_TYPE_ISEQ && imemo_type(memory, iseq)? == Some(layout::IMEMO_ISEQ) {
-            let (label, base) = self.labels(iseq::body(memory, iseq)?)?;
-            blocks(&label, &base)
-        } else {
-            0
+        let Some(BlockMethod { id, iseq }) = BlockMethod::of(&self.memory, entry)? else { return Ok(None) };
+        let depth = match iseq {
+            Some(iseq) => {
+                let (label, base) = self.labels(iseq::body(&self.memory, iseq)?)?;
+                blocks(&label, &base)
+            }
+            None => 0,
         };
         Ok(Some((self.id_name(id)?, depth)))
     }

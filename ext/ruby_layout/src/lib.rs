@@ -9,6 +9,7 @@ pub mod label;
 pub mod layout;
 mod line;
 pub mod memory;
+pub mod method;
 pub mod object;
 pub mod reader;
 mod shape;

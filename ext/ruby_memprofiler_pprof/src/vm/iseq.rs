@@ -71,9 +71,10 @@ pub unsafe fn is_handler(iseq: VALUE) -> bool {
     if LAYOUT.is_none() {
         return false;
     }
-    // SAFETY: a live instruction sequence, in a Ruby with a known layout.
-    let kind = unsafe { kind(iseq) };
-    matches!(kind, layout::ISEQ_TYPE_RESCUE | layout::ISEQ_TYPE_ENSURE)
+    // SAFETY: a live instruction sequence, in a Ruby with a known layout, has a body, with its type.
+    let memory = unsafe { OwnMemory::new() };
+    let Ok(is_handler) = iseq::is_handler(&memory, iseq as usize);
+    is_handler
 }
 
 /// The `enum rb_iseq_type` of `iseq`.

@@ -3,13 +3,17 @@
 
 use super::frames::LAYOUT;
 use super::iseq::{self, imemo_type};
-use super::object::is_heap;
+use super::object::{is_heap, read};
 use super::{layout, lossy, protect};
 use magnus::rb_sys::FromRawValue;
 use magnus::{Error, RString, Value};
 use rb_sys::VALUE;
 use ruby_layout::label::{INTERNAL, block_prefix, blocks, is_constant_path};
+use ruby_layout::memory::OwnMemory;
+use ruby_layout::method::BlockMethod;
 use std::sync::Arc;
+
+pub use ruby_layout::function::Place;
 
 unsafe extern "C" {
     /// symbol.c; exported by every Ruby from 3.1 to 4.0. False for an id without a name.
@@ -32,17 +36,6 @@ impl FunctionName {
     pub fn pseudo(name: &str) -> Self {
         Self { name: name.into(), file: "".into(), start_line: 0 }
     }
-}
-
-/// Where the newest Ruby's backtraces show a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// At its own file and line.
-    Own,
-    /// At the file and line of its caller: C functions, and Ruby code inside the VM.
-    Caller,
-    /// Instead of its caller: a rescue or ensure body, which is a frame on top of the method it belongs to.
-    InPlaceOfCaller,
 }
 
 /// Names the function that runs `iseq`, or the C function of `entry` if `iseq` is 0. With `pretty`, prefixes it with
@@ -134,7 +127,7 @@ unsafe fn qualified(entry: VALUE, method: &str, pretty: bool) -> Result<String, 
         if rb_sys::rb_profile_frame_singleton_method_p(entry) == rb_sys::Qtrue as VALUE {
             (text(|| rb_sys::rb_profile_frame_classpath(entry))?, '.')
         } else if LAYOUT.is_some() {
-            let owner = *((entry as usize + layout::ME_OWNER) as *const VALUE);
+            let owner = read(entry as *const u8, layout::ME_OWNER) as VALUE;
             (text(|| rb_sys::rb_mod_name(owner))?, '#')
         } else {
             (text(|| rb_sys::rb_profile_frame_classpath(entry))?, '#')
@@ -156,35 +149,22 @@ unsafe fn defined_method(entry: VALUE) -> Option<(rb_sys::ID, Result<u32, Error>
         return None;
     }
     LAYOUT?;
-    // SAFETY: `entry` is alive, and keeps its definition and that one's Proc alive; all words are at the offsets of the
-    // layouts of rb_method_entry_struct and rb_method_definition_struct.
-    unsafe {
-        let definition = *((entry as usize + layout::ME_DEF) as *const usize);
-        let kind = *(definition as *const usize) & layout::METHOD_TYPE_MASK;
-        if kind != layout::METHOD_TYPE_BMETHOD {
-            return None;
-        }
-        let id = *((definition + layout::METHOD_DEF_ORIGINAL_ID) as *const rb_sys::ID);
-        let body = *((definition + layout::METHOD_DEF_BMETHOD_PROC) as *const VALUE);
-        Some((id, blocks_around(body)))
-    }
+    // SAFETY: `entry` is alive, and keeps its definition, that one's Proc and its code alive.
+    let memory = unsafe { OwnMemory::new() };
+    let Ok(method) = BlockMethod::of(&memory, entry as usize);
+    let BlockMethod { id, iseq } = method?;
+    // SAFETY: the code is alive, as above.
+    Some((id as rb_sys::ID, iseq.map_or(Ok(0), |iseq| unsafe { depth(iseq as VALUE) })))
 }
 
-/// The nesting depth of a Proc in blocks, itself included. Calls no Ruby method: when one returns the VM runs signal
-/// handlers, whose allocations would go unnoticed.
+/// The nesting depth in blocks of `iseq`. Calls no Ruby method: when one returns the VM runs signal handlers, whose
+/// allocations would go unnoticed.
 ///
 /// # Safety
-/// The GVL must be held; `body` must be a live Proc.
-unsafe fn blocks_around(body: VALUE) -> Result<u32, Error> {
-    // SAFETY: `body` is alive, and keeps its code alive; all words are at the offsets of the layouts of RTypedData and
-    // of rb_proc_t, which is not embedded.
+/// The GVL must be held; `iseq` must be a live instruction sequence.
+unsafe fn depth(iseq: VALUE) -> Result<u32, Error> {
+    // SAFETY: `iseq` is alive.
     unsafe {
-        let block = *((body as usize + layout::RTYPEDDATA_DATA) as *const usize);
-        let kind = *((block + layout::PROC_BLOCK_TYPE) as *const u32);
-        let iseq = *((block + layout::PROC_BLOCK_CODE) as *const VALUE);
-        if kind as usize != layout::BLOCK_TYPE_ISEQ || imemo_type(iseq) != Some(layout::IMEMO_ISEQ) {
-            return Ok(0);
-        }
         let label = text(|| rb_sys::rb_profile_frame_label(iseq))?.unwrap_or_default();
         let base = text(|| rb_sys::rb_profile_frame_base_label(iseq))?.unwrap_or_default();
         Ok(blocks(&label, &base))
