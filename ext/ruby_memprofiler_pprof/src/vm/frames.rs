@@ -29,14 +29,7 @@ const STRIDE: usize = 4;
 
 /// The words of a control frame that identify what runs in it.
 #[derive(Debug, Clone, Copy)]
-pub struct ControlFrame {
-    /// The next instruction; undefined in frames of C functions, where JIT compilers leave it unset.
-    pub pc: usize,
-    /// The instruction sequence; in frames of C functions 0 or something else.
-    pub iseq: VALUE,
-    /// The environment: flags at 0, the previous environment at -1, method entry or cref at -2.
-    pub ep: *const VALUE,
-}
+pub struct ControlFrame(Frame);
 
 /// What runs in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,13 +139,26 @@ impl ControlFrame {
     pub(super) unsafe fn at(frame: *const u8) -> Self {
         // SAFETY: there is a control frame, which has the words that are read.
         let memory = unsafe { OwnMemory::new() };
-        let Ok(Frame { pc, iseq, ep }) = Frame::at(&memory, frame as usize);
-        Self { pc, iseq: iseq as VALUE, ep: ep as *const VALUE }
+        let Ok(frame) = Frame::at(&memory, frame as usize);
+        Self(frame)
     }
 
+    /// The next instruction; undefined in frames of C functions, where JIT compilers leave it unset.
     #[inline(always)]
-    fn frame(&self) -> Frame {
-        Frame { pc: self.pc, iseq: self.iseq as usize, ep: self.ep as usize }
+    pub fn pc(&self) -> usize {
+        self.0.pc
+    }
+
+    /// The instruction sequence; in frames of C functions 0 or something else.
+    #[inline(always)]
+    pub fn iseq(&self) -> VALUE {
+        self.0.iseq as VALUE
+    }
+
+    /// The environment: flags at 0, the previous environment at -1, method entry or cref at -2.
+    #[inline(always)]
+    pub fn ep(&self) -> *const VALUE {
+        self.0.ep as *const VALUE
     }
 
     /// The method entry of the frame, or 0 outside methods. Like `rb_vm_frame_method_entry`, looks in the frame's own
@@ -164,7 +170,7 @@ impl ControlFrame {
         // SAFETY: an environment has three words, and lives no longer than the one it was created in; the third is an
         // object on the heap or false.
         let memory = unsafe { OwnMemory::new() };
-        let Ok(entry) = self.frame().method_entry(&memory);
+        let Ok(entry) = self.0.method_entry(&memory);
         entry as VALUE
     }
 
@@ -175,7 +181,7 @@ impl ControlFrame {
     pub unsafe fn is_native(&self) -> bool {
         // SAFETY: the environment of a frame on the stack has its three words.
         let memory = unsafe { OwnMemory::new() };
-        let Ok(native) = self.frame().is_native(&memory);
+        let Ok(native) = self.0.is_native(&memory);
         native
     }
 
@@ -186,7 +192,7 @@ impl ControlFrame {
     pub unsafe fn is_function(&self) -> bool {
         // SAFETY: the environment of a frame on the stack has its three words.
         let memory = unsafe { OwnMemory::new() };
-        let Ok(function) = self.frame().is_function(&memory);
+        let Ok(function) = self.0.is_function(&memory);
         function
     }
 
@@ -198,10 +204,10 @@ impl ControlFrame {
         // SAFETY: the environment of a frame on the stack has its three words; one that runs Ruby code refers to a
         // compiled instruction sequence.
         let memory = unsafe { OwnMemory::new() };
-        let Ok(running) = self.frame().running(&memory, entry as usize);
+        let Ok(running) = self.0.running(&memory, entry as usize);
         match running {
             frames::Running::Ruby { index } => match Position::new(index) {
-                Some(position) => Running::Ruby { iseq: self.iseq, position },
+                Some(position) => Running::Ruby { iseq: self.iseq(), position },
                 None => Running::Hidden,
             },
             frames::Running::Native => Running::Native,

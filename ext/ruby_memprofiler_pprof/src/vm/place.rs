@@ -44,11 +44,11 @@ impl Place {
         // SAFETY: the index is below the number of frames, and the thread does not continue inside the handler.
         let (frame, address) = unsafe { (frames.get(innermost), frames.address(innermost)) };
         // SAFETY: as above.
-        let caller = innermost.checked_sub(1).map_or(0, |outer| unsafe { frames.get(outer) }.iseq);
+        let caller = innermost.checked_sub(1).map_or(0, |outer| unsafe { frames.get(outer) }.iseq());
         Some(Self {
             frame: address as usize,
-            iseq: frame.iseq as usize,
-            environment: frame.ep as usize,
+            iseq: frame.iseq() as usize,
+            environment: frame.ep() as usize,
             // SAFETY: the calling thread's context, and a frame of it.
             entry: unsafe { native_entry(context, address, &frame) },
             caller: caller as usize,
@@ -70,7 +70,7 @@ impl Place {
             return (frames.outermost(index + 1), None);
         }
         match index.checked_sub(1).and_then(frame) {
-            Some(caller) if caller.iseq as usize == self.caller => {
+            Some(caller) if caller.iseq() as usize == self.caller => {
                 // SAFETY: the GVL is held.
                 (frames.outermost(index), unsafe { self.has_living_entry() }.then_some(self.entry as VALUE))
             }
@@ -87,10 +87,10 @@ impl Place {
         let (is_native, entry) = unsafe { (frame.is_native(), frame.method_entry()) };
         let is_same = match self.entry {
             // The environment of Ruby code moves to the heap when a block is kept.
-            0 => !is_native || frame.ep as usize == self.environment,
+            0 => !is_native || frame.ep() as usize == self.environment,
             known => is_native && entry as usize == known,
         };
-        is_same && frame.iseq as usize == self.iseq
+        is_same && frame.iseq() as usize == self.iseq
     }
 
     /// Whether the method entry is alive for certain: a frame used it, and no collection can have freed it since.
@@ -115,9 +115,9 @@ unsafe fn native_entry(context: *const u8, address: *const u8, frame: &ControlFr
     // words to an environment.
     unsafe {
         let bottom = read(context, layout::EC_VM_STACK) + 2 * size_of::<VALUE>();
-        if !(bottom..address as usize).contains(&(frame.ep as usize)) {
+        if !(bottom..address as usize).contains(&(frame.ep() as usize)) {
             return 0;
         }
-        if frame.is_function() { *frame.ep.sub(2) as usize } else { 0 }
+        if frame.is_function() { *frame.ep().sub(2) as usize } else { 0 }
     }
 }

@@ -34,13 +34,13 @@ impl SeenFrame {
     pub unsafe fn new(frame: &ControlFrame, entry: VALUE) -> Self {
         let entry = match entry {
             // SAFETY: a frame that runs Ruby code refers to an instruction sequence.
-            0 if !unsafe { frame.is_native() } && unsafe { iseq::is_body(frame.iseq) } => NEVER_AN_ENTRY,
+            0 if !unsafe { frame.is_native() } && unsafe { iseq::is_body(frame.iseq()) } => NEVER_AN_ENTRY,
             0 => NO_ENTRY,
             // Of frames with an instruction sequence, or what C code has in its place, only these have no counter.
-            _ if NATIVE_PC_IS_NULL && frame.pc == 0 && frame.iseq != 0 => BLOCK_OF_C,
+            _ if NATIVE_PC_IS_NULL && frame.pc() == 0 && frame.iseq() != 0 => BLOCK_OF_C,
             _ => entry,
         };
-        Self { pc: frame.pc, iseq: frame.iseq, entry }
+        Self { pc: frame.pc(), iseq: frame.iseq(), entry }
     }
 
     /// Whether the frame `at` an address runs what it ran then, judged by two words: the fast path for most frames. A
@@ -69,14 +69,14 @@ impl SeenFrame {
         // SAFETY: there is a control frame at this address, which is on the stack with its environment of three words.
         unsafe {
             let frame = ControlFrame::at(at);
-            if frame.iseq != self.iseq {
+            if frame.iseq() != self.iseq {
                 return false;
             }
-            if frame.pc != self.pc {
+            if frame.pc() != self.pc {
                 // It says nothing of a C function, which is identified by its method entry: only its own frame has that.
-                return !NATIVE_PC_IS_NULL && *frame.ep.sub(2) == self.entry && frame.is_function();
+                return !NATIVE_PC_IS_NULL && *frame.ep().sub(2) == self.entry && frame.is_function();
             }
-            self.is_entry_of(frame.ep)
+            self.is_entry_of(frame.ep())
                 || self.entry == BLOCK_OF_C
                 || Self::new(&frame, frame.method_entry()).entry == self.entry
         }

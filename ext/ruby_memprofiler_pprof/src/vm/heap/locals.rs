@@ -93,11 +93,11 @@ pub unsafe fn frames(context: *const u8) -> impl Iterator<Item = Frame> {
         // have something else in the place of an instruction sequence.
         unsafe {
             let frame = frames.get(index);
-            if frame.is_native() || imemo_type(frame.iseq) != Some(layout::IMEMO_ISEQ) {
+            if frame.is_native() || imemo_type(frame.iseq()) != Some(layout::IMEMO_ISEQ) {
                 return None;
             }
-            let locals = Locals::new(frame.iseq, frame.ep);
-            Some(Frame { iseq: frame.iseq, receiver: frames.receiver(index), locals })
+            let locals = Locals::new(frame.iseq(), frame.ep());
+            Some(Frame { iseq: frame.iseq(), receiver: frames.receiver(index), locals })
         }
     })
 }
