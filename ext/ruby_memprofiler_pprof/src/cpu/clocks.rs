@@ -4,7 +4,7 @@ use super::Threads;
 use super::interval::Interval;
 use super::state::State;
 use crate::vm::clock;
-use crate::vm::cpu_clock::{NativeId, native_threads, thread_cpu, thread_name};
+use crate::vm::cpu_clock::{NativeId, native_threads, thread_cpu_of, thread_name};
 use std::collections::{HashMap, HashSet};
 
 impl State {
@@ -22,7 +22,7 @@ impl State {
         }
         let recorded: HashSet<NativeId> = self.records.iter().map(|record| record.native).collect();
         let others = native_threads().into_iter().filter(|native| !recorded.contains(native));
-        others.filter_map(|native| Some((native, thread_cpu(native)?))).collect()
+        others.filter_map(|native| Some((native, thread_cpu_of(native)?))).collect()
     }
 
     /// The interval that ended with the last stop, or else ends now.

@@ -4,7 +4,7 @@
 #[cfg(ruby_gte_3_3)]
 mod watched {
     use crate::cpu::{Options, job};
-    use crate::vm::cpu_clock::{NativeId, native_id, thread_cpu};
+    use crate::vm::cpu_clock::{NativeId, native_id, thread_cpu_of};
     use crate::vm::cpu_timer::Timer;
     use crate::vm::safepoint;
     use crate::vm::thread_events::{RESUMED, add_hook};
@@ -71,7 +71,7 @@ mod watched {
     /// Frees the timers of threads that have ended before they were known.
     pub fn forget_ended() {
         if let Ok(mut scouts) = SCOUTS.try_lock() {
-            scouts.retain(|&(native, _)| thread_cpu(native).is_some());
+            scouts.retain(|&(native, _)| thread_cpu_of(native).is_some());
         }
     }
 

@@ -1,7 +1,7 @@
 //! A sampled thread.
 
 use super::Options;
-use crate::vm::cpu_clock::{NativeId, thread_cpu};
+use crate::vm::cpu_clock::{NativeId, thread_cpu_of};
 use crate::vm::cpu_timer::Timer;
 use crate::vm::ticks::Ticks;
 use crate::vm::{clock, ractor, threads};
@@ -41,7 +41,7 @@ impl Record {
     /// The GVL must be held, and `thread` be a living Thread, run by `native`; it must be marked as long as the record
     /// exists.
     pub unsafe fn new(thread: VALUE, native: NativeId, options: &Options) -> io::Result<Self> {
-        let now = thread_cpu(native).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let now = thread_cpu_of(native).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let period = options.period.as_nanos() as u64;
         // At random, so that a thread that ends within a period is as likely to be seen as any other CPU time.
         let first = mix(clock::monotonic() ^ (native as u64) << 32) % period + 1;
@@ -72,7 +72,7 @@ impl Record {
 
     /// Ends the interval: returns the thread's CPU time in it, or None if the thread has ended.
     pub fn end_interval(&mut self) -> Option<u64> {
-        let now = thread_cpu(self.native)?;
+        let now = thread_cpu_of(self.native)?;
         Some(now.saturating_sub(std::mem::replace(&mut self.interval_start, now)))
     }
 

@@ -8,7 +8,7 @@ use crate::collector::options::{BacktraceMethod, Options as HeapOptions};
 use crate::collector::sites::Sites;
 use crate::collector::stacks::Settings;
 use crate::collector::walker_check;
-use crate::vm::cpu_clock::{NativeId, native_id, thread_cpu};
+use crate::vm::cpu_clock::{NativeId, native_id, thread_cpu_of};
 use crate::vm::{clock, cpu_timer, gc, threads};
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::{StackId, StackTree};
@@ -104,7 +104,7 @@ impl State {
             match unsafe { Record::new(thread, native, &options) } {
                 Ok(record) => self.records.push(record),
                 // It has ended meanwhile.
-                Err(_) if thread_cpu(native).is_none() => {}
+                Err(_) if thread_cpu_of(native).is_none() => {}
                 Err(error) if self.records.is_empty() => {
                     self.is_running = false;
                     return Err(error);
@@ -175,7 +175,7 @@ impl State {
         let new = || unsafe { Record::new(thread, native, &options) };
         let record = new().or_else(|_| {
             // Threads that have ended unnoticed may have all timers.
-            self.remove(|record| thread_cpu(record.native).is_none());
+            self.remove(|record| thread_cpu_of(record.native).is_none());
             discovery::forget_ended();
             new()
         });

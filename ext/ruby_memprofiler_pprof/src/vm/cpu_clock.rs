@@ -1,7 +1,7 @@
 //! The CPU clocks of other threads, and the process's native threads.
 
+use super::clock;
 use memprofiler_core::linux;
-use std::time::Duration;
 
 /// The number that the system knows a native thread by.
 pub type NativeId = i32;
@@ -27,11 +27,8 @@ pub fn clock_of(thread: NativeId) -> libc::clockid_t {
 }
 
 /// The CPU time that a thread of this process has used so far, in nanoseconds; None if it has ended.
-pub fn thread_cpu(thread: NativeId) -> Option<u64> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the function writes to the struct that it is given.
-    let found = unsafe { libc::clock_gettime(clock_of(thread), &raw mut time) } == 0;
-    found.then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos() as u64)
+pub fn thread_cpu_of(thread: NativeId) -> Option<u64> {
+    clock::read(clock_of(thread)).map(|time| time.as_nanos() as u64)
 }
 
 /// The process's native threads. Empty where the system does not tell.

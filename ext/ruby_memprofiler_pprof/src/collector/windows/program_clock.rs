@@ -39,7 +39,7 @@ impl ProgramClock {
     /// tick, but brings that up to date when their own clocks are read.
     pub fn cpu_now(&self) -> u64 {
         self.note_timer();
-        cpu_clock::thread_cpu(activity::holder());
+        cpu_clock::thread_cpu_of(activity::holder());
         self.cpu()
     }
 
