@@ -11,6 +11,7 @@ use crate::collector::sites::Sites;
 use crate::collector::stacks::Stacks;
 use crate::collector::{FlushFailure, FlushOptions, Flushed, ruby_description};
 use crate::faults;
+use crate::vm::clock::nanoseconds_since_1970;
 use magnus::{Error, Ruby};
 use memprofiler_core::profile::Header;
 use memprofiler_core::reservoir::ClassId;
@@ -219,7 +220,6 @@ impl Flush<'_> {
     }
 
     fn header(&self, now: SystemTime) -> Result<Header, Error> {
-        let time = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let statistics = self.sampler.statistics();
         let mut comments = vec![format!("pid={}", std::process::id()), ruby_description(self.ruby)?];
         comments.push(format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")));
@@ -239,7 +239,7 @@ impl Flush<'_> {
         Ok(Header {
             default_sample_type: Arc::clone(&period_type().name),
             sample_types: sample_types(),
-            time_nanos: i64::try_from(time.as_nanos()).unwrap_or(i64::MAX),
+            time_nanos: nanoseconds_since_1970(now),
             duration_nanos: i64::try_from(self.interval.nanoseconds).unwrap_or(i64::MAX),
             period_type: Some(period_type()),
             period: statistics.options.period.as_nanos() as i64,

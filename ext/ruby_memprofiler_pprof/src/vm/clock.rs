@@ -1,6 +1,6 @@
 //! The system's clocks.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The CPU time that the calling thread has used so far, in user and system mode. 0 if the system does not report it.
 pub fn thread_cpu() -> Duration {
@@ -16,6 +16,12 @@ pub fn process_cpu() -> u64 {
 /// Nanoseconds since some moment before the process began. The same in a forked child.
 pub fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC).unwrap_or_default().as_nanos() as u64
+}
+
+/// Nanoseconds from 1970 to `time`, as in profiles. 0 if it is before that.
+pub fn nanoseconds_since_1970(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Lets the calling thread's waits end when they should, instead of up to 50 µs later, when other timers end.

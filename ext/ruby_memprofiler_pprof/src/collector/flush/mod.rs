@@ -23,6 +23,7 @@ use super::sites::Names;
 use super::state::State;
 use super::{Collector, Phase, stats, totals, watch};
 use crate::faults;
+use crate::vm::clock::nanoseconds_since_1970;
 use crate::vm::threads;
 use extract::{Extract, Key};
 use magnus::{Error, Ruby};
@@ -123,7 +124,6 @@ impl Collector {
     }
 
     fn header(&self, ruby: &Ruby, now: Instant, options: &FlushOptions, greatest_weight: f64) -> Result<Header, Error> {
-        let time = faults::time(SystemTime::now()).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // A snapshot has none: its interval continues.
         let duration = options
             .reader
@@ -141,7 +141,7 @@ impl Collector {
             Header {
                 default_sample_type: Arc::clone(&types[options.default_sample_type as usize].name),
                 sample_types: types.into(),
-                time_nanos: i64::try_from(time.as_nanos()).unwrap_or(i64::MAX),
+                time_nanos: nanoseconds_since_1970(faults::time(SystemTime::now())),
                 duration_nanos: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX),
                 period_type: Some(names.period_type()),
                 period: state.reservoir.period(),

@@ -7,6 +7,7 @@ use crate::collector::mute::Mute;
 use crate::collector::sample_types::Values;
 use crate::collector::sites::Unnamed;
 use crate::collector::state::State;
+use crate::vm::clock::nanoseconds_since_1970;
 use magnus::Ruby;
 use memprofiler_core::peak::PeakKey;
 use memprofiler_core::profile::Header;
@@ -27,7 +28,7 @@ impl Collector {
         flush.leftovers()?;
         let Some((resident, time, greatest_weight)) = flush.add_peak()? else { return Ok(None) };
         let header = self.header(ruby, start, &options, greatest_weight)?;
-        let mut header = Header { time_nanos: nanoseconds(time), ..header };
+        let mut header = Header { time_nanos: nanoseconds_since_1970(time), ..header };
         header.comments.push(format!("tracked_peak_rss_bytes={resident}: what was alive then").into());
         let time_nanos = header.time_nanos;
         // A ledger of now would say nothing of then.
@@ -85,9 +86,4 @@ impl Flush<'_> {
         }
         Ok(true)
     }
-}
-
-fn nanoseconds(time: SystemTime) -> i64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -8,6 +8,7 @@ pub use site::{Place, site};
 use super::mute::Mute;
 use super::{Collector, FlushFailure, FlushOptions, stats};
 use crate::vm::child::{self, Limits};
+use crate::vm::clock::nanoseconds_since_1970;
 use crate::vm::heap::{Describer, Prepared, Sizes, walk};
 use crate::vm::{gc, ractor, resident, threads};
 use magnus::{Error, Ruby};
@@ -121,8 +122,7 @@ impl Collector {
     /// Finds out who holds the samples that are [named](Self::name_samples).
     pub fn retainers(&self, ruby: &Ruby, question: &Question) -> Result<Retainers, RetainersFailure> {
         let start = Instant::now();
-        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let time_nanoseconds = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        let time_nanoseconds = nanoseconds_since_1970(SystemTime::now());
         let comments = self.retainers_comments(ruby)?;
         let prepared = Prepared::new(ruby)?;
         let (found, mut circumstances) = if question.in_process {
