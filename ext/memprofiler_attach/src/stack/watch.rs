@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::process::{self, Tasks};
 use crate::vm::Vm;
+use memprofiler_core::windows::mix;
 use ruby_layout::memory::ProcessMemory;
 use ruby_layout::stack::Copy;
 use ruby_layout::thread::Thread;
@@ -152,16 +153,13 @@ impl Watcher {
     }
 }
 
-/// splitmix64.
+/// Numbers that look random.
 struct Random(u64);
 
 impl Random {
     /// 0.0 to 1.0.
     fn fraction(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        self.0 = self.0.wrapping_add(1);
+        (mix(self.0) >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
