@@ -18,6 +18,11 @@ impl LabelSet {
     /// The maximum length of a key or value, in bytes.
     pub const MAX_BYTES: usize = 256;
 
+    /// A set of one pair. A value that is too long is truncated.
+    pub fn of(key: &str, value: &str) -> Self {
+        Self(vec![(key.into(), cut(value).into())])
+    }
+
     /// The pairs.
     pub fn pairs(&self) -> &[Pair] {
         &self.0

@@ -15,8 +15,6 @@ impl Stacks {
 
     /// `stack` with one more label; with one reference for the caller.
     pub fn with_label(&mut self, stack: StackId, key: &str, value: &str) -> StackId {
-        let mut labels = LabelSet::default();
-        labels.set(key, Some(value));
-        self.labelled(stack, &Arc::new(labels))
+        self.labelled(stack, &Arc::new(LabelSet::of(key, value)))
     }
 }

@@ -48,9 +48,7 @@ impl Stacks {
 
     /// The number of the labels that stand for those that were not kept.
     fn labels_not_kept(&mut self) -> u32 {
-        let mut labels = LabelSet::default();
-        labels.set("labels", Some("(not kept)"));
-        self.labels.id(Arc::new(labels))
+        self.labels.id(Arc::new(LabelSet::of("labels", "(not kept)")))
     }
 
     /// `stack` on another base, which may be the empty stack; with one reference for the caller.

@@ -8,9 +8,7 @@ use rb_sys::VALUE;
 use std::sync::Arc;
 
 fn labels_of_thread(name: Option<&str>) -> Arc<LabelSet> {
-    let mut labels = LabelSet::default();
-    labels.set(THREAD, name);
-    Arc::new(labels)
+    Arc::new(name.map(|name| LabelSet::of(THREAD, name)).unwrap_or_default())
 }
 
 impl Stacks {
