@@ -68,7 +68,7 @@ impl Collector {
             let Sites { stacks, classes, .. } = &state.sites;
             Statistics {
                 bt_method: stacks.method(),
-                liveness: if state.mark_bits.is_some() { Liveness::MarkBits } else { Liveness::FreeObject },
+                liveness: state.liveness(),
                 sampling,
                 windows,
                 effective_sample_rate: state.reservoir.rate(),
@@ -123,10 +123,7 @@ pub fn remarks(state: &State, sampling: Choice, greatest_weight: f64) -> Vec<Str
         format!("greatest_weight={greatest_weight}"),
         format!("max_heap_samples={}", state.options.max_heap_samples),
         format!("bt_method={}", state.sites.stacks.method().name()),
-        format!(
-            "liveness={}",
-            if state.mark_bits.is_some() { Liveness::MarkBits } else { Liveness::FreeObject }.name()
-        ),
+        format!("liveness={}", state.liveness().name()),
     ];
     remarks.extend(tags(&state.options));
     let thinned = state.thinned_since_flush();

@@ -128,6 +128,7 @@ impl Collector {
         let duration = options
             .reader
             .map_or(Duration::ZERO, |reader| now.saturating_duration_since(self.interval_starts[reader].get()));
+        let names = self.sample_type_names(options);
         let mut comments = vec![stats::ruby_description(ruby)?];
         let (baseline, tracked) =
             self.state.with(|state| (state.baseline, state.peak.kept().map(|kept| kept.resident)));
@@ -136,7 +137,6 @@ impl Collector {
             comments.extend(stats::remarks(state, sampling, greatest_weight));
             comments.extend(totals);
             comments.extend(watch::remark());
-            let names = options.sample_type_names.unwrap_or(state.options.sample_type_names);
             let types = names.types();
             Header {
                 default_sample_type: Arc::clone(&types[options.default_sample_type as usize].name),

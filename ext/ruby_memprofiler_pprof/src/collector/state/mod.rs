@@ -7,7 +7,7 @@ mod peak;
 mod samples;
 
 use crate::collector::only::Only;
-use crate::collector::options::Options;
+use crate::collector::options::{Liveness, Options};
 use crate::collector::sites::{Names, Sites};
 use crate::collector::stacks::Settings;
 use crate::collector::totals::Baseline;
@@ -203,6 +203,11 @@ impl State {
         self.naming = Naming::default();
         self.sites.clear();
         self.reservoir.recover_rate(false);
+    }
+
+    /// How deaths are noticed.
+    pub fn liveness(&self) -> Liveness {
+        if self.mark_bits.is_some() { Liveness::MarkBits } else { Liveness::FreeObject }
     }
 
     /// Bytes held in total.
