@@ -54,8 +54,7 @@ impl<M: Memory> Reader<M> {
         } else {
             Place::Own
         };
-        // Up to 3.1 a Ruby Integer, which is shifted.
-        let start_line = if self.layout.classext_iv_tbl == 0 { first } else { first >> 1 };
+        let start_line = first >> self.layout.iseq_first_lineno_shift;
         Ok(Function { name, file, start_line, place })
     }
 
@@ -99,7 +98,7 @@ impl<M: Memory> Reader<M> {
         let defined = self.memory.word(entry.wrapping_add(layout::ME_DEFINED_CLASS))?;
         let (class, separator) = if self.is_singleton(defined)? {
             let object = if type_of(&self.memory, defined)? == Some(Type::ICLASS) {
-                self.memory.word(defined.wrapping_add(8))?
+                self.memory.word(defined.wrapping_add(layout::RBASIC_KLASS))?
             } else {
                 self.attached(defined)?
             };

@@ -61,6 +61,8 @@ pub struct Layout {
     pub class_super: usize,
     /// `offsetof(struct rb_classext_struct, iv_tbl)`: its instance variables, a `st_table`, or null; 0 from 3.2 on, where they are elsewhere.
     pub classext_iv_tbl: usize,
+    /// `(sizeof(((rb_iseq_location_t *)0)->first_lineno) == sizeof(VALUE))`: where in `first_lineno` the number is: 1 for 3.1, where that is a Ruby Integer.
+    pub iseq_first_lineno_shift: usize,
     /// `offsetof(struct rb_vm_struct, shape_list)`: the shapes that classes have too, on x86_64; 0 but for 3.2.
     pub vm_shape_list: usize,
     /// `offsetof(struct RString, as.embed.ary)`: the bytes of one that is no `STRING_NOEMBED`.
@@ -99,6 +101,7 @@ const RUBY_3_1: Layout = Layout {
     classext_includer: 0,
     class_super: 16,
     classext_iv_tbl: 8,
+    iseq_first_lineno_shift: 1,
     vm_shape_list: 0,
     string_embedded: 16,
     array_embed_len_mask: 0x1_8000,
@@ -131,6 +134,7 @@ const RUBY_3_2: Layout = Layout {
     classext_includer: 104,
     class_super: 16,
     classext_iv_tbl: 0,
+    iseq_first_lineno_shift: 0,
     vm_shape_list: 376,
     string_embedded: 24,
     array_embed_len_mask: 0x3f_8000,
@@ -163,6 +167,7 @@ const RUBY_3_3: Layout = Layout {
     classext_includer: 104,
     class_super: 0,
     classext_iv_tbl: 0,
+    iseq_first_lineno_shift: 0,
     vm_shape_list: 0,
     string_embedded: 24,
     array_embed_len_mask: 0x3f_8000,
@@ -195,6 +200,7 @@ const RUBY_3_4: Layout = Layout {
     classext_includer: 104,
     class_super: 0,
     classext_iv_tbl: 0,
+    iseq_first_lineno_shift: 0,
     vm_shape_list: 0,
     string_embedded: 24,
     array_embed_len_mask: 0x3f_8000,
@@ -227,6 +233,7 @@ const RUBY_4_0: Layout = Layout {
     classext_includer: 112,
     class_super: 0,
     classext_iv_tbl: 0,
+    iseq_first_lineno_shift: 0,
     vm_shape_list: 0,
     string_embedded: 24,
     array_embed_len_mask: 0x3f_8000,
@@ -462,6 +469,11 @@ pub const STRING_LEN: usize = 16;
 
 /// `offsetof(struct RTypedData, data)`: what a T_DATA wraps; for a Thread, its `rb_thread_struct`, for a Proc, its `rb_proc_t`.
 pub const RTYPEDDATA_DATA: usize = 32;
+
+// struct RBasic (include/ruby/internal/core/rbasic.h)
+
+/// `offsetof(struct RBasic, klass)`: its class; of an `ICLASS`, the module that it stands for.
+pub const RBASIC_KLASS: usize = 8;
 
 // imemo_type() (internal/imemo.h)
 

@@ -25,6 +25,13 @@ pub fn entries() -> Vec<Entry> {
             doc: "what a T_DATA wraps; for a Thread, its `rb_thread_struct`, for a Proc, its `rb_proc_t`",
             figure: Figure::Field { offset: 32, width: size_of::<u64>() },
         },
+        word(
+            "struct RBasic (include/ruby/internal/core/rbasic.h)",
+            "RBASIC_KLASS",
+            "offsetof(struct RBasic, klass)",
+            "its class; of an `ICLASS`, the module that it stands for",
+            8,
+        ),
         Entry {
             group: "imemo_type() (internal/imemo.h)",
             name: "IMEMO_TYPE_SHIFT",
@@ -267,6 +274,13 @@ pub fn entries_of((major, minor): (u32, u32)) -> Vec<Entry> {
             if release < (3, 2) { "offsetof(struct rb_classext_struct, iv_tbl)" } else { "0" },
             "its instance variables, a `st_table`, or null; 0 from 3.2 on, where they are elsewhere",
             if release < (3, 2) { 8 } else { 0 },
+        ),
+        number(
+            "rb_iseq_location_t (vm_core.h)",
+            "ISEQ_FIRST_LINENO_SHIFT",
+            "(sizeof(((rb_iseq_location_t *)0)->first_lineno) == sizeof(VALUE))",
+            "where in `first_lineno` the number is: 1 for 3.1, where that is a Ruby Integer",
+            usize::from(release < (3, 2)),
         ),
         word(
             "struct rb_vm_struct",
