@@ -9,7 +9,8 @@ use crate::collector::state::State;
 use crate::faults;
 use crate::vm::{class_names, gc, memsize, protect};
 use magnus::Error;
-use memprofiler_core::reservoir::LiveSample;
+use memprofiler_core::reservoir::{ClassId, LiveSample};
+use memprofiler_core::stack_tree::StackId;
 use rb_sys::VALUE;
 
 /// Why a slice of work ended.
@@ -104,11 +105,23 @@ impl Flush<'_> {
     ) -> Result<(), Pause> {
         let object = sample.address as VALUE;
         let stack = state.sites.named_stack(sample.stack).map_err(Pause::Unnamed)?;
-        // SAFETY: `object` is alive. `live_samples` has settled before this slice: since then the live set contains
+        let raw_class = self.class_of(state, sample);
+        let class = state.sites.named_class(raw_class).map_err(Pause::Unnamed);
+        // SAFETY: `object` is alive, as in `class_of`: looking up its class allocated nothing through the VM.
+        let known = class.and_then(|class| Ok((class, unsafe { size_of(object, measured) }?)));
+        let visited = known.map(|(class, size)| self.add(state, position, sample, (stack, class), size, now));
+        state.sites.classes.release(raw_class);
+        visited
+    }
+
+    /// The class of a sampled object, with a reference for the caller.
+    fn class_of(&self, state: &mut State, sample: LiveSample) -> ClassId {
+        // SAFETY: the object is alive. `live_samples` has settled before this slice: since then the live set contains
         // only what the last mark phase marked, or what was allocated later. Nothing that runs in a slice can free an
         // object.
-        let visible = if state.options.object_class { unsafe { class_names::class_of(object) } } else { None };
-        let raw_class = match visible {
+        let visible =
+            if state.options.object_class { unsafe { class_names::class_of(sample.address as VALUE) } } else { None };
+        match visible {
             // SAFETY: the GVL is held. The object keeps its class alive; the holder of a collector with samples is a
             // root.
             Some(class) => unsafe { state.sites.class_id(Class::Object(class), self.collector.holder.get()) },
@@ -116,25 +129,19 @@ impl Flush<'_> {
                 state.sites.classes.retain(sample.class);
                 sample.class
             }
-        };
-        let class = match state.sites.named_class(raw_class) {
-            Ok(class) => class,
-            Err(unnamed) => {
-                state.sites.classes.release(raw_class);
-                return Err(Pause::Unnamed(unnamed));
-            }
-        };
-        // SAFETY: `object` is still alive: looking up its class allocated nothing through the VM.
-        let size = match unsafe { memsize::of_plain_at_once(object) } {
-            Some(size) => size,
-            None => match measured.take() {
-                Some((of, size)) if of == object => size,
-                _ => {
-                    state.sites.classes.release(raw_class);
-                    return Err(Pause::SizeUnknown(object));
-                }
-            },
-        };
+        }
+    }
+
+    /// Adds a sample, whose stack and class are known by these names, to the profile.
+    fn add(
+        &mut self,
+        state: &mut State,
+        position: usize,
+        sample: LiveSample,
+        (stack, class): (StackId, ClassId),
+        size: usize,
+        now: u32,
+    ) {
         let weight = state.reservoir.weight(&sample);
         let bytes = weight * size as f64;
         let age = now.wrapping_sub(sample.born);
@@ -155,8 +162,21 @@ impl Flush<'_> {
         }
         state.sites.retain(stack, class);
         state.sites.release_source(sample.stack, sample.class);
-        state.sites.classes.release(raw_class);
-        Ok(())
+    }
+}
+
+/// The size of `object`, which may just have been measured.
+///
+/// # Safety
+/// The GVL must be held, and the object be alive.
+unsafe fn size_of(object: VALUE, measured: &mut Option<(VALUE, usize)>) -> Result<usize, Pause> {
+    // SAFETY: as required above.
+    if let Some(size) = unsafe { memsize::of_plain_at_once(object) } {
+        return Ok(size);
+    }
+    match measured.take() {
+        Some((of, size)) if of == object => Ok(size),
+        _ => Err(Pause::SizeUnknown(object)),
     }
 }
 
