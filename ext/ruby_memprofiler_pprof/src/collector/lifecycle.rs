@@ -8,6 +8,7 @@ use crate::vm::ractor::MainRactor;
 use crate::vm::{child, gc, memory, threads};
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Ruby, Value};
+use rb_sys::VALUE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -21,22 +22,7 @@ impl Collector {
         }
         self.state.with(|state| state.only = only);
         if self.phase.get() == Phase::Idle {
-            let asked = self.options().liveness;
-            let marks = if asked == Liveness::FreeObject { None } else { MarkBits::find(ruby) };
-            self.state.with(|state| {
-                // The self-test has run by now.
-                state.configure(state.options.clone());
-                state.mark_bits = marks;
-                state.reservoir.clear(marks.is_none());
-            });
-            // SAFETY: the GVL is held, as `ruby` shows.
-            unsafe { self.make_keepers(holder.as_raw()) }?;
-            // Allocates, which must not be sampled.
-            gc::Info::get(ruby)?;
-            let baseline = totals::Baseline::take(ruby);
-            self.state.with(|state| state.baseline = Some(baseline));
-            self.anchor(holder.as_raw())?;
-            self.begin_intervals();
+            self.prepare(ruby, holder.as_raw())?;
         } else {
             self.check_collections(ruby)?;
         }
@@ -60,6 +46,27 @@ impl Collector {
         self.started.set(Some(Instant::now()));
         // Without memory for another hook the next flush adds it.
         let _ = self.adopt_sampling(main);
+        Ok(())
+    }
+
+    /// For a start at which nothing is known.
+    fn prepare(&self, ruby: &Ruby, holder: VALUE) -> Result<(), Error> {
+        let asked = self.options().liveness;
+        let marks = if asked == Liveness::FreeObject { None } else { MarkBits::find(ruby) };
+        self.state.with(|state| {
+            // The self-test has run by now.
+            state.configure(state.options.clone());
+            state.mark_bits = marks;
+            state.reservoir.clear(marks.is_none());
+        });
+        // SAFETY: the GVL is held, as `ruby` shows.
+        unsafe { self.make_keepers(holder) }?;
+        // Allocates, which must not be sampled.
+        gc::Info::get(ruby)?;
+        let baseline = totals::Baseline::take(ruby);
+        self.state.with(|state| state.baseline = Some(baseline));
+        self.anchor(holder)?;
+        self.begin_intervals();
         Ok(())
     }
 
