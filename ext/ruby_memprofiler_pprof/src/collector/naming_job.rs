@@ -4,6 +4,7 @@
 
 use super::hooked;
 use super::mute::Mute;
+use super::resolve::Owner;
 use super::state::{Progress, State};
 use super::{Collector, Phase};
 use crate::vm::{ractor, safepoint, threads};

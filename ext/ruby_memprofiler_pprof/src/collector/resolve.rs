@@ -19,7 +19,7 @@ use std::sync::Arc;
 const FRAMES_AT_A_TIME: usize = 64;
 
 /// Whoever has sites, and names what is in them.
-pub trait Owner {
+pub trait Owner: Sized {
     /// Runs `body` with the sites; it must not call into Ruby.
     fn with_sites<R>(&self, body: impl FnOnce(&mut Sites) -> R) -> R;
 
@@ -28,6 +28,26 @@ pub trait Owner {
 
     /// Whether a panic has ended it, so that nothing is kept alive any more.
     fn has_failed(&self) -> bool;
+
+    /// Names some of it, outermost frames first; call it until the name is known. With a flush's mute it may run Ruby
+    /// code.
+    fn name(&self, mute: &Mute, unnamed: Unnamed) -> Result<(), Error> {
+        match unnamed {
+            Unnamed::Class(class, key) => name_class(self, class, key),
+            Unnamed::Frames(chain) => {
+                for (raw, node) in chain.into_iter().rev().take(FRAMES_AT_A_TIME) {
+                    if self.has_failed() {
+                        // Nothing is kept alive any more. The flush ends at its next rest.
+                        break;
+                    }
+                    let name = name_function(self, mute, node)?;
+                    let line = line(self, node)?;
+                    self.with_sites(|sites| sites.add_named_stack(raw, node, name, line));
+                }
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Owner for Collector {
@@ -41,32 +61,6 @@ impl Owner for Collector {
 
     fn has_failed(&self) -> bool {
         self.failure().is_some()
-    }
-}
-
-impl Collector {
-    /// See [`name`].
-    pub(super) fn name(&self, mute: &Mute, unnamed: Unnamed) -> Result<(), Error> {
-        name(self, mute, unnamed)
-    }
-}
-
-/// Names some of it, outermost frames first; call it until the name is known. With a flush's mute it may run Ruby code.
-pub fn name(owner: &impl Owner, mute: &Mute, unnamed: Unnamed) -> Result<(), Error> {
-    match unnamed {
-        Unnamed::Class(class, key) => name_class(owner, class, key),
-        Unnamed::Frames(chain) => {
-            for (raw, node) in chain.into_iter().rev().take(FRAMES_AT_A_TIME) {
-                if owner.has_failed() {
-                    // Nothing is kept alive any more. The flush ends at its next rest.
-                    break;
-                }
-                let name = name_function(owner, mute, node)?;
-                let line = line(owner, node)?;
-                owner.with_sites(|sites| sites.add_named_stack(raw, node, name, line));
-            }
-            Ok(())
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::collector::flush::extract::{Extract, Key};
 use crate::collector::flush::pace::Pace;
 use crate::collector::flush::tidy;
 use crate::collector::mute::Mute;
-use crate::collector::resolve::{self, Owner};
+use crate::collector::resolve::Owner;
 use crate::collector::sites::Sites;
 use crate::collector::stacks::Stacks;
 use crate::collector::{FlushFailure, FlushOptions, Flushed, ruby_description};
@@ -172,7 +172,7 @@ impl Flush<'_> {
                         state.sites.release_source(stack, self.class);
                     });
                 }
-                Err(unnamed) => resolve::name(self.sampler, self.pace.mute, unnamed)?,
+                Err(unnamed) => self.sampler.name(self.pace.mute, unnamed)?,
             }
             self.rest()?;
         }

@@ -2,6 +2,7 @@
 
 use super::extract::Key;
 use super::{CLOCK_STRIDE, Flush, FlushFailure};
+use crate::collector::resolve::Owner;
 use crate::collector::sample_types::Values;
 use crate::collector::sites::Unnamed;
 use crate::collector::state::State;

@@ -4,6 +4,7 @@ use super::extract::Key;
 use super::{CLOCK_STRIDE, Flush, FlushFailure, FlushOptions, Flushed};
 use crate::collector::Collector;
 use crate::collector::mute::Mute;
+use crate::collector::resolve::Owner;
 use crate::collector::sample_types::Values;
 use crate::collector::sites::Unnamed;
 use crate::collector::state::State;
