@@ -57,7 +57,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Checks for an interrupt at step `step` of a loop.
-    fn look(&self, step: usize) -> io::Result<()> {
+    fn check_interrupt(&self, step: usize) -> io::Result<()> {
         // An error of kind Interrupted would mean: try again.
         self.interrupt.at(step).map_err(io::Error::other)
     }
@@ -75,13 +75,13 @@ impl<'a> Writer<'a> {
         }
         for (number, location) in tables.locations.iter().enumerate().filter(|&(number, _)| self.locations[number] > 0)
         {
-            self.look(number)?;
+            self.check_interrupt(number)?;
             let location = self.location(self.locations[number], location);
             self.fields.message(field::LOCATION, &location)?;
         }
         for (number, function) in tables.functions.iter().enumerate().filter(|&(number, _)| self.functions[number] > 0)
         {
-            self.look(number)?;
+            self.check_interrupt(number)?;
             let [name, system_name, filename] =
                 [function.name, function.system_name, function.file].map(|string| self.strings[string as usize]);
             let (id, start_line) = (self.functions[number], function.start_line);
@@ -96,16 +96,16 @@ impl<'a> Writer<'a> {
         let windows = WindowsWriter::new(profile);
         let mut message = message::Sample::default();
         for (number, rows) in profile.rows_of_samples().enumerate() {
-            self.look(number)?;
+            self.check_interrupt(number)?;
             let row = profile.rows()[rows.start];
             message.location_id.clear();
             for (step, location) in (1..).zip(profile.locations(row.stack)) {
-                self.look(step)?;
+                self.check_interrupt(step)?;
                 message.location_id.push(self.locations[location as usize]);
             }
             let labels = &profile.tables().label_sets[row.labels as usize];
             for (step, part) in (1..).zip(windows.parts(rows)) {
-                self.look(step)?;
+                self.check_interrupt(step)?;
                 message.label.clear();
                 message.label.extend(labels.iter().map(|label| self.label(label)));
                 for (key, num) in part.windows {
@@ -133,7 +133,7 @@ impl<'a> Writer<'a> {
             [&header.drop_frames, &header.keep_frames, &header.doc_url].map(|text| self.text(text));
         let strings = std::mem::take(&mut self.written_strings).into_values();
         for (step, string) in strings.iter().enumerate() {
-            self.look(step)?;
+            self.check_interrupt(step)?;
             self.fields.bytes(field::STRING_TABLE, string.as_bytes())?;
         }
         self.fields.number(field::TIME_NANOS, header.time_nanos)?;

@@ -30,7 +30,7 @@ impl Collector {
     pub(super) fn hook(&self, main: MainRactor, phase: Phase) -> Result<(), Error> {
         let allocations = match phase {
             Phase::Idle | Phase::Detached => {
-                self.aside.store(false, Ordering::Relaxed);
+                self.suspended.store(false, Ordering::Relaxed);
                 return Ok(());
             }
             Phase::Running if !self.windows.are_used() => NEWOBJ,
@@ -38,7 +38,7 @@ impl Collector {
         };
         let deaths = if self.uses_mark_bits() { 0 } else { FREEOBJ };
         self.add_hook(main, allocations | deaths | END_MARK | END_SWEEP, self.hook_data(phase))?;
-        self.aside.store(false, Ordering::Relaxed);
+        self.suspended.store(false, Ordering::Relaxed);
         Ok(())
     }
 
@@ -56,7 +56,7 @@ impl Collector {
         hooks::remove(main, on_event, previous);
         if added.is_err() {
             // Like a hook that was removed for a moment: the next flush adds it.
-            self.aside.store(true, Ordering::Relaxed);
+            self.suspended.store(true, Ordering::Relaxed);
         }
         added
     }
@@ -118,7 +118,7 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
             // Also when a sample is due.
             if left % STACK_CHECKS == 0 {
                 // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
-                unsafe { look_closer(collector, arg, left) };
+                unsafe { check_stack_then_sample(collector, arg, left) };
             } else {
                 collector.countdown.pass(left);
             }
@@ -150,7 +150,7 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
 /// # Safety
 /// Must be called in a NEWOBJ hook with its argument.
 #[inline(never)]
-unsafe fn look_closer(collector: &Collector, arg: &TraceArg, left: u64) {
+unsafe fn check_stack_then_sample(collector: &Collector, arg: &TraceArg, left: u64) {
     // Where the hook stays on, as it does beside other Ractors, no sample may be taken without this check.
     let look = left > 0 || cfg!(ruby_gte_4_0) || {
         let samples = collector.samples.load(Ordering::Relaxed);
@@ -161,7 +161,7 @@ unsafe fn look_closer(collector: &Collector, arg: &TraceArg, left: u64) {
         // From Ruby 4.0 on, removing the hook waits for other Ractors, one of which may be waiting for this one.
         if ractor::is_main() && !(cfg!(ruby_gte_4_0) && ractor::others()) {
             // SAFETY: on the main Ractor, and from Ruby 4.0 on there is no other. Only removes hooks.
-            collector.step_aside(unsafe { MainRactor::new() });
+            collector.suspend_hook(unsafe { MainRactor::new() });
         }
     } else if left > 0 {
         collector.countdown.pass(left);

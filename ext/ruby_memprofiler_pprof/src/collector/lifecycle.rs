@@ -86,7 +86,7 @@ impl Collector {
         }
         let main = self.main_ractor();
         if missed == 0 {
-            return self.come_back(main);
+            return self.resume_hook(main);
         }
         self.state.with(|state| state.distrust_after(missed));
         // Adding a hook makes the VM recompute which events are wanted, which undoes Bug #19112.

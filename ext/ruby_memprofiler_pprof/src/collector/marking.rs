@@ -18,7 +18,7 @@ impl Collector {
         if self.failure().is_some() {
             return;
         }
-        self.ask_to_come_back();
+        self.ask_to_resume();
         let start = Instant::now();
         let [functions, keepers, classes] = self.state.with(|state| {
             let Sites { stacks, classes, .. } = &state.sites;

@@ -81,7 +81,7 @@ pub struct Collector {
     /// Samples begun; only some of them check the stack.
     samples: AtomicU64,
     /// Whether the hook is off until the next safe point.
-    aside: AtomicBool,
+    suspended: AtomicBool,
     /// How often that happened.
     stack_ends: AtomicU64,
     /// Where a panic happened, if one did: the collector is then off for good.
@@ -121,7 +121,7 @@ impl Collector {
             windows: Windows::default(),
             contended: AtomicU64::new(0),
             samples: AtomicU64::new(0),
-            aside: AtomicBool::new(false),
+            suspended: AtomicBool::new(false),
             stack_ends: AtomicU64::new(0),
             panicked: OnceLock::new(),
             disarmed: Cell::new(None),

@@ -56,7 +56,7 @@ struct Circumstances {
     mark_bits: bool,
     other_ractors: bool,
     /// Whether another collector uses windows.
-    taken: bool,
+    windows_taken: bool,
     /// Whether the system refused a thread for the timer, or the process ends.
     no_timer: bool,
     service: bool,
@@ -100,7 +100,7 @@ impl Collector {
             only: self.only(),
             mark_bits: self.phase() == Phase::Idle || self.uses_mark_bits(),
             other_ractors: ractor::others(),
-            taken: self.others_use_windows(),
+            windows_taken: self.others_use_windows(),
             no_timer: windows::has_no_timer(),
             service: is_service(),
             settled: self.started.get().is_some_and(|started| started.elapsed() >= SETTLING),
@@ -140,7 +140,7 @@ fn choose(options: &Options, circumstances: Circumstances) -> Choice {
         always("liveness is :freeobj")
     } else if circumstances.other_ractors {
         always("there are other Ractors")
-    } else if circumstances.taken {
+    } else if circumstances.windows_taken {
         always("another collector uses windows")
     } else if circumstances.no_timer {
         always("there is no thread for a timer, or the process ends")

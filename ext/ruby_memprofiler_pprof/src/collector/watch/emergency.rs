@@ -66,7 +66,7 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
                 return Err(ErrorKind::WouldBlock.into());
             }
             // What died in a collection that no hook saw may be gone, with its page.
-            let blind = ractor::others() || collector.has_stepped_aside() || collector.missed_collections.are_any();
+            let blind = ractor::others() || collector.is_suspended() || collector.missed_collections.are_any();
             Emergency::new(state, alarm, readable, !blind).write(out)
         })
         .unwrap_or(Err(ErrorKind::WouldBlock.into()))
