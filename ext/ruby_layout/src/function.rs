@@ -11,7 +11,7 @@ use crate::value::{self, Elements};
 
 /// Where backtraces show a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ShownAt {
     /// At its own file and line.
     Own,
     /// At the file and line of its caller: C functions, and Ruby code inside the VM.
@@ -30,7 +30,7 @@ pub struct Function {
     /// The line on which it begins; 0 if unknown.
     pub start_line: u32,
     /// Where it is shown.
-    pub place: Place,
+    pub place: ShownAt,
 }
 
 impl<M: Memory> Reader<M> {
@@ -48,11 +48,11 @@ impl<M: Memory> Reader<M> {
             None => block_prefix(depth) + &base,
         };
         let place = if file.starts_with(INTERNAL) {
-            Place::Caller
+            ShownAt::Caller
         } else if iseq::is_handler(memory, iseq)? {
-            Place::InPlaceOfCaller
+            ShownAt::InPlaceOfCaller
         } else {
-            Place::Own
+            ShownAt::Own
         };
         let start_line = first >> self.layout.iseq_first_lineno_shift;
         Ok(Function { name, file, start_line, place })
@@ -63,7 +63,7 @@ impl<M: Memory> Reader<M> {
         let definition = self.memory.word(entry.wrapping_add(layout::ME_DEF))?;
         let id = self.memory.word(definition.wrapping_add(layout::METHOD_DEF_ORIGINAL_ID))?;
         let name = self.qualified(entry, self.id_name(id)?)?;
-        Ok(Function { name, file: "<cfunc>".to_owned(), start_line: 0, place: Place::Caller })
+        Ok(Function { name, file: "<cfunc>".to_owned(), start_line: 0, place: ShownAt::Caller })
     }
 
     /// The label and the base label of code.

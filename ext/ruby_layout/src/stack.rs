@@ -42,7 +42,7 @@ pub struct Stack {
 
 /// A copy of what a stack consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copy {
+pub struct StackCopy {
     context: Vec<u8>,
     frames: (usize, Vec<u8>),
     environments: (usize, Vec<u8>),
@@ -80,7 +80,7 @@ impl<M: Memory> Reader<Paged<M>> {
     }
 
     /// Copies the stack of an execution context, as it is at the moment or torn.
-    pub fn copy(&self, context: usize) -> Result<Copy, M::Error> {
+    pub fn copy(&self, context: usize) -> Result<StackCopy, M::Error> {
         let memory = self.memory.memory();
         let fields = memory.bytes(context, CONTEXT_SIZE)?;
         let mut known = Snapshot::new(memory);
@@ -93,7 +93,7 @@ impl<M: Memory> Reader<Paged<M>> {
             self.memory.reject()?;
         }
         if frames.count == 0 || whole > GREATEST_STACK {
-            return Ok(Copy { context: fields, frames: (0, Vec::new()), environments: (0, Vec::new()) });
+            return Ok(StackCopy { context: fields, frames: (0, Vec::new()), environments: (0, Vec::new()) });
         }
         let copied = memory.bytes(innermost, size)?;
         // Environments grow towards higher addresses; some are on the heap.
@@ -103,11 +103,11 @@ impl<M: Memory> Reader<Paged<M>> {
             Some(last) => (stack, memory.bytes(stack, last.wrapping_sub(stack).wrapping_add(WORD))?),
             None => (stack, Vec::new()),
         };
-        Ok(Copy { context: fields, frames: (innermost, copied), environments })
+        Ok(StackCopy { context: fields, frames: (innermost, copied), environments })
     }
 
     /// The calls in a copy.
-    pub fn calls(&self, context: usize, copy: Copy) -> Result<Vec<Call>, M::Error> {
+    pub fn calls(&self, context: usize, copy: StackCopy) -> Result<Vec<Call>, M::Error> {
         let mut memory = Snapshot::new(&self.memory);
         memory.add(context, copy.context);
         memory.add(copy.frames.0, copy.frames.1);

@@ -1,6 +1,6 @@
 //! The names of calls.
 
-use ruby_layout::function::{Function, Place};
+use ruby_layout::function::{Function, ShownAt};
 use ruby_layout::line;
 use ruby_layout::memory::{Memory, Paged};
 use ruby_layout::reader::Reader;
@@ -56,12 +56,12 @@ impl Names {
         for call in calls {
             let function = self.function(reader, *call)?;
             let (file, line) = match function.place {
-                Place::Caller => frames
+                ShownAt::Caller => frames
                     .last()
                     .map_or((function.file.as_str().into(), 0), |caller| (Rc::clone(&caller.file), caller.line)),
-                Place::Own | Place::InPlaceOfCaller => (function.file.as_str().into(), self.line(reader, *call)?),
+                ShownAt::Own | ShownAt::InPlaceOfCaller => (function.file.as_str().into(), self.line(reader, *call)?),
             };
-            if function.place == Place::InPlaceOfCaller {
+            if function.place == ShownAt::InPlaceOfCaller {
                 frames.pop();
             }
             frames.push(NamedFrame { function, file, line });

@@ -12,7 +12,7 @@ use crate::process::{self, Tasks};
 use crate::vm::Vm;
 use memprofiler_core::windows::mix;
 use ruby_layout::memory::ProcessMemory;
-use ruby_layout::stack::Copy;
+use ruby_layout::stack::StackCopy;
 use ruby_layout::thread::Thread;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -30,7 +30,7 @@ struct Watcher {
     names: Names,
     recording: Recording,
     /// The stacks of contexts that did not change when they were read last.
-    known: HashMap<usize, (Copy, u32)>,
+    known: HashMap<usize, (StackCopy, u32)>,
     incomplete: u64,
     unreadable: u64,
 }

@@ -6,7 +6,7 @@ use super::mute::Mute;
 use super::sites::{Sites, Unnamed};
 use super::stacks::FrameKind;
 use crate::faults;
-use crate::vm::names::{self, FunctionName, Place};
+use crate::vm::names::{self, FunctionName, ShownAt};
 use crate::vm::position::Position;
 use crate::vm::{class_names, protect, threads};
 use magnus::rb_sys::FromRawValue;
@@ -80,7 +80,7 @@ fn name_class(owner: &impl Owner, class: ClassId, key: Class) -> Result<(), Erro
     Ok(())
 }
 
-fn name_function(owner: &impl Owner, mute: &Mute, node: Node) -> Result<(Arc<FunctionName>, Place), Error> {
+fn name_function(owner: &impl Owner, mute: &Mute, node: Node) -> Result<(Arc<FunctionName>, ShownAt), Error> {
     let pretty = owner.pretty_backtraces();
     let (name, place) = match owner.with_sites(|sites| sites.function_name(node)) {
         Ok(name) => return Ok(name),
@@ -92,10 +92,10 @@ fn name_function(owner: &impl Owner, mute: &Mute, node: Node) -> Result<(Arc<Fun
             // SAFETY: the resolver refers to a stack on top of this Thread, which is therefore marked.
             let thread = unsafe { Value::from_raw(thread) };
             let name = mute.lift(|| threads::name(thread))?;
-            (FunctionName::pseudo(name.as_deref().unwrap_or_default()), Place::Own)
+            (FunctionName::pseudo(name.as_deref().unwrap_or_default()), ShownAt::Own)
         }
         // These already stand for names.
-        Err(_) => (FunctionName::pseudo("(unknown)"), Place::Own),
+        Err(_) => (FunctionName::pseudo("(unknown)"), ShownAt::Own),
     };
     let named = (Arc::new(name), place);
     owner.with_sites(|sites| sites.add_function_name(node, named.clone()));

@@ -5,7 +5,7 @@ use super::record::Weighted;
 use super::state::State;
 use crate::collector::stacks::{BacktraceMethod, Origin};
 use crate::vm::cpu_clock::native_id;
-use crate::vm::place::Place;
+use crate::vm::place::TickFrame;
 use crate::vm::ticks::Doing;
 use crate::vm::{labels, ractor, threads};
 use memprofiler_core::stack_tree::StackId;
@@ -73,7 +73,7 @@ impl State {
     ///
     /// # Safety
     /// As for [`add`](Self::add).
-    unsafe fn read_stack(&mut self, thread: VALUE, place: Option<Place>, holder: VALUE) -> StackId {
+    unsafe fn read_stack(&mut self, thread: VALUE, place: Option<TickFrame>, holder: VALUE) -> StackId {
         // SAFETY: the GVL is held, and the thread is marked.
         let context = unsafe { threads::context_of(thread) };
         // SAFETY: as above; the labels are given up below.

@@ -13,7 +13,7 @@ use ruby_layout::memory::OwnMemory;
 use ruby_layout::method::BlockMethod;
 use std::sync::Arc;
 
-pub use ruby_layout::function::Place;
+pub use ruby_layout::function::ShownAt;
 
 unsafe extern "C" {
     /// symbol.c; exported by every Ruby from 3.1 to 4.0. False for an id without a name.
@@ -43,7 +43,7 @@ impl FunctionName {
 ///
 /// # Safety
 /// The GVL must be held; `iseq` and `entry` must each be 0, or alive and of their type.
-pub unsafe fn function(iseq: VALUE, entry: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
+pub unsafe fn function(iseq: VALUE, entry: VALUE, pretty: bool) -> Result<(FunctionName, ShownAt), Error> {
     if iseq == 0 {
         // SAFETY: without an instruction sequence it is a C function, identified by its method entry, which is alive
         // here.
@@ -68,11 +68,11 @@ pub unsafe fn function(iseq: VALUE, entry: VALUE, pretty: bool) -> Result<(Funct
             None => format!("{}{base}", block_prefix(blocks)),
         };
         let place = if path.starts_with(INTERNAL) {
-            Place::Caller
+            ShownAt::Caller
         } else if iseq::is_handler(iseq) {
-            Place::InPlaceOfCaller
+            ShownAt::InPlaceOfCaller
         } else {
-            Place::Own
+            ShownAt::Own
         };
         Ok((FunctionName { name: name.into(), file: path.into(), start_line }, place))
     }
@@ -82,7 +82,7 @@ pub unsafe fn function(iseq: VALUE, entry: VALUE, pretty: bool) -> Result<(Funct
 ///
 /// # Safety
 /// The GVL must be held; `frame` must be as returned, and alive.
-pub unsafe fn profiled_frame(frame: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
+pub unsafe fn profiled_frame(frame: VALUE, pretty: bool) -> Result<(FunctionName, ShownAt), Error> {
     // SAFETY: `frame` is alive, and an instruction sequence or method entry, which rb_profile_frame_* take. One without
     // a path is the method entry of a C function.
     unsafe {
@@ -99,19 +99,19 @@ pub unsafe fn profiled_frame(frame: VALUE, pretty: bool) -> Result<(FunctionName
         } else {
             format!("{}{base}", block_prefix(blocks(&label, &base)))
         };
-        let place = if file.starts_with(INTERNAL) { Place::Caller } else { Place::Own };
+        let place = if file.starts_with(INTERNAL) { ShownAt::Caller } else { ShownAt::Own };
         Ok((FunctionName { name: name.into(), file: file.into(), start_line }, place))
     }
 }
 
 /// # Safety
 /// The GVL must be held; `entry` must be a live method entry of a C function.
-unsafe fn native_function(entry: VALUE, pretty: bool) -> Result<(FunctionName, Place), Error> {
+unsafe fn native_function(entry: VALUE, pretty: bool) -> Result<(FunctionName, ShownAt), Error> {
     // SAFETY: `entry` is a live method entry, which the function takes.
     let method = text(|| unsafe { rb_sys::rb_profile_frame_method_name(entry) })?.unwrap_or_default();
     // SAFETY: the caller keeps the method entry alive, also while the VM ran code above.
     let name = unsafe { qualified(entry, &method, pretty) }?;
-    Ok((FunctionName { name: name.into(), file: "<cfunc>".into(), start_line: 0 }, Place::Caller))
+    Ok((FunctionName { name: name.into(), file: "<cfunc>".into(), start_line: 0 }, ShownAt::Caller))
 }
 
 /// `Class#method` or `Class.method`; the bare method if the class has no name of its own, as in Ruby 3.4.

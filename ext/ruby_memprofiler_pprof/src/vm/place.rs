@@ -11,7 +11,7 @@ use rb_sys::VALUE;
 
 /// The innermost frame of a thread at some time. Nothing that it refers to is kept alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct TickFrame {
     /// Where the control frame was.
     frame: usize,
     /// Its instruction sequence, or what a frame of a C function has there.
@@ -26,7 +26,7 @@ pub struct Place {
     collections: Option<u32>,
 }
 
-impl Place {
+impl TickFrame {
     /// Where a thread is, by its `rb_thread_t`; None while it begins or ends. Reads the VM's stack and counters only,
     /// nothing on Ruby's heap, so that it is safe in a signal handler.
     ///

@@ -1,6 +1,6 @@
 //! The ticks of one thread, from the signal handler that counts them to the job that reads its stack.
 
-use super::place::Place;
+use super::place::TickFrame;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -26,7 +26,7 @@ pub struct Ticks {
     /// What the thread did.
     pub doing: Doing,
     /// Where it was, if it is followed and was not without the GVL.
-    pub place: Option<Place>,
+    pub place: Option<TickFrame>,
     /// Its CPU time at the last of them, in nanoseconds.
     pub cpu: u64,
 }
@@ -50,7 +50,7 @@ pub struct Queue {
 #[derive(Debug)]
 struct Entry {
     /// Written only while the entry does not wait. Zeros at first, for which a library's file has no bytes.
-    what: UnsafeCell<MaybeUninit<(Doing, Option<Place>)>>,
+    what: UnsafeCell<MaybeUninit<(Doing, Option<TickFrame>)>>,
     count: AtomicU64,
     cpu: AtomicU64,
 }
@@ -90,7 +90,7 @@ impl Queue {
         let thread = self.thread.load(Ordering::Acquire);
         let is_noted = doing != Doing::Released && !thread.is_null();
         // SAFETY: it is the calling thread's, or one without frames, as `follow` requires.
-        let place = if is_noted { unsafe { Place::of(thread) } } else { None };
+        let place = if is_noted { unsafe { TickFrame::of(thread) } } else { None };
         let added = self.added.load(Ordering::Relaxed);
         let waiting = added.wrapping_sub(self.taken.load(Ordering::Acquire));
         let last = &self.entries[added.wrapping_sub(1) % LENGTH];

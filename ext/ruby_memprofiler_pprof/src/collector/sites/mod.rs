@@ -13,7 +13,7 @@ use super::pins::{Holder, Pins};
 use super::stacks::{Origin, Settings, Stacks};
 use crate::vm::gc;
 use crate::vm::object::{Type, is_heap};
-use crate::vm::place::Place;
+use crate::vm::place::TickFrame;
 use crate::vm::safepoint::Job;
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::StackId;
@@ -78,7 +78,7 @@ impl Sites {
     pub unsafe fn read_stack_at(
         &mut self,
         context: *const u8,
-        place: Option<Place>,
+        place: Option<TickFrame>,
         origin: Origin,
         holder: VALUE,
     ) -> StackId {

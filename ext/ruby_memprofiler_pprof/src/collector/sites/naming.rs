@@ -5,7 +5,7 @@ use super::{Sites, release_some};
 use crate::collector::classes::Class;
 use crate::collector::pins::Pins;
 use crate::collector::stacks::FrameKind;
-use crate::vm::names::{FunctionName, Place};
+use crate::vm::names::{FunctionName, ShownAt};
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::{Node, StackId};
 use std::iter::successors;
@@ -87,7 +87,7 @@ impl Sites {
     }
 
     /// The name of a frame's function if it is known; otherwise what the frame stands for, if it needs a name.
-    pub fn function_name(&self, node: Node) -> Result<(Arc<FunctionName>, Place), Option<FrameKind>> {
+    pub fn function_name(&self, node: Node) -> Result<(Arc<FunctionName>, ShownAt), Option<FrameKind>> {
         self.resolver.names.functions.get(node.function.0 as usize).cloned().ok_or_else(|| {
             let kind = self.stacks.frame_kind(node);
             (!self.resolver.leaves(kind)).then_some(kind)
@@ -95,12 +95,12 @@ impl Sites {
     }
 
     /// Records the name of a frame's function.
-    pub fn add_function_name(&mut self, node: Node, name: (Arc<FunctionName>, Place)) {
+    pub fn add_function_name(&mut self, node: Node, name: (Arc<FunctionName>, ShownAt)) {
         self.resolver.names.functions.insert(node.function.0 as usize, name);
     }
 
     /// Stores the named counterpart of `raw`, whose parent already has one.
-    pub fn add_named_stack(&mut self, raw: StackId, node: Node, name: (Arc<FunctionName>, Place), line: u32) {
+    pub fn add_named_stack(&mut self, raw: StackId, node: Node, name: (Arc<FunctionName>, ShownAt), line: u32) {
         let Self { stacks, resolver, .. } = self;
         let caller = resolver.names.stack(node.parent).unwrap_or(StackId::EMPTY);
         let named = if resolver.leaves(stacks.frame_kind(node)) {

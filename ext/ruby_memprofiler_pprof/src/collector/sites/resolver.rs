@@ -2,7 +2,7 @@
 
 use crate::collector::classes::Class;
 use crate::collector::stacks::FrameKind;
-use crate::vm::names::{FunctionName, Place};
+use crate::vm::names::{FunctionName, ShownAt};
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::sparse_array::SparseArray;
 use memprofiler_core::stack_tree::{FunctionId, Node, StackId};
@@ -35,7 +35,7 @@ pub struct Names {
     /// The named stack for each stack seen, and for all that it extends.
     pub(super) stacks: SparseArray<StackId>,
     pub(super) classes: SparseArray<ClassId>,
-    pub(super) functions: SparseArray<(Arc<FunctionName>, Place)>,
+    pub(super) functions: SparseArray<(Arc<FunctionName>, ShownAt)>,
 }
 
 /// What needs a name; the resolver holds a reference to it.

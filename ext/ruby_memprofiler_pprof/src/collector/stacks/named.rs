@@ -1,7 +1,7 @@
 //! Named frames, in place of frames known by the VM's objects.
 
 use super::{FrameKind, Stacks};
-use crate::vm::names::{FunctionName, Place};
+use crate::vm::names::{FunctionName, ShownAt};
 use memprofiler_core::labels::{LabelSet, THREAD};
 use memprofiler_core::stack_tree::{Node, StackId};
 use rb_sys::VALUE;
@@ -53,7 +53,7 @@ impl Stacks {
         &mut self,
         caller: StackId,
         node: Node,
-        (name, place): (Arc<FunctionName>, Place),
+        (name, place): (Arc<FunctionName>, ShownAt),
         line: u32,
     ) -> StackId {
         match self.frame_kind(node) {
@@ -65,15 +65,15 @@ impl Stacks {
         }
     }
 
-    fn extend_placed(&mut self, caller: StackId, name: Arc<FunctionName>, place: Place, line: u32) -> StackId {
+    fn extend_placed(&mut self, caller: StackId, name: Arc<FunctionName>, place: ShownAt, line: u32) -> StackId {
         let (parent, name, line) = match place {
-            Place::Own => (caller, name, line),
-            Place::InPlaceOfCaller => {
+            ShownAt::Own => (caller, name, line),
+            ShownAt::InPlaceOfCaller => {
                 // If the stack was cut above the method, there is nothing to replace.
                 let method = self.tree.node(caller).filter(|&node| !self.is_base(node));
                 (method.map_or(caller, |node| node.parent), name, line)
             }
-            Place::Caller => {
+            ShownAt::Caller => {
                 let (name, line) = self.at_caller(caller, name);
                 (caller, name, line)
             }

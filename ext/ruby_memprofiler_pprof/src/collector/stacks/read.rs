@@ -7,7 +7,7 @@ use crate::collector::pins::Holder;
 use crate::vm::frames::{ControlFrames, LAYOUT, Running};
 use crate::vm::iseq::is_compiled;
 use crate::vm::object::Type;
-use crate::vm::place::Place;
+use crate::vm::place::TickFrame;
 use crate::vm::position::Position;
 use crate::vm::profile_frames;
 use crate::vm::seen_frame::SeenFrame;
@@ -52,7 +52,7 @@ impl Stacks {
     pub unsafe fn read_at(
         &mut self,
         context: *const u8,
-        place: Option<Place>,
+        place: Option<TickFrame>,
         origin: Origin,
         holder: &mut Holder,
     ) -> StackId {

@@ -46,7 +46,7 @@ pub fn fixed(names: SampleTypeNames) -> Vec<String> {
 
 /// Where a frame is.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct SourceLine {
     /// The function's number.
     pub function: u64,
     /// The numbers of its name and file, if the function stands for this frame only.
@@ -114,10 +114,10 @@ impl<'a> Numbering<'a> {
     ///
     /// # Safety
     /// The state must be borrowed, and refer to objects that are alive.
-    pub unsafe fn place(&self, stack: StackId, node: Node) -> Place {
+    pub unsafe fn place(&self, stack: StackId, node: Node) -> SourceLine {
         // SAFETY: as required above.
         if let Some((function, _, line)) = unsafe { self.own_place(node) } {
-            return Place { function, own: None, line };
+            return SourceLine { function, own: None, line };
         }
         // SAFETY: as required above; a node keeps its parent alive.
         let caller = self.frames(node.parent).find_map(|(_, caller)| unsafe { self.own_place(caller) });
@@ -127,7 +127,7 @@ impl<'a> Numbering<'a> {
             _ => text::UNNAMED,
         };
         let function = 1 + self.named_count as u64 + self.coded_count as u64 + stack.index().unwrap_or(0) as u64;
-        Place { function, own: Some([name, file]), line }
+        SourceLine { function, own: Some([name, file]), line }
     }
 
     /// Whether it is known that `iseq` is the VM's own code.

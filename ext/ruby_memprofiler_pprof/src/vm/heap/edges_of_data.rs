@@ -9,7 +9,7 @@ use super::edges::{Labels, label_variables};
 use super::locals::{Block, Frame, frames};
 use super::references::each_child;
 use super::tables::fiber_locals;
-use super::text::{self, Place};
+use super::text::{self, SourceLine};
 use super::types::{DataType, data};
 use memprofiler_core::graph::Edge;
 use rb_sys::VALUE;
@@ -79,7 +79,7 @@ impl Describer<'_> {
                 return;
             }
             // The VM's own methods in Ruby say less than the program's that called them, or their blocks.
-            let is_internal = |frame: &Frame| Place::of(frame.iseq).is_some_and(|place| place.is_internal());
+            let is_internal = |frame: &Frame| SourceLine::of(frame.iseq).is_some_and(|place| place.is_internal());
             let (internal, program): (Vec<_>, Vec<_>) = frames(context).partition(is_internal);
             for frame in program.into_iter().chain(internal) {
                 for (index, value) in frame.locals.values() {
@@ -101,7 +101,7 @@ impl Describer<'_> {
     /// The GVL must be held, and `iseq` be a live instruction sequence.
     unsafe fn within(&self, iseq: VALUE) -> String {
         // SAFETY: as required of the caller.
-        let place = unsafe { Place::of(iseq) };
+        let place = unsafe { SourceLine::of(iseq) };
         place.map_or_else(String::new, |place| {
             format!(" in {} at {}", place.label, place.short(&self.prepared.directory))
         })

@@ -10,7 +10,7 @@ use super::edges_of_data::entry_of_method;
 use super::locals::{Block, Locals, frames};
 use super::sets;
 use super::tables::constants;
-use super::text::{self, Place};
+use super::text::{self, SourceLine};
 use super::types::DataType;
 use memprofiler_core::graph::NodeName;
 use rb_sys::{ID, VALUE};
@@ -136,11 +136,11 @@ impl Describer<'_> {
             if is(types.thread) || is(types.fiber) {
                 let begin = self.context(object).filter(|_| self.prepared.checked.frames);
                 let begin = begin.and_then(|context| frames(context).next()).map(|frame| frame.iseq);
-                return self.at(&class_of(object), begin.and_then(|iseq| Place::of(iseq)));
+                return self.at(&class_of(object), begin.and_then(|iseq| SourceLine::of(iseq)));
             }
             if is(types.block) {
                 let iseq = Block::of(object).iseq;
-                return if iseq == 0 { plain(class_of(object)) } else { self.at("block", Place::of(iseq)) };
+                return if iseq == 0 { plain(class_of(object)) } else { self.at("block", SourceLine::of(iseq)) };
             }
             if is(types.method) {
                 let entry = entry_of_method(object);
@@ -164,11 +164,11 @@ impl Describer<'_> {
         unsafe {
             match imemo_type(object) {
                 Some(layout::IMEMO_MENT) => plain(format!("method {}", self.method(object))),
-                Some(layout::IMEMO_ISEQ) => self.parts("code", Place::of(object)),
+                Some(layout::IMEMO_ISEQ) => self.parts("code", SourceLine::of(object)),
                 Some(layout::IMEMO_ENV) => {
                     let (_, iseq) = Locals::of_environment(object);
                     let is_code = imemo_type(iseq) == Some(layout::IMEMO_ISEQ);
-                    self.parts("locals", if is_code { Place::of(iseq) } else { None })
+                    self.parts("locals", if is_code { SourceLine::of(iseq) } else { None })
                 }
                 _ => plain("(internal)"),
             }
@@ -197,7 +197,7 @@ impl Describer<'_> {
     }
 
     /// Such as `block at app/foo.rb:7`.
-    fn at(&self, what: &str, place: Option<Place>) -> NodeName {
+    fn at(&self, what: &str, place: Option<SourceLine>) -> NodeName {
         match place {
             Some(place) => NodeName {
                 text: format!("{what} at {}", place.short(&self.prepared.directory)),
@@ -210,7 +210,7 @@ impl Describer<'_> {
     }
 
     /// Such as `(locals of fetch at app/foo.rb:7)`.
-    fn parts(&self, what: &str, place: Option<Place>) -> NodeName {
+    fn parts(&self, what: &str, place: Option<SourceLine>) -> NodeName {
         let label = place.as_ref().map(|place| format!("{what} of {}", place.label));
         let name = self.at(label.as_deref().unwrap_or(what), place);
         NodeName { text: format!("({})", name.text), ..name }

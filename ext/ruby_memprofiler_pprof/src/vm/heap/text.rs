@@ -63,7 +63,7 @@ pub unsafe fn class_path(class: VALUE) -> Option<String> {
 
 /// Where code is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLine {
     /// Such as `block in fetch`.
     pub label: String,
     /// The absolute file name, or what replaces it in evaluated code.
@@ -72,7 +72,7 @@ pub struct Place {
     pub line: i64,
 }
 
-impl Place {
+impl SourceLine {
     /// Of an instruction sequence.
     ///
     /// # Safety
