@@ -117,11 +117,11 @@ impl Flush<'_> {
 
     /// The class of a sampled object, with a reference for the caller.
     fn class_of(&self, state: &mut State, sample: LiveSample) -> ClassId {
-        // SAFETY: the object is alive. `live_samples` has settled before this slice: since then the live set contains
+        let object = sample.address as VALUE;
+        // SAFETY: `object` is alive. `live_samples` has settled before this slice: since then the live set contains
         // only what the last mark phase marked, or what was allocated later. Nothing that runs in a slice can free an
         // object.
-        let visible =
-            if state.options.object_class { unsafe { class_names::class_of(sample.address as VALUE) } } else { None };
+        let visible = if state.options.object_class { unsafe { class_names::class_of(object) } } else { None };
         match visible {
             // SAFETY: the GVL is held. The object keeps its class alive; the holder of a collector with samples is a
             // root.
