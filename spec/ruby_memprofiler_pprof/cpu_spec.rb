@@ -163,6 +163,16 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     expect(seconds_in(result, gvl: "released")).to eq(seconds_in(result, "Zlib.deflate", gvl: "released"))
   end
 
+  it "charges a flush's work without the GVL to the flush" do
+    skip later_stack if later_stack
+    collector = new_collector(sample_rate: 1.0).start
+    kept = Array.new(20_000) { "x" }
+    result = profile { until_ticked(50) { collector.flush } }
+    expect(kept.size).to eq(20_000)
+    called = ["GC.total_time", "Collector#flush"].map { |name| seconds_in(result, name, gvl: "released") }
+    expect(called).to match([0, be > 0]), text(result)
+  end
+
   it "sees threads that began before it and those that begin later" do
     queue = Queue.new
     before = Thread.new { queue.pop && until_ticked(50) { digest } }

@@ -22,7 +22,8 @@ pub struct TickFrame {
     entry: usize,
     /// The word `iseq` of the frame around it.
     caller: usize,
-    /// How often garbage had been collected. None if a collection was marking, and may not have reached the entry.
+    /// How often garbage had been collected. None if a collection was marking, and may not have reached the entry, or if
+    /// another thread had the GVL, which may have begun one at that moment.
     collections: Option<u32>,
 }
 
@@ -32,8 +33,9 @@ impl TickFrame {
     ///
     /// # Safety
     /// It must be the calling thread's, or one that has ended and has no frames.
-    pub(super) unsafe fn of(thread: *const u8) -> Option<Self> {
-        // SAFETY: the thread exists. If it runs, it does so here, and nobody else changes its context and their stack.
+    pub(super) unsafe fn of(thread: *const u8, has_gvl: bool) -> Option<Self> {
+        // SAFETY: the thread exists. If it runs, it does so here, with or without the GVL, and nobody else changes its
+        // context and their stack.
         let context = unsafe { threads::context_in(thread) };
         if context.is_null() {
             return None;
@@ -52,7 +54,7 @@ impl TickFrame {
             // SAFETY: the calling thread's context, and a frame of it.
             entry: unsafe { native_entry(context, address, &frame) },
             caller: caller as usize,
-            collections: gc::count_unless_marking(),
+            collections: if has_gvl { gc::count_unless_marking() } else { None },
         })
     }
 

@@ -88,9 +88,9 @@ impl Queue {
     /// Adds a tick of the calling thread, with its CPU time. Safe in a signal handler.
     pub fn add(&self, doing: Doing, cpu: u64) {
         let thread = self.thread.load(Ordering::Acquire);
-        let is_noted = doing != Doing::Released && !thread.is_null();
+        let has_gvl = doing != Doing::Released;
         // SAFETY: it is the calling thread's, or one without frames, as `follow` requires.
-        let place = if is_noted { unsafe { TickFrame::of(thread) } } else { None };
+        let place = if thread.is_null() { None } else { unsafe { TickFrame::of(thread, has_gvl) } };
         let added = self.added.load(Ordering::Relaxed);
         let waiting = added.wrapping_sub(self.taken.load(Ordering::Acquire));
         let last = &self.entries[added.wrapping_sub(1) % LENGTH];
