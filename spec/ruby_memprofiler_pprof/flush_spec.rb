@@ -179,6 +179,16 @@ RSpec.describe MemprofilerPprof::Collector, "#flush", :liveness, :moving, :jit, 
     expect(size).to eq(kept.sum { |text| ObjectSpace.memsize_of(text) })
   end
 
+  it "does not count the stack that a Thread reserves" do
+    collector
+    # It has none before it begins.
+    threads = Array.new(5) { Thread.new { sleep }.tap { |thread| Thread.pass until thread.stop? } }
+    size = Pprof.decode(collector.flush).by_class(:retained_size).fetch("Thread")
+    expect(size).to be_between(5 * 40, 5 * 50_000)
+  ensure
+    threads.each(&:kill)
+  end
+
   it "lets other threads run between slices" do
     collector
     kept = Array.new(50_000) { Marker.new }

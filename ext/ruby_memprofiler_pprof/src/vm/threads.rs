@@ -1,7 +1,7 @@
 //! The GVL and the threads around it.
 
 use super::frames::LAYOUT;
-use super::layout::RTYPEDDATA_DATA;
+use super::layout::{EC_VM_STACK_SIZE, RTYPEDDATA_DATA};
 use super::object::read;
 use super::{lossy, protect};
 use magnus::rb_sys::AsRawValue;
@@ -245,6 +245,18 @@ pub fn current_context() -> *const u8 {
 pub unsafe fn context_of(thread: VALUE) -> *const u8 {
     // SAFETY: as required above; a living Thread's data exists.
     unsafe { context_in(data_of(thread)) }
+}
+
+/// How many bytes the stack of a thread's frames and their values has; 0 if it has ended, or that is not known.
+///
+/// # Safety
+/// As for [`context_of`].
+pub unsafe fn vm_stack_size(thread: VALUE) -> usize {
+    // SAFETY: as required above; an execution context has this word.
+    unsafe {
+        let context = context_of(thread);
+        if context.is_null() { 0 } else { read(context, EC_VM_STACK_SIZE).saturating_mul(size_of::<VALUE>()) }
+    }
 }
 
 /// The VM's `rb_thread_t` of a Thread, which does not move.
