@@ -85,7 +85,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     outcome = run_program(<<~'RUBY')
       watched = lambda do
         links = Dir.children("/proc/self/fd").map { |number| File.readlink("/proc/self/fd/#{number}") rescue "" }
-        links.grep(%r{\A/proc/\d+/status\z}).map { |link| link[/\d+/].to_i }
+        links.grep(%r{\A/proc/\d+/statm\z}).map { |link| link[/\d+/].to_i }
       end
       found("*-oom.pprof")
       p watched.call == [Process.pid]
@@ -107,7 +107,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
         end
         files = Array.new(12) { |number| File.open("log#{number}", "w") }
         written = -> { files.all? { |file| file.syswrite("x") == 1 } }
-        watched = -> { Dir.glob("/proc/self/fd/*").count { |link| File.readlink(link).end_with?("/status") rescue false } }
+        watched = -> { Dir.glob("/proc/self/fd/*").count { |link| File.readlink(link).end_with?("/statm") rescue false } }
         sleep 0.01 until watched.call == 1
         Process.wait(fork { p written.call; $stdout.flush; exit!(true) })
         MemprofilerPprof.stop

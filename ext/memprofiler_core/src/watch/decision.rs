@@ -24,6 +24,16 @@ const FASTEST: f64 = 500e6;
 /// The shortest and the longest time between two looks.
 const INTERVALS: [Duration; 2] = [Duration::from_millis(5), Duration::from_secs(1)];
 
+/// The shortest time between two looks while memory has not grown for [`STILL`]: what a first look at sudden growth may
+/// lack, where a profile takes several times as long.
+const AT_REST: Duration = Duration::from_millis(20);
+
+/// For how long memory has not grown before that is rest.
+const STILL: Duration = Duration::from_secs(2);
+
+/// The time between two looks that is enough while even the fastest growth leaves time for a profile.
+const AMPLE: Duration = Duration::from_millis(100);
+
 /// The part of the limit above which the kernel's reports count. Files fill any cgroup once in a while, which is
 /// nothing to report.
 const SERIOUS: f64 = 0.75;
@@ -94,6 +104,8 @@ pub struct Watch {
     pressure: Pressure,
     /// The cgroup that the rate and the pressure are of.
     group: usize,
+    /// When memory was last seen to grow, or first seen.
+    grown: Option<Duration>,
     /// Whether there was a copy of this process at the last look.
     copied: bool,
     /// When the last profile was asked for.
@@ -113,6 +125,7 @@ impl Watch {
             own_rate: Rate::default(),
             pressure: Pressure::default(),
             group: 0,
+            grown: None,
             copied: false,
             fired: None,
             count: 0,
@@ -124,7 +137,7 @@ impl Watch {
     /// Looks at the memory as it is now.
     pub fn look(&mut self, now: Duration, reading: &Reading) -> Look {
         self.follow(now, reading);
-        let signs = self.pressure.look(now, reading);
+        let signs = self.pressure.look(reading.reported, reading);
         let was_copied = std::mem::replace(&mut self.copied, reading.copied);
         let Some(level) = self.level.bytes(reading.limit) else {
             // A limit may be set later.
@@ -154,7 +167,7 @@ impl Watch {
             self.count += 1;
             self.armed = if reason == Reason::Level { Armed::Not } else { Armed::Doubtful(now + DOUBT) };
         }
-        Look { fire: reason, next: (self.count < MOST).then(|| self.interval(reading, level)) }
+        Look { fire: reason, next: (self.count < MOST).then(|| self.interval(now, reading, level)) }
     }
 
     /// Takes notice of the memory as it is now, and decides nothing.
@@ -164,6 +177,10 @@ impl Watch {
         }
         self.rate.add(now, reading.usage.unwrap_or(reading.resident));
         self.own_rate.add(now, reading.resident);
+        let growth = self.rate.bytes_per_second().max(self.own_rate.bytes_per_second());
+        if self.grown.is_none() || growth >= LEAST_GROWTH {
+            self.grown = Some(now);
+        }
     }
 
     /// Whether this process, rather than others of its cgroup, is what fills the memory. `own` says how many bytes it
@@ -210,20 +227,23 @@ impl Watch {
     }
 
     /// Proportional to what is left: at the fastest growth it is used up by then.
-    fn interval(&self, reading: &Reading, level: u64) -> Duration {
+    fn interval(&self, now: Duration, reading: &Reading, level: u64) -> Duration {
         let [least, most] = INTERVALS;
         if self.armed == Armed::Not {
             return most / 2;
         }
-        let growth = self.rate.bytes_per_second() * self.expected_time.as_secs_f64();
-        let room = reading.limit.zip(reading.usage).map_or(u64::MAX, |(limit, usage)| {
-            limit
-                .saturating_sub(usage)
-                .saturating_sub(self.expected_memory.min(limit / 10))
-                .saturating_sub(growth as u64)
-        });
-        let left = level.saturating_sub(self.used(reading)).min(room);
-        Duration::from_secs_f64((left as f64 / FASTEST).min(most.as_secs_f64())).clamp(least, most)
+        // What is left until a profile has to begin at this growth.
+        let room = |growth: f64| {
+            let (limit, usage) = reading.limit.zip(reading.usage)?;
+            let profile = self.expected_memory.min(limit / 10) + (growth * self.expected_time.as_secs_f64()) as u64;
+            Some(limit.saturating_sub(usage).saturating_sub(profile))
+        };
+        let until = |left: u64| Duration::from_secs_f64((left as f64 / FASTEST).min(most.as_secs_f64()));
+        let rests = self.grown.is_some_and(|grown| now.saturating_sub(grown) >= STILL);
+        // A level in bytes may stand for a limit that cannot be seen.
+        let ample = until(room(FASTEST).unwrap_or(0)).min(AMPLE);
+        let left = level.saturating_sub(self.used(reading)).min(room(self.rate.bytes_per_second()).unwrap_or(u64::MAX));
+        until(left).max(ample).max(if rests { AT_REST } else { least })
     }
 }
 
@@ -304,6 +324,34 @@ mod tests {
     }
 
     #[test]
+    fn it_looks_less_often_at_rest_just_below_the_level() {
+        let looks = |seconds| live(Level::Part(0.9), seconds, |_| 269 * MB).1;
+        assert!(looks(100.0) - looks(10.0) <= 90 * 51, "{} {}", looks(100.0), looks(10.0));
+    }
+
+    #[test]
+    fn what_begins_to_grow_after_a_rest_just_below_the_level_is_seen_in_time() {
+        for (rate, begin) in [50, 100, 200].into_iter().flat_map(|rate| (0..20).map(move |step| (rate, step))) {
+            let usage = move |seconds: f64| grow(268, rate)((seconds - 10.0 - f64::from(begin) * 0.001).max(0.0));
+            let (fired, _) = live(Level::Part(0.9), 11.0, usage);
+            let late = usage(fired[0].0).saturating_sub(270 * MB);
+            assert!(late <= rate * MB / 50, "{rate} MB/s: {late} bytes late");
+        }
+    }
+
+    #[test]
+    fn it_looks_less_often_where_the_limit_leaves_much() {
+        let next = |usage| {
+            let reading = Reading { limit: Some(4000 * MB), usage: Some(usage), ..Reading::default() };
+            Watch::new(Level::Part(0.9)).look(Duration::ZERO, &reading).next
+        };
+        assert_eq!(next(3599 * MB), Some(AMPLE));
+        let hidden = Reading { resident: 3599 * MB, ..Reading::default() };
+        let next = Watch::new(Level::Resident(3600 * MB)).look(Duration::ZERO, &hidden).next;
+        assert_eq!(next, Some(INTERVALS[0]), "who knows where its limit is");
+    }
+
+    #[test]
     fn staying_above_the_level_is_one_episode() {
         assert_eq!(live(Level::Part(0.9), 1000.0, |_| 280 * MB).0.len(), 1);
     }
@@ -377,6 +425,7 @@ mod tests {
                 kills: other.kills,
                 reached: other.reached,
                 stalled: other.stalled,
+                reported: other.reported,
                 ..reading(usage)
             };
             watch.look(Duration::ZERO, &merged(before));
@@ -385,7 +434,11 @@ mod tests {
         let reached = Reading { reached: 1, ..Reading::default() };
         assert_eq!(fire(250 * MB, Reading::default(), reached), Some(Reason::Events));
         assert_eq!(fire(100 * MB, Reading::default(), reached), None);
-        let stalled = |millis| Reading { stalled: Some(Duration::from_millis(millis)), ..Reading::default() };
+        let stalled = |millis| Reading {
+            stalled: Some(Duration::from_millis(millis)),
+            reported: Duration::from_millis(4 * millis),
+            ..Reading::default()
+        };
         assert_eq!(fire(250 * MB, stalled(0), stalled(50)), Some(Reason::Pressure));
         assert_eq!(fire(100 * MB, stalled(0), stalled(50)), None);
     }

@@ -7,8 +7,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the size of the page cache is believed, since it takes longer to read.
-const CACHE: Duration = Duration::from_millis(20);
+/// How long everything but the memory in use is believed, since it takes longer to read: while memory moves, and while
+/// it does not.
+const BELIEVED: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(50)];
+
+/// Memory has moved if it is so many bytes more or less.
+const MOVED: u64 = 1_000_000;
 
 /// Another cgroup takes the place of the one that is watched when it leaves less than this part of what that leaves.
 const TIGHTER: f64 = 0.8;
@@ -30,6 +34,8 @@ pub struct Reading {
     pub reached: u64,
     /// For how long some task has waited for memory; None without PSI.
     pub stalled: Option<Duration>,
+    /// When the kernel said so, and how often the limit was reached.
+    pub reported: Duration,
     /// Whether there is a copy of this process, which counts as well, and is killed first.
     pub copied: bool,
 }
@@ -39,13 +45,14 @@ pub struct Reading {
 pub struct Source {
     /// Where all files are, which is "/" but for tests.
     root: PathBuf,
+    page_size: u64,
     resident: Option<KeptFile>,
     /// The cgroups that the process is in and that can have a limit, from the innermost on.
     groups: Vec<Group>,
     /// The one that leaves the least.
     tightest: Option<usize>,
-    /// When the page caches were measured.
-    measured: Option<Duration>,
+    /// The last reading of everything.
+    last: Option<Reading>,
 }
 
 /// A cgroup that has a limit, or may get one.
@@ -64,13 +71,15 @@ struct Group {
 
 impl Source {
     /// Finds the files below `root`.
-    pub fn open(root: &Path) -> Self {
+    pub fn open(root: &Path, page_size: u64) -> Self {
         Self {
             root: root.to_owned(),
-            resident: KeptFile::open(&root.join("proc/self/status")),
+            page_size,
+            // Not status, which takes five times as long to read.
+            resident: KeptFile::open(&root.join("proc/self/statm")),
             groups: cgroup::all(root).filter_map(|(path, files)| Group::open(&path, files)).collect(),
             tightest: None,
-            measured: None,
+            last: None,
         }
     }
 
@@ -87,30 +96,47 @@ impl Source {
         Some(kilobytes(&text, "Private_Clean")? + kilobytes(&text, "Private_Dirty")?)
     }
 
-    /// Reads it; `now` is the time since any moment.
+    /// Reads how much is in use, and the rest if that was some time ago; `now` is the time since any moment.
     pub fn read(&mut self, now: Duration) -> Reading {
         if self.resident.as_ref().is_some_and(|file| file.get().is_none()) {
             // The program has closed them.
-            *self = Self::open(&self.root);
+            *self = Self::open(&self.root, self.page_size);
         }
-        let mut reading = Reading::default();
-        if let Some(file) = &self.resident {
-            reading.resident = read(file, |text| field(text, "VmRSS")).unwrap_or(0) << 10;
+        if let Some(last) = self.last {
+            let reading = self.memory(last);
+            let moved = last.resident.abs_diff(reading.resident) >= MOVED
+                || last.usage.unwrap_or(0).abs_diff(reading.usage.unwrap_or(0)) >= MOVED;
+            if now.saturating_sub(last.reported) < BELIEVED[usize::from(!moved)] {
+                return reading;
+            }
         }
-        if self.measured.is_none_or(|then| now.saturating_sub(then) >= CACHE) {
-            self.measured = Some(now);
-            self.groups.iter_mut().for_each(Group::measure_cache);
-        }
-        self.choose();
-        let Some((number, group)) = self.tightest.and_then(|number| Some((number, self.groups.get(number)?))) else {
-            return reading;
-        };
-        (reading.group, reading.limit, reading.usage) = (number, group.limit(), group.usage());
-        if let Some(events) = &group.events {
-            (reading.kills, reading.reached) = read(events, |text| Some(counts(text))).unwrap_or_default();
-        }
-        reading.stalled = group.pressure.as_ref().and_then(|file| read(file, stalled));
+        let reading = self.everything(now);
+        self.last = Some(reading);
         reading
+    }
+
+    /// A reading with the memory that is in use now, and the rest of `last`.
+    fn memory(&self, last: Reading) -> Reading {
+        let pages = self.resident.as_ref().and_then(|file| read(file, |text| text.split(' ').nth(1)?.parse().ok()));
+        Reading {
+            resident: pages.unwrap_or(0) * self.page_size,
+            usage: self.tightest.and_then(|number| self.groups.get(number)?.usage()),
+            ..last
+        }
+    }
+
+    fn everything(&mut self, now: Duration) -> Reading {
+        self.groups.iter_mut().for_each(Group::measure_cache);
+        self.choose();
+        let mut reading = Reading { reported: now, ..Reading::default() };
+        if let Some((number, group)) = self.tightest.and_then(|number| Some((number, self.groups.get(number)?))) {
+            (reading.group, reading.limit) = (number, group.limit());
+            if let Some(events) = &group.events {
+                (reading.kills, reading.reached) = read(events, |text| Some(counts(text))).unwrap_or_default();
+            }
+            reading.stalled = group.pressure.as_ref().and_then(|file| read(file, stalled));
+        }
+        self.memory(reading)
     }
 
     /// Which limit is the tightest changes as other processes come and go. Not for every little difference: with each
@@ -157,8 +183,10 @@ impl Group {
         Some(self.limit()?.saturating_sub(self.usage()?))
     }
 
+    /// Not without a limit, which needs no usage.
     fn measure_cache(&mut self) {
-        self.cache = self.stat.as_ref().and_then(|stat| read(stat, |text| field(text, self.files.cache))).unwrap_or(0);
+        let stat = self.stat.as_ref().filter(|_| self.limit().is_some());
+        self.cache = stat.and_then(|stat| read(stat, |text| field(text, self.files.cache))).unwrap_or(0);
     }
 }
 
@@ -215,8 +243,12 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
 
+        fn open(&self) -> Source {
+            Source::open(&self.0, 4096)
+        }
+
         fn read(&self) -> Reading {
-            Source::open(&self.0).read(Duration::ZERO)
+            self.open().read(Duration::ZERO)
         }
     }
 
@@ -247,6 +279,7 @@ mod tests {
             kills: 3,
             reached: 3,
             stalled: Some(Duration::from_micros(2500)),
+            reported: Duration::ZERO,
             resident: 0,
             copied: false,
         };
@@ -263,7 +296,7 @@ mod tests {
     fn version_1_counts_failures() {
         let system = System::new(&[
             ("proc/self/cgroup", "4:memory:/b\n0::/\n"),
-            ("proc/self/status", "Name:\truby\nVmRSS:\t  200 kB\n"),
+            ("proc/self/statm", "900 50 20 1 0 70 0\n"),
             ("sys/fs/cgroup/memory/b/memory.limit_in_bytes", "3000\n"),
             ("sys/fs/cgroup/memory/b/memory.usage_in_bytes", "1000\n"),
             ("sys/fs/cgroup/memory/b/memory.stat", "inactive_file 1\ntotal_inactive_file 400\n"),
@@ -286,10 +319,12 @@ mod tests {
         let mut files = VERSION_2.to_vec();
         files.extend([("sys/fs/cgroup/memory.max", "5000\n"), ("sys/fs/cgroup/memory.current", "4900\n")]);
         let system = System::new(&files);
-        let mut source = Source::open(&system.0);
+        let mut source = system.open();
+        let mut now = Duration::ZERO;
         let mut limit = |usage: &str| {
             system.write("sys/fs/cgroup/memory.current", usage);
-            let reading = source.read(Duration::ZERO);
+            now += BELIEVED[1];
+            let reading = source.read(now);
             (reading.group, reading.limit)
         };
         assert_eq!(limit("4900\n"), (1, Some(5000)));
@@ -304,10 +339,10 @@ mod tests {
         let mut files = VERSION_2.to_vec();
         files.extend([("sys/fs/cgroup/memory.max", "max\n"), ("sys/fs/cgroup/memory.current", "4900\n")]);
         let system = System::new(&files);
-        let mut source = Source::open(&system.0);
+        let mut source = system.open();
         assert_eq!(source.read(Duration::ZERO).limit, Some(3000));
         system.write("sys/fs/cgroup/memory.max", "5000\n");
-        assert_eq!(source.read(Duration::ZERO).limit, Some(5000));
+        assert_eq!(source.read(BELIEVED[1]).limit, Some(5000));
     }
 
     #[test]
@@ -323,16 +358,8 @@ mod tests {
         let rollup = "00400000-7ffc [rollup]\nRss: 900 kB\nShared_Clean: 400 kB\nPrivate_Clean: 200 kB\n\
                       Private_Dirty: 300 kB\n";
         let system = System::new(&[("proc/self/smaps_rollup", rollup)]);
-        assert_eq!(Source::open(&system.0).unshared(), Some(500 << 10));
-        assert_eq!(Source::open(&System::new(&[]).0).unshared(), None);
-    }
-
-    #[test]
-    fn a_program_with_any_name_has_memory() {
-        let system = System::new(&[]);
-        std::fs::create_dir_all(system.0.join("proc/self")).unwrap();
-        std::fs::write(system.0.join("proc/self/status"), b"Name:\tcaf\xc3\nVmRSS:\t  200 kB\n").unwrap();
-        assert_eq!(system.read().resident, 200 << 10);
+        assert_eq!(system.open().unshared(), Some(500 << 10));
+        assert_eq!(System::new(&[]).open().unshared(), None);
     }
 
     #[test]
@@ -340,20 +367,37 @@ mod tests {
         for limit in ["max\n", "9223372036854771712\n"] {
             let system = System::new(&VERSION_2);
             system.write("sys/fs/cgroup/a/memory.max", limit);
-            assert!(!Source::open(&system.0).has_limit(), "{limit}");
+            assert!(!system.open().has_limit(), "{limit}");
         }
         assert_eq!(System::new(&[]).read(), Reading::default());
     }
 
     #[test]
-    fn files_are_read_again_but_the_page_cache_not_each_time() {
+    fn what_is_in_use_is_read_each_time_and_the_rest_less_often() {
         let system = System::new(&VERSION_2);
-        let mut source = Source::open(&system.0);
-        let mut usage = |millis| source.read(Duration::from_millis(millis)).usage;
-        assert_eq!(usage(0), Some(700));
+        let mut source = system.open();
+        let mut look = |millis| {
+            let reading = source.read(Duration::from_millis(millis));
+            (reading.usage, reading.limit, reading.reached, reading.reported.as_millis())
+        };
+        assert_eq!(look(0), (Some(700), Some(3000), 3, 0));
         system.write("sys/fs/cgroup/a/memory.current", "1500\n");
         system.write("sys/fs/cgroup/a/memory.stat", "inactive_file 0\n");
-        assert_eq!(usage(10), Some(1200));
-        assert_eq!(usage(30), Some(1500));
+        system.write("sys/fs/cgroup/a/memory.max", "4000\n");
+        system.write("sys/fs/cgroup/a/memory.events", "max 9\n");
+        assert_eq!(look(49), (Some(1200), Some(3000), 3, 0));
+        assert_eq!(look(50), (Some(1500), Some(4000), 9, 50));
+    }
+
+    #[test]
+    fn the_rest_is_read_more_often_while_memory_moves() {
+        let system = System::new(&[&VERSION_2[..], &[("proc/self/statm", "900 50 20 1 0 70 0\n")]].concat());
+        let mut source = system.open();
+        let mut reported = |millis| source.read(Duration::from_millis(millis)).reported.as_millis();
+        assert_eq!(reported(0), 0);
+        system.write("sys/fs/cgroup/a/memory.current", "1001000\n");
+        assert_eq!([reported(19), reported(20)], [0, 20]);
+        system.write("proc/self/statm", "900 300 20 1 0 70 0\n");
+        assert_eq!([reported(39), reported(40), reported(60)], [20, 40, 40]);
     }
 }

@@ -14,7 +14,7 @@ mod watcher;
 pub use alarm::Alarm;
 
 use super::Collector;
-use crate::vm::{safepoint, threads};
+use crate::vm::{memory, safepoint, threads};
 use alarm::{Outcome, Shared};
 use magnus::Error;
 use memprofiler_core::watch::{Level, Source};
@@ -41,7 +41,7 @@ fn current() -> Option<&'static Shared> {
 /// The collector must exist as long as the process.
 pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) -> io::Result<bool> {
     end();
-    let source = Source::open(Path::new("/"));
+    let source = Source::open(Path::new("/"), memory::page_size());
     if matches!(level, Level::Part(_)) && !source.has_limit() {
         return Ok(false);
     }

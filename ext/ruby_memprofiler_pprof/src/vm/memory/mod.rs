@@ -10,6 +10,7 @@ mod space;
 mod transient;
 
 pub use heap_walk::HeapWalk;
+pub use space::page_size;
 pub use transient::is_owner as is_transient;
 
 use super::clock;

@@ -30,15 +30,15 @@ impl OwnSpace {
     /// Opens the files, where they exist.
     pub fn open() -> Self {
         let open = |path: &str| if faults::denied(path) { None } else { File::open(path).ok() };
-        // SAFETY: this only returns a number.
-        let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        Self {
-            pagemap: open("/proc/self/pagemap"),
-            memory: open("/proc/self/mem"),
-            page_size: u64::try_from(page_size).ok().filter(|&size| size > 0).unwrap_or(4096),
-            nth: 1,
-        }
+        Self { pagemap: open("/proc/self/pagemap"), memory: open("/proc/self/mem"), page_size: page_size(), nth: 1 }
     }
+}
+
+/// The size of a page of memory.
+pub fn page_size() -> u64 {
+    // SAFETY: this only returns a number.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(size).ok().filter(|&size| size > 0).unwrap_or(4096)
 }
 
 impl Space for OwnSpace {
