@@ -5,6 +5,7 @@
 require "json"
 require_relative "cpu_measurement"
 require_relative "flush_memory_measurement"
+require_relative "process_measurement"
 require_relative "retainers_measurement"
 require_relative "sampling_measurements"
 require_relative "workload"
@@ -192,9 +193,7 @@ spec = JSON.parse(ARGV.fetch(0), symbolize_names: true)
 Workload.define_sites(spec[:sites]) if spec[:sites]
 Measurements.note_threads if spec[:kind] == "timer"
 SUBJECT = Subject.new(spec)
-figures = Measurements.public_send(spec[:kind], spec)
-SUBJECT.verify
-puts JSON.generate(figures)
+puts JSON.generate(Measurements.public_send(spec[:kind], spec).tap { SUBJECT.verify })
 $stdout.flush
 # Exit handlers do not affect the figures, and take callgrind a long time.
 exit!(true)
