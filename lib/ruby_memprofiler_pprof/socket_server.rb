@@ -18,7 +18,7 @@ module MemprofilerPprof
     # are for the endpoint's requests, one is for delta_heap, and one for leaks.
     MAX_CLIENTS = 3
     # How often a forked child tries to take over the name of its parent's socket: a daemon's parents may have to write
-    # their last profiles first.
+    # their last profiles first. And how often a process tries to open a socket again that the program has closed.
     TRIES = 30
     # Seconds before each of these tries, and after which a failed accept is tried again.
     PAUSE = 1
@@ -47,7 +47,11 @@ module MemprofilerPprof
     # @return [self]
     def start
       remove_abandoned
-      open
+      # In one piece: who is killed in between would leave a file that nobody removes.
+      Thread.handle_interrupt(Object => :never) do
+        listener = @listener = Listener.new(@path.expand)
+        @thread = thread { serve_always(listener) }
+      end
       RunningFlushers.add_sink(self)
       self
     rescue SystemCallError, ArgumentError, ThreadError => e
@@ -61,7 +65,10 @@ module MemprofilerPprof
     def stop
       RunningFlushers.remove_sink(self)
       threads = [@thread, *@clients.keys].compact.each(&:kill)
-      @listener&.remove
+      listener = @listener
+      # First, so that a thread that could not be killed does not open the socket again.
+      @listener = nil
+      listener&.remove
       threads.each { |thread| BackgroundThread.ended?(thread, JOIN_TIMEOUT) }
       reset
     end
@@ -83,8 +90,8 @@ module MemprofilerPprof
       @inherited = @listener.path if @listener
       [@listener, *@clients.values].compact.each { |socket| close(socket) }
       reset
-      path = @path.expand
-      @thread = thread { take_over(path, path == @inherited) }
+      pause = @path.expand == @inherited
+      @thread = thread { take_over(pause: pause)&.then { |listener| serve_always(listener) } }
     rescue ThreadError => e
       @logger.error("MemprofilerPprof: no socket in the forked process: #{e.message}")
     end
@@ -110,44 +117,49 @@ module MemprofilerPprof
       @places = SizedQueue.new(MAX_CLIENTS)
     end
 
-    # In one piece: who is killed in between would leave a file that nobody removes.
-    def open
-      Thread.handle_interrupt(Object => :never) do
+    # @return [Listener, nil] nil if the socket cannot be opened: the parent may be running still, and listen
+    def take_over(pause:)
+      tries = TRIES
+      begin
+        sleep(PAUSE) if pause
+        remove_abandoned
         @listener = Listener.new(@path.expand)
-        @thread = thread { accept }
+      rescue SystemCallError, IOError
+        pause = true
+        retry if (tries -= 1).positive?
       end
     end
 
-    def take_over(path, inherited)
-      tries = inherited ? TRIES : 1
-      begin
-        sleep(PAUSE) if inherited
-        remove_abandoned
-        @listener = Listener.new(path)
-        accept
-      rescue SystemCallError
-        # The parent is still running, and listens.
-        retry if (tries -= 1).positive?
+    # Opens the socket again if the program closes it, as those do that become daemons. Some do so only after the fork.
+    def serve_always(listener)
+      loop do
+        accept(listener)
+        # The socket was closed: by #stop?
+        return unless @listener.equal?(listener)
+
+        listener = take_over(pause: true)
+        return @logger.error("MemprofilerPprof: no socket any more: the program has closed it") unless listener
       end
     end
 
     # While there are too many clients, further ones wait to be accepted. One for which there is no thread is
     # disconnected. The queue is a local: a thread that outlives #stop must not free a place of a later start.
-    def accept
+    # Returns when the socket was closed.
+    def accept(listener)
       places = @places
       loop do
         places.push(true)
-        client = @listener.accept
+        client = listener.accept
         @clients.keep_if { |thread, _| thread.alive? }
         @clients[thread { serve(client, places) }] = client
+      rescue IOError, Errno::EBADF
+        places.pop
+        return
       rescue SystemCallError, ThreadError
         client&.close
         places.pop
         sleep(PAUSE)
       end
-    rescue IOError
-      # The socket was closed.
-      nil
     end
 
     def serve(client, places)

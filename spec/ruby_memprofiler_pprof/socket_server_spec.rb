@@ -375,6 +375,58 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
       server.close
     end
 
+    # As the gem daemons does, but for the files of RSpec.
+    def close_all
+      ObjectSpace.each_object(Socket, &:close)
+    end
+
+    def listening?
+      File.exist?("a.sock") && !described_class::Listener.abandoned?("a.sock")
+    end
+
+    it "is opened again, as often as the program closes it" do
+      stub_const("#{described_class}::PAUSE", 0.01)
+      serve
+      answers = Array.new(4) do
+        close_all
+        wait_until { threads.none? || listening? }
+        get("/heap")[/.*/]
+      end
+      expect(answers.uniq).to eq(["HTTP/1.0 200 OK\r"])
+    end
+
+    it "is opened again if the program closes its file descriptor" do
+      stub_const("#{described_class}::PAUSE", 0.01)
+      broken = instance_double(described_class::Listener, remove: nil)
+      allow(broken).to receive(:accept).and_raise(Errno::EBADF)
+      listeners = [broken]
+      allow(described_class::Listener).to receive(:new).and_wrap_original do |new, path|
+        listeners.shift || new.call(path)
+      end
+      serve
+      wait_until { threads.none? || listening? }
+      expect(get("/heap")).to start_with("HTTP/1.0 200")
+    end
+
+    it "is logged as missing if it cannot be opened again" do
+      stub_const("#{described_class}::PAUSE", 0.01)
+      serve(socket: "directory/a.sock")
+      File.rename("directory", "away")
+      File.write("directory", "")
+      expect { close_all && wait_until { threads.none? } }.to output(/no socket any more: the program has/).to_stderr
+    end
+
+    it "stays closed after a stop that could not kill its thread" do
+      stub_const("#{described_class}::PAUSE", 0.01)
+      allow(MemprofilerPprof::BackgroundThread).to receive(:start) do |name, &work|
+        # Thread#kill is an Integer there.
+        Thread.new { Thread.handle_interrupt(Integer => :never, &work) }.tap { |thread| thread.name = name }
+      end
+      serve
+      profiler.stop
+      expect([threads, Dir.children(".")]).to eq([[], []])
+    end
+
     it "moves when the setting changes" do
       profiler.configure { |config| config.socket = "a.sock" }
       profiler.start
@@ -476,6 +528,26 @@ RSpec.describe MemprofilerPprof::SocketServer, :threads do
         Process.wait(child)
       RUBY
       expect(sockets).to eq([])
+    end
+
+    it "has a child with its own socket that closes all files, its socket among them" do
+      expect(run(<<~'RUBY', "%{pid}.sock")).to eq("true")
+        closed, closing = IO.pipe
+        reader, writer = IO.pipe
+        child = fork do
+          writer.close
+          sleep 0.01 until served_by("#{$$}.sock") == $$
+          kept = [$stdin, $stdout, $stderr, closing, reader]
+          ObjectSpace.each_object(IO) { |io| kept.include?(io) || io.close rescue nil }
+          closing.write(".")
+          reader.read
+        end
+        closing.close
+        closed.read(1)
+        print 6000.times.any? { served_by("#{child}.sock") == child || (sleep(0.01) && false) }
+        writer.close
+        Process.wait(child)
+      RUBY
     end
 
     { "daemon" => "Process.daemon", "daemon that was forked twice" => "exit if fork; Process.setsid; exit if fork" }
