@@ -171,7 +171,21 @@ module MemprofilerPprof
         return "it is a directory, and dump takes the socket of one process" if File.directory?(@path)
         return "it is no socket; memprofiler report reads profiles" if File.file?(@path)
 
-        "nobody listens there: the process has ended" if error.is_a?(Errno::ECONNREFUSED)
+        without_listener if error.is_a?(Errno::ECONNREFUSED)
+      end
+
+      def without_listener
+        # Any number may be part of the name.
+        pid = [@pid, *File.basename(@path).scan(/\d+/).map(&:to_i)].compact.find { |number| profiled?(number) }
+        return "nobody listens there, but process #{pid} runs: it has closed its socket; try again" if pid
+
+        "nobody listens there: the process has ended"
+      end
+
+      def profiled?(pid)
+        ByPid::Subject.new(pid).maps?("ruby_memprofiler_pprof.so")
+      rescue ByPid::Error
+        false
       end
 
       def without_file

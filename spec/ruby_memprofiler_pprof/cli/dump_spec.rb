@@ -63,6 +63,15 @@ RSpec.describe "memprofiler dump", :threads do
     expect(count(profiler.collector.flush.pprof_data, :allocations)).to eq(7)
   end
 
+  it "says that nobody listens, and whether the process in the socket's name has ended", :aggregate_failures do
+    ["mem-#{Process.pid}.sock", "mem-9999999.sock"].each { |name| UNIXServer.new(name).close }
+    expect_failure(dump("mem-9999999.sock"),
+                   "memprofiler: mem-9999999.sock: nobody listens there: the process has ended\n")
+    expect_failure(dump("mem-#{Process.pid}.sock"),
+                   "memprofiler: mem-#{Process.pid}.sock: nobody listens there, but process #{Process.pid} runs: " \
+                   "it has closed its socket; try again\n")
+  end
+
   describe "of a server in the process's place" do
     # Answers one request with these bytes, and returns the request.
     def answer(server, bytes)
