@@ -125,7 +125,7 @@ module MemprofilerPprof
         inside = false
         data = CPU.profile(frequency: CPU_FREQUENCY, only: :thread) do
           inside = true
-          call_and_drain(without_hijacking(env))
+          call_and_drain(isolated(env))
           inside = false
         end
         MemprofilerPprof.without_profiling { show_cpu(data, env) }
@@ -152,7 +152,7 @@ module MemprofilerPprof
 
       # @return [RequestSummary::Outcome]
       def run(collector, env)
-        env = without_hijacking(env)
+        env = isolated(env)
         began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         collector.start(only: Fiber.current_scheduler ? :fiber : :thread)
         status, bytes = call_and_drain(env)
@@ -161,9 +161,9 @@ module MemprofilerPprof
       end
 
       # A copy, so that objects that the program adds to the environment do not outlive the request, and count as
-      # retained.
-      def without_hijacking(env)
-        env = env.dup.tap { |copy| copy.delete("rack.hijack") }
+      # retained. Without what leads to the client, who gets the profile instead.
+      def isolated(env)
+        env = env.except("rack.hijack", "rack.early_hints")
         env["rack.hijack?"] = false if env.key?("rack.hijack?")
         env
       end

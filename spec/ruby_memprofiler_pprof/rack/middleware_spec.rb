@@ -188,6 +188,12 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       expect(text(->(_) { [200, {}, ->(stream) { loop { stream.write("x") } }] }, max_seconds: 0.01)).to include("200")
     end
 
+    it "cannot send early hints" do
+      seen = nil
+      get(middleware(->(env) { answer.tap { seen = env } }), "rack.early_hints" => ->(_) {})
+      expect(seen).not_to have_key("rack.early_hints")
+    end
+
     it "cannot take the connection away" do
       seen = nil
       stack = middleware(->(env) { answer.tap { seen = env } })
