@@ -34,7 +34,7 @@ module RealMethods
     "MemprofilerPprof::Configuration::Type" => %i[shown],
     "MemprofilerPprof::CPU" => %i[after_fork],
     "MemprofilerPprof::DelayedJob" => %i[name_of],
-    "MemprofilerPprof::FileFlusher" => %i[continue file_pattern profiles],
+    "MemprofilerPprof::FileFlusher" => %i[continue file_pattern make_directory profiles],
     "MemprofilerPprof::Flamegraph" => %i[policy],
     "MemprofilerPprof::Memory" => %i[initialize ask of parse],
     "MemprofilerPprof::Memory::Limit" => %i[of],

@@ -75,6 +75,16 @@ module MemprofilerPprof
       @file_pattern = pattern.is_a?(FilePattern) ? pattern : FilePattern.new(pattern)
     end
 
+    # Makes the directory of the next file, which only its owner can enter.
+    # @return [void]
+    # @api private
+    def make_directory
+      AtomicFile.make_directory_of(@file_pattern.expand(index: @written))
+    rescue SystemCallError
+      # The log will say so of the file.
+      nil
+    end
+
     # @return [Array<String>] the files of this process that are kept, oldest first
     # @api private
     def profiles

@@ -49,7 +49,7 @@ module MemprofilerPprof
       RunningFlushers.add_sink(self)
       @flusher&.start!
       watch(@next_watch)
-      @cpu_files = nil unless @cpu_files&.start
+      @cpu_files = nil unless @cpu_files && start_cpu(@cpu_files)
     end
 
     # Adopts a configuration.
@@ -131,8 +131,15 @@ module MemprofilerPprof
         @destinations.logger.warn("#{waiting.join(", ")}: takes effect at the next MemprofilerPprof.start after a stop")
       elsif waiting.any? && @config.cpu
         cpu_files = @destinations.cpu_files(@config)
-        @cpu_files = cpu_files if cpu_files.start
+        @cpu_files = cpu_files if start_cpu(cpu_files)
       end
+    end
+
+    # @return [Boolean] whether it runs
+    def start_cpu(cpu_files)
+      # Before that of the CPU files, as a mere parent of which it would have the mode of the umask.
+      @flusher.make_directory if @flusher.is_a?(FileFlusher)
+      cpu_files.start
     end
 
     # By default only a process that writes files at all writes one when memory runs short.

@@ -600,6 +600,15 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
         expect(files).to eq(["app/cpu.pprof"])
       end
 
+      it "makes the directory of files private although that of CPU time is in it" do
+        one = profiler
+        one.integrate(flusher_class: MemprofilerPprof::FileFlusher, logger: FakeLogger.new, directory: Dir.pwd)
+        one.start(cpu: true, pattern: "p/a.pprof", cpu_pattern: "p/cpu/a.pprof")
+        expect(File.stat("p").mode & 0o777).to eq(0o700)
+      ensure
+        one.stop
+      end
+
       it "begins to sample CPU time when that is configured" do
         one = integrated(pattern: "a.pprof", cpu_pattern: "cpu.pprof")
         one.configure { |config| config.cpu = true }
