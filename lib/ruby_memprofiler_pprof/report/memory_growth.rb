@@ -74,9 +74,14 @@ module MemprofilerPprof
         findings.select { |finding| finding.verdict == :growing }
       end
 
+      # @return [Array<Finding>] those that do not slow down; all if each does
+      def leading
+        growing.empty? ? findings : growing
+      end
+
       # @return [Boolean] whether something grows, and nothing of that belongs to objects
       def not_objects?
-        growing.any? && growing.none?(&:objects?)
+        leading.any? && leading.none?(&:objects?)
       end
 
       # @return [Array<Hash{Symbol => Object}>] for JSON

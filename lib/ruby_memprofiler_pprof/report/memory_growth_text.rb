@@ -41,7 +41,8 @@ module MemprofilerPprof
       def verdict
         return if @code || !@growth.not_objects?
 
-        " That is no leak of objects, but #{@growth.growing.map(&:kind).uniq.join(" and ")}."
+        what = @growth.growing.empty? ? "growth" : "leak"
+        " That is no #{what} of objects, but #{@growth.leading.map(&:kind).uniq.join(" and ")}."
       end
     end
   end

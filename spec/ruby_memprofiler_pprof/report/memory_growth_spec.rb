@@ -100,6 +100,12 @@ RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
     expect(report.to_s).to include(", ever more slowly).").and(satisfy { |text| !text.include?("no leak of objects") })
   end
 
+  it "says what kind of growth it is although that slows down" do
+    levels = Array.new(60) { |index| 30 + (20 * (1 - Math.exp(-index / 25.0))) }
+    expect(leaks(count: 60, vm_memory: levels).to_s)
+      .to include(", ever more slowly). That is no growth of objects, but native memory.\n")
+  end
+
   it "takes garbage for no growth of objects, but waits for no collection with the rest" do
     lines = { object_slots: rising(20, 1), vm_memory: rising(30, 1) }
     expect(growing(**lines)).to match_array(%i[object_slots vm_memory])
