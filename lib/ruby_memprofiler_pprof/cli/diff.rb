@@ -15,7 +15,7 @@ module MemprofilerPprof
         Shows what has changed most from one profile of a process to a later one, and the probability that it really grew
         (GREW), each line by itself. Samples that are alive in both cancel out. Growth between two moments need not be a
         leak; to find one, take a series of profiles and see leaks. OLD or NEW can be - for stdin; without them the first
-        and the last profile in tmp/profiles of the process that wrote the newest are compared.
+        and the last profile in tmp/profiles of the process that wrote last are compared, one with at least two there.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} old.pprof new.pprof
@@ -45,20 +45,26 @@ module MemprofilerPprof
         print_document(files, [section])
       end
 
-      # The first and the last one of the process that wrote the newest.
+      # The first and the last one of the process that wrote the newest, of the processes that have written several.
       def choose(found)
         read = read_each(found) { |profile| about(profile) }.to_h
         written_last = Inputs.newest(read.keys)
-        newest = read[written_last].first
+        newest, = read[written_last]
         raise Failure, "#{name(written_last)} does not say its process: name two files" if newest.empty?
 
-        of_process = read.select { |_, (process, time)| process == newest && time }
-                         .sort_by { |file, (_, time)| [time, file] }
-        count = of_process.size
-        raise Failure, "two profiles of process #{newest.first} are needed in #{DIRECTORY}, got #{count}" if count < 2
+        several = of_several(read)
+        raise Failure, "two profiles of process #{newest.first} are needed in #{DIRECTORY}, got 1" if several.empty?
 
+        process, = several[Inputs.newest(several.keys)]
+        of_process = several.select { |_, (writer, _)| writer == process }.sort_by { |file, (_, time)| [time, file] }
         [of_process.values_at(0, -1).map(&:first),
-         "the first and the last of #{count} profiles of process #{newest.first}"]
+         "the first and the last of #{of_process.size} profiles of process #{process.first}"]
+      end
+
+      # Without those of processes that have written only one, such as a child that did not live long.
+      def of_several(read)
+        read.select { |_, (process, time)| process.any? && time }
+            .group_by { |_, (process, _)| process }.values.reject(&:one?).flatten(1).to_h
       end
 
       # What identifies its process, and its time.

@@ -72,8 +72,16 @@ RSpec.describe "memprofiler, finding profiles" do
       expect(inputs(outcome)).to eq(%w[tmp/profiles/c.pprof tmp/profiles/d.pprof])
     end
 
-    it "needs two of that process for diff" do
+    it "passes over a process that has only one for diff" do
       %w[b c].each { |name| File.unlink("tmp/profiles/#{name}.pprof") }
+      outcome = cli("diff", "--json")
+      expect(outcome.stderr)
+        .to eq("memprofiler diff: the first and the last of 2 profiles of process 7 in tmp/profiles\n")
+      expect(inputs(outcome)).to eq(%w[tmp/profiles/a.pprof tmp/profiles/e.pprof])
+    end
+
+    it "needs two of a process for diff" do
+      %w[a b c].each { |name| File.unlink("tmp/profiles/#{name}.pprof") }
       expect_failure(cli("diff"), %r{: two profiles of process 8 are needed in tmp/profiles, got 1\n})
     end
 
