@@ -118,7 +118,9 @@ module MemprofilerPprof
         source = UnixSocket.new(socket, pid: pid)
         @cpu ? source.read_cpu(length) : source.read(seconds)
       rescue Source::Unavailable => e
-        raise Failure, e.message
+        raise Failure, e.message unless e.message.start_with?("a CPU profile is being taken already")
+
+        raise Failure, "process #{pid} takes a CPU profile already: read the files that it writes, or stop that"
       end
 
       def write(bytes, pid)

@@ -431,6 +431,16 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       end
     end
 
+    it "says what to do if the process samples CPU time already" do
+      with_program("sleep") do |program|
+        memprofiler!("attach", program.pid)
+        program.ask("MemprofilerPprof::CPU.start; 1")
+        expect(memprofiler("record", "--cpu", "--seconds", 1, program.pid).stderr)
+          .to eq("memprofiler: process #{program.pid} takes a CPU profile already: read the files that it writes, " \
+                 "or stop that\n")
+      end
+    end
+
     it "writes a profile of CPU time apart from those of the heap if no file is named" do
       with_program("sleep") do |program|
         Dir.mktmpdir do |directory|
