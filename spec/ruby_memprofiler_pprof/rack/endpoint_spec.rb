@@ -623,8 +623,9 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     it "can be read by go tool pprof", :go do
       kept = allocate(1000)
       serve do |url|
-        result = Pprof::GoPprof.fetch("#{url}/debug/pprof/heap", "-top", "-focus=#allocate$", "-tagfocus=class=Thing")
-        expect(result.stdout).to match(/^Type: retained_size$.* 0\.04MB +\S+ +.*#{innermost}$/m), result.to_s
+        filters = ["-focus=#allocate$", "-tagfocus=class=Thing"]
+        result = Pprof::GoPprof.fetch("#{url}/debug/pprof/heap", "-top", "-unit=kB", *filters)
+        expect(result.stdout).to match(/^Type: retained_size$.* 39\.06kB +\S+ +.*#{innermost}$/m), result.to_s
         delta = Pprof::GoPprof.fetch("#{url}/debug/pprof/allocs", "-top", "-seconds=1")
         expect(delta.stdout).to match(/Type: allocations_size\nTime: .*\nDuration: [1-9]/), delta.to_s
       end
