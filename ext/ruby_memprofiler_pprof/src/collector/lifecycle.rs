@@ -165,9 +165,10 @@ impl Collector {
             state.forget_peak();
             state.forget_flush_of_others(threads::current());
         });
-        self.windows.reset_figures();
         if self.windows.are_used() {
             self.windows_after_fork(self.main_ractor());
+        } else {
+            self.windows.reset_figures();
         }
     }
 

@@ -3,7 +3,7 @@
 //! If a reference was added to an old object, the next minor collection scans all of its references again. Spread over
 //! several keepers, those are few.
 
-use super::typed_data::DataType;
+use super::typed_data::TypedData;
 use super::{gc, protect};
 use crate::faults;
 use magnus::Error;
@@ -23,7 +23,7 @@ struct Keeper {
     mark: MarkPart,
 }
 
-static TYPE: OnceLock<DataType> = OnceLock::new();
+static TYPE: OnceLock<TypedData> = OnceLock::new();
 
 /// Creates keeper number `number` of `owner`, which belongs to the Ruby object `holder`. The keeper keeps the holder
 /// alive and in place: a stale value on a machine stack is enough for the GC to mark the keeper.
@@ -32,7 +32,7 @@ static TYPE: OnceLock<DataType> = OnceLock::new();
 /// The GVL must be held. `owner` must stay in place, and live as long as `holder`.
 pub unsafe fn new(owner: *const c_void, holder: VALUE, number: usize, mark: MarkPart) -> Result<VALUE, Error> {
     let keeper = Box::into_raw(Box::new(Keeper { owner, holder, number, mark }));
-    let data_type = TYPE.get_or_init(|| DataType::new(c"ruby_memprofiler_pprof keeper", Some(mark_owner), free, size));
+    let data_type = TYPE.get_or_init(|| TypedData::new(c"ruby_memprofiler_pprof keeper", Some(mark_owner), free, size));
     let object = protect(|| {
         faults::point("keeper");
         // SAFETY: the type matches the data. An object without a class is hidden from ObjectSpace.

@@ -4,7 +4,7 @@
 //! abandoned in the middle of a block, so no other fiber can inherit it.
 
 use super::protect;
-use super::typed_data::DataType;
+use super::typed_data::TypedData;
 use crate::faults;
 use magnus::rb_sys::{AsRawId, AsRawValue};
 use magnus::value::{Opaque, ReprValue};
@@ -22,7 +22,7 @@ const NAME: &str = "__ruby_memprofiler_pprof_labels__";
 /// Its ID, or 0 until a fiber has labels for the first time.
 static VARIABLE: AtomicUsize = AtomicUsize::new(0);
 
-static TYPE: OnceLock<DataType> = OnceLock::new();
+static TYPE: OnceLock<TypedData> = OnceLock::new();
 
 /// The class of the values: a program that lists a thread's variables sees them, and may call any method on them.
 static CLASS: OnceLock<Opaque<RClass>> = OnceLock::new();
@@ -90,7 +90,7 @@ impl Variable {
     pub fn new(ruby: &Ruby, labels: LabelSet) -> Result<Self, Error> {
         let variable = protect(|| ruby.intern(NAME).as_raw())?;
         VARIABLE.store(variable as usize, Ordering::Relaxed);
-        let data_type = TYPE.get_or_init(|| DataType::new(c"ruby_memprofiler_pprof labels", None, free, size));
+        let data_type = TYPE.get_or_init(|| TypedData::new(c"ruby_memprofiler_pprof labels", None, free, size));
         // Calling a method on an object without a class would crash; `define_class` has run long before.
         let class = CLASS.get().map_or(0, |&class| ruby.get_inner(class).as_raw());
         let labels = Arc::into_raw(Arc::new(labels));

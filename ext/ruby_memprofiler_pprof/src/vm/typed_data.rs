@@ -12,14 +12,14 @@ pub type Free = unsafe extern "C" fn(*mut c_void);
 pub type Size = unsafe extern "C" fn(*const c_void) -> size_t;
 
 /// What the VM knows about the data of such objects. They have write barriers, and are freed at once.
-pub struct DataType(rb_data_type_t);
+pub struct TypedData(rb_data_type_t);
 
 // SAFETY: written once, before it is shared.
-unsafe impl Sync for DataType {}
+unsafe impl Sync for TypedData {}
 // SAFETY: its pointers lead to functions and a string literal.
-unsafe impl Send for DataType {}
+unsafe impl Send for TypedData {}
 
-impl DataType {
+impl TypedData {
     /// One with these functions.
     pub fn new(name: &'static CStr, mark: Option<Mark>, free: Free, size: Size) -> Self {
         // SAFETY: a C struct in which zero means that there is nothing; newer Rubies have more fields.
