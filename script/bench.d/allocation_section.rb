@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-require_relative "runner"
+require_relative "section"
 
 module Bench
   # CPU time and instructions per allocation.
-  class AllocationSection
+  class AllocationSection < Section
     RATES = [0.01, 0.1, 1.0].freeze
     DEPTHS = [1, 10, 50, 200].freeze
     BT_METHODS = %w[profile_frames backtrace_locations].freeze
@@ -20,11 +20,12 @@ module Bench
       end.to_h
     }.freeze
 
-    attr_reader :name, :title
-
     def initialize(quick:)
+      super()
       @name = "allocation"
       @title = "Cost of an allocation: `Foo.new(i)` in a loop under D calls"
+      @header = ["on", "rate", "D", "liveness", "bt_method", "CPU ns (min–max)", "ratio",
+                 "instructions", "over nothing", "target"]
       @quick = quick
     end
 
@@ -42,12 +43,6 @@ module Bench
       self.jobs.select { |job| job.spec[:subject] == "nothing" && depths.include?(job.spec[:depth]) }
     end
 
-    def header
-      ["on", "rate", "D", "liveness", "bt_method", "CPU ns (min–max)", "ratio",
-       "instructions", "over nothing", "target"]
-    end
-
-    # The jobs whose instructions are counted.
     def counted(jobs)
       jobs
     end

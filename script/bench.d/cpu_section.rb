@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 require_relative "pairs"
-require_relative "runner"
+require_relative "section"
 
 module Bench
   # What sampling CPU time costs, deep in a program, alone and together with the heap profiler.
-  class CPUSection
+  class CPUSection < Section
     FREQUENCIES = [100, 1000].freeze
     DEPTH = 40
     # Requests in a block of some 40 ms.
@@ -16,9 +16,8 @@ module Bench
     TARGETS = { hz100: "<= 1.005", hz1000: "<= 1.030" }.freeze
     private_constant :FREQUENCIES, :DEPTH, :BLOCK, :VARIANTS, :TARGETS
 
-    attr_reader :name, :title, :header
-
     def initialize(quick:)
+      super()
       @name = "cpu"
       @title = "Sampling CPU time: requests to a small shop, #{DEPTH} calls deep"
       @header = ["on", "CPU ns (min–max)", "relative to nothing (95 %)", "to the heap (95 %)", "target"]
@@ -28,14 +27,6 @@ module Bench
     def jobs
       [Job.new("cpu requests", { kind: "cpu_pairs", subject: "nothing", load: "requests", depth: DEPTH, block: BLOCK,
                                  rounds: @rounds, frequencies: FREQUENCIES })]
-    end
-
-    def needed_for(_jobs)
-      []
-    end
-
-    def counted(_jobs)
-      []
     end
 
     def rows(job, results, _)

@@ -1,23 +1,12 @@
 # frozen_string_literal: true
 
 require_relative "runner"
+require_relative "section"
 
 module Bench
   # Common to sections about a heap full of samples: rate 1.0, D=50, both modes.
-  class HeapSection
+  class HeapSection < Section
     NOT_ON = "nothing on"
-
-    attr_reader :name, :title, :header
-
-    # No row is compared with a row of another job.
-    def needed_for(_jobs)
-      []
-    end
-
-    # No instructions are counted.
-    def counted(_jobs)
-      []
-    end
 
     def rows(...)
       [row(...)]

@@ -1,20 +1,19 @@
 # frozen_string_literal: true
 
 require_relative "report"
-require_relative "runner"
+require_relative "section"
 
 module Bench
   # What the profiler takes of a process that does nothing: memory, and CPU time of the thread that watches memory.
-  class ProcessSection
+  class ProcessSection < Section
     # Bytes from what is used to `dump_above`.
     ROOMS = [2_000_000, 5_000_000, 50_000_000].freeze
     # What is there beside the profiler that is only started.
     EXTRAS = { "started" => {}, "everything" => { cpu: true, track_peak: true } }.freeze
     private_constant :ROOMS, :EXTRAS
 
-    attr_reader :name, :title, :header
-
     def initialize(quick:)
+      super()
       @name = "process"
       @seconds = quick ? 2 : 10
       @title = "A process that does nothing: resident memory of the profiler, and of the thread that watches memory " \
@@ -25,14 +24,6 @@ module Bench
     def jobs
       memory = EXTRAS.map { |what, options| job("memory #{what}", kind: "process_memory", options: options) }
       memory + ROOMS.map { |room| job("watch #{room / 1_000_000} MB", kind: "watch", room: room, seconds: @seconds) }
-    end
-
-    def needed_for(_jobs)
-      []
-    end
-
-    def counted(_jobs)
-      []
     end
 
     def rows(job, results, _)

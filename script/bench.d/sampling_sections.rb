@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
 require_relative "pairs"
-require_relative "runner"
+require_relative "section"
 
 module Bench
   # Whether this Ruby can have sampling in windows.
   WINDOWS = Gem::Version.new(RUBY_VERSION) >= Gem::Version.new("3.3")
 
   # What each kind of sampling costs a program in CPU time and instructions, in the same process.
-  class SamplingSection
+  class SamplingSection < Section
     # What is on, by the names of {Variants}.
     VARIANTS = { nothing: "nothing", hook: "empty raw hook NEWOBJ", always: "this gem, always",
                  windows: "this gem, in windows" }.freeze
@@ -22,9 +22,8 @@ module Bench
     TARGETS = { "requests" => "<= 1.010", "allocations" => "<= 1.040" }.freeze
     private_constant :LOADS, :SLOWDOWN, :TARGETS
 
-    attr_reader :name, :title, :header
-
     def initialize(quick:)
+      super()
       @name = "sampling"
       @title = "Sampling at 1 %: requests to a small shop, and `Foo.new(i)` in a loop"
       @header = ["load", "on", "CPU ns (min–max)", "relative to nothing (95 %)", "to the empty hook (95 %)", "target",
@@ -34,10 +33,6 @@ module Bench
 
     def jobs
       LOADS.map { |load, sizes| job("sampling #{load}", kind: "pairs", load: load, rounds: @rounds, **sizes) }
-    end
-
-    def needed_for(_jobs)
-      []
     end
 
     # A process for each variant.
@@ -85,13 +80,12 @@ module Bench
   end
 
   # CPU time of processes that do nothing, and of the thread that opens and closes windows.
-  class TimerSection
+  class TimerSection < Section
     TARGETS = { "idle" => "<= 1 ms", "timer" => "<= 0.2 %" }.freeze
     private_constant :TARGETS
 
-    attr_reader :name, :title, :header
-
     def initialize(quick:)
+      super()
       @name = "timer"
       @seconds = quick ? 2 : 10
       @title = "CPU time in #{@seconds} s of doing nothing, and of the timer's thread under load"
@@ -101,14 +95,6 @@ module Bench
     def jobs
       windows = WINDOWS ? [%w[idle gem windows], %w[timer gem windows]] : []
       [%w[idle nothing], %w[idle gem always], *windows].map { |names| job(*names) }
-    end
-
-    def needed_for(_jobs)
-      []
-    end
-
-    def counted(_jobs)
-      []
     end
 
     def rows(job, results, _)
