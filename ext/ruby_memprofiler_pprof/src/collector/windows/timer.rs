@@ -176,6 +176,11 @@ impl Timer {
     pub fn set_in_force(&self, window: Option<u64>) {
         self.in_force.store(window.unwrap_or(NONE), Ordering::SeqCst);
         self.requested.store(0, Ordering::SeqCst);
+        // Meanwhile the thread may have noticed that another should be, and asked for nothing: what was in force before
+        // was right for it. SeqCst, as in `ask_for`: that sees the store above, or this sees that one.
+        if self.scheduled() != window {
+            self.wake();
+        }
     }
 
     /// What it has measured. Safe in hooks.
