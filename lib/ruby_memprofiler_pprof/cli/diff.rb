@@ -41,7 +41,8 @@ module MemprofilerPprof
         options = { by: @by || :line, type: @value, limit: @limit }
         difference = MemprofilerPprof::Report::Difference.new(filter(old), filter(new), **options)
         section = difference.section(title: "#{files.map { |file| name(file) }.join(" -> ")}#{elapsed(old, new)}",
-                                     notes: totals.notes + caveats(old, new, difference), data: { totals: totals.to_h })
+                                     notes: totals.notes + comparison(old, new, difference),
+                                     data: { totals: totals.to_h })
         print_document(files, [section])
       end
 
@@ -79,11 +80,13 @@ module MemprofilerPprof
         ", #{seconds.abs.round(seconds.abs < 10 ? 1 : 0)} s #{seconds.negative? ? "earlier" : "later"}"
       end
 
-      # Why a difference may mean little.
-      def caveats(old, new, difference)
+      # What concerns both: how much memory they differ by, and why a difference may mean little.
+      def comparison(old, new, difference)
         totals = [old, new].map { |profile| MemprofilerPprof::Report::Totals.new(profile) }
         codes = MemprofilerPprof::Report::Codes
-        MemprofilerPprof::Report::Note.list(codes::INCOMPLETE => incomplete(totals.first),
+        change = MemprofilerPprof::Report::MemoryChange.new(*totals.map(&:memory)).sentence
+        MemprofilerPprof::Report::Note.list(codes::RESIDENT_CHANGE => change,
+                                            codes::INCOMPLETE => incomplete(totals.first),
                                             codes::DIFFERENT_PROCESSES => different_processes(totals),
                                             codes::DIFFERENT_INTERVALS => different_intervals(old, new, difference))
       end

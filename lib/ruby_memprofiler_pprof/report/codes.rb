@@ -42,6 +42,7 @@ module MemprofilerPprof
       # About all of it.
       RESIDENT = "RESIDENT"
       PARTS = "PARTS"
+      RESIDENT_CHANGE = "RESIDENT_CHANGE"
       SHARED = "SHARED"
       SWAPPED = "SWAPPED"
       LIMIT = "LIMIT"

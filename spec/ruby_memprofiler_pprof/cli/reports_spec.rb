@@ -339,6 +339,14 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("diff", grown, file).stdout).to start_with("b.pprof -> a.pprof, 900 s earlier\n")
     end
 
+    it "says which parts of the memory have changed" do
+      { "a" => {}, "b" => { free_slots: 52 } }.each do |name, mebibytes|
+        write("#{name}.pprof", { "/a.rb:1" => [0, 9] }, comments: { pid: 7, **RecordedMemory.comments(mebibytes) })
+      end
+      expect(cli("diff", "a.pprof", "b.pprof").stdout)
+        .to include("\nResident memory since the old profile: +20.0 MiB (free slots +20.0 MiB).\n")
+    end
+
     it "says so if nothing has changed" do
       expect(cli("diff", file, file).stdout).to include("retained_size: +0 B in all, and no change anywhere\n")
     end
