@@ -7,7 +7,7 @@ module MemprofilerPprof
   # Samples allocations and follows the sampled objects until they die. Defined by the native extension, apart from what
   # is below.
   #
-  # @!method initialize(sample_rate: 0.01, sampling: :auto, window_frame: 0.03, window_duty: 0.03,
+  # @!method initialize(sample_rate: 0.01, sampling: :auto, window_frame: nil, window_duty: 0.03,
   #     max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp, liveness: :auto, max_frames: 1000,
   #     max_stack_bytes: 67_108_864, object_class: true, object_age: false, labels: true, thread_names: false,
   #     track_peak: false, sample_type_names: :ruby, pretty_backtraces: true, seed: nil, tags: {})
@@ -15,7 +15,8 @@ module MemprofilerPprof
   #   @param sampling [Symbol] `:always` samples all the time, `:windows` only in short windows at random times, at a
   #     rate so much higher that `sample_rate` remains the fraction of all allocations; `:auto` in windows where they
   #     pay. Where windows are impossible it is `:always`; {#stats} says which one is used, and why
-  #   @param window_frame [Numeric] the seconds in each of which one window opens, 0.001..1.0
+  #   @param window_frame [Numeric, nil] the seconds in each of which one window opens, 0.001..1.0; nil for 0.03, or 0.1
+  #     while YJIT or ZJIT is on, since compiled code is left where a window opens. {#stats} says what is used
   #   @param window_duty [Numeric] the fraction of the time that windows are open, 0.01..0.5
   #   @param max_heap_samples [Integer] the most live samples to keep, from 1. Beyond it, every other sample is dropped
   #     and the rate halved, which keeps estimates unbiased; the rate rises again when few live samples are left
@@ -119,7 +120,7 @@ module MemprofilerPprof
   # @!attribute [rw] sampling
   #   @return [Symbol] see {#initialize}; {#stats} says which one is used
   # @!attribute [rw] window_frame
-  #   @return [Float] see {#initialize}
+  #   @return [Float, nil] see {#initialize}
   # @!attribute [rw] window_duty
   #   @return [Float] see {#initialize}
   # @!attribute [rw] max_heap_samples

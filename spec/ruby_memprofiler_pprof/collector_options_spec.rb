@@ -5,7 +5,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
   options = {
     sample_rate: [0.01, 0.5],
     sampling: %i[auto windows],
-    window_frame: [0.03, 0.25],
+    window_frame: [nil, 0.25],
     window_duty: [0.03, 0.5],
     max_heap_samples: [50_000, 123],
     track_allocations: [true, false],
@@ -29,7 +29,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
   wrong = {
     sample_rate: [/0\.0\.\.1\.0/, ["x", nil, :all, 1i], [2, -0.1, Float::NAN, Float::INFINITY, 1.000001, 10**30]],
     sampling: [/:auto or :always or :windows/, ["auto", nil], [:psychic]],
-    window_frame: [/a number of seconds in 0\.001\.\.1\.0/, ["x", nil, 1i], [0, 0.0009, 1.001, -1, Float::NAN]],
+    window_frame: [/a number of seconds in 0\.001\.\.1\.0, or nil/, ["x", 1i], [0, 0.0009, 1.001, -1, Float::NAN]],
     window_duty: [/a number in 0\.01\.\.0\.5/, ["x", nil, 1i], [0, 0.009, 0.51, 1, Float::NAN]],
     max_heap_samples: count, max_frames: count,
     max_stack_bytes: [/an Integer in 1048576\.\.\d+/, ["5", nil, 1.5], [0, -1, 1000, 2**70]],

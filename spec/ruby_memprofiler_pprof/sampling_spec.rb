@@ -33,7 +33,7 @@ RSpec.describe MemprofilerPprof::Collector, "sampling" do
 
   it "has no figures of windows before the first one" do
     expect(new_collector(sampling: :always).start.stats)
-      .to include(windows: 0, window_coverage: nil, late_windows: 0, hook_cost_nsecs: nil)
+      .to include(windows: 0, window_frame: nil, window_coverage: nil, late_windows: 0, hook_cost_nsecs: nil)
   end
 
   describe "from Ruby 3.3 on" do
@@ -52,6 +52,26 @@ RSpec.describe MemprofilerPprof::Collector, "sampling" do
 
     it "by default is in windows in servers and job runners" do
       expect(choice_in_services).to eq([:windows, "a server or job runner"])
+    end
+
+    it "has longer frames once a JIT is on" do
+      skip "this Ruby has no YJIT" unless RubyVM.const_defined?(:YJIT)
+
+      printed = run_ruby(<<~RUBY, options: %w[--disable-yjit]).stdout
+        collector = MemprofilerPprof::Collector.new(sampling: :windows).start
+        print collector.stats[:window_frame], " "
+        RubyVM::YJIT.enable
+        collector.flush
+        print collector.stats[:window_frame]
+      RUBY
+      expect(printed).to eq("0.03 0.1")
+    end
+
+    it "keeps the frame that was asked for beside a JIT" do
+      skip "this Ruby has no YJIT" unless RubyVM.const_defined?(:YJIT)
+
+      code = "print MemprofilerPprof::Collector.new(sampling: :windows, window_frame: 0.03).start.stats[:window_frame]"
+      expect(run_ruby(code, options: %w[--yjit]).stdout).to eq("0.03")
     end
 
     it "by default is always elsewhere" do

@@ -56,7 +56,7 @@ impl Liveness {
 pub struct Options {
     pub sample_rate: f64,
     pub sampling: Sampling,
-    pub window_frame: Duration,
+    pub window_frame: Option<Duration>,
     pub window_duty: f64,
     pub max_heap_samples: usize,
     pub track_allocations: bool,
@@ -88,7 +88,7 @@ impl Default for Options {
         Self {
             sample_rate: 0.01,
             sampling: Sampling::Auto,
-            window_frame: Duration::from_millis(30),
+            window_frame: None,
             window_duty: 0.03,
             max_heap_samples: 50_000,
             track_allocations: true,

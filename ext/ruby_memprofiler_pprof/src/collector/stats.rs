@@ -14,6 +14,8 @@ use std::sync::atomic::Ordering;
 pub struct WindowFigures {
     /// Windows opened.
     pub opened: u64,
+    /// In how much of the program's CPU time one opens, in seconds; None if windows are not used.
+    pub frame: Option<f64>,
     /// The fraction of the time that they cover, as estimated; None if windows are not used.
     pub coverage: Option<f64>,
     /// Windows that closed after more than a millisecond of CPU time too many, since no safe point came in time.

@@ -36,7 +36,7 @@ fn settle_class<T: TypedData>(ruby: &Ruby) {
 
 /// Defines the module and its classes.
 pub fn init(ruby: &Ruby) -> Result<(), Error> {
-    iseq::init(ruby)?;
+    iseq::init(ruby);
     let module = ruby.define_module("MemprofilerPprof")?;
     errors::init(ruby, module)?;
     module::init(module)?;

@@ -79,8 +79,9 @@ pub fn set(ruby: &Ruby, options: &mut Options, name: &str, value: Value) -> Resu
         "sample_rate" => options.sample_rate = number(ruby, name, value, 0.0..=1.0, "a number in 0.0..1.0")?,
         "sampling" => options.sampling = choice(ruby, name, value, &SAMPLING)?,
         "window_frame" => {
-            let allowed = "a number of seconds in 0.001..1.0";
-            options.window_frame = Duration::from_secs_f64(number(ruby, name, value, 0.001..=1.0, allowed)?);
+            let seconds = || number(ruby, name, value, 0.001..=1.0, "a number of seconds in 0.001..1.0, or nil");
+            let frame = if value.is_nil() { None } else { Some(seconds()?) };
+            options.window_frame = frame.map(Duration::from_secs_f64);
         }
         "window_duty" => options.window_duty = number(ruby, name, value, 0.01..=0.5, "a number in 0.01..0.5")?,
         "max_heap_samples" => {
@@ -119,7 +120,7 @@ pub fn get(ruby: &Ruby, options: &Options, name: &str) -> Value {
     match name {
         "sample_rate" => options.sample_rate.into_value_with(ruby),
         "sampling" => ruby.to_symbol(options.sampling.name()).as_value(),
-        "window_frame" => options.window_frame.as_secs_f64().into_value_with(ruby),
+        "window_frame" => options.window_frame.map(|frame| frame.as_secs_f64()).into_value_with(ruby),
         "window_duty" => options.window_duty.into_value_with(ruby),
         "max_heap_samples" => options.max_heap_samples.into_value_with(ruby),
         "track_allocations" => options.track_allocations.into_value_with(ruby),

@@ -34,6 +34,7 @@ fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
     hash.aset(ruby.to_symbol("sampling"), ruby.to_symbol(stats.sampling.name()))?;
     hash.aset(ruby.to_symbol("sampling_reason"), stats.sampling.reason)?;
     hash.aset(ruby.to_symbol("windows"), stats.windows.opened)?;
+    hash.aset(ruby.to_symbol("window_frame"), stats.windows.frame)?;
     hash.aset(ruby.to_symbol("window_coverage"), stats.windows.coverage)?;
     hash.aset(ruby.to_symbol("late_windows"), stats.windows.late)?;
     hash.aset(ruby.to_symbol("hook_cost_nsecs"), stats.windows.hook_cost)?;

@@ -1,10 +1,9 @@
 //! Reads instruction sequences and other internal objects of the VM.
 
 use super::frames::LAYOUT;
-use super::layout;
 use super::object::read;
-use magnus::value::ReprValue;
-use magnus::{Error, Module, RClass, RModule, Ruby};
+use super::{jit, layout};
+use magnus::Ruby;
 use rb_sys::VALUE;
 use ruby_layout::iseq;
 use ruby_layout::memory::OwnMemory;
@@ -25,16 +24,10 @@ pub unsafe fn imemo_type(object: VALUE) -> Option<usize> {
 static YJIT_IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// Asks the VM whether YJIT is on. From Ruby 3.3 on nobody needs to know.
-pub fn init(ruby: &Ruby) -> Result<(), Error> {
-    if cfg!(ruby_gte_3_3) {
-        return Ok(());
+pub fn init(ruby: &Ruby) {
+    if !cfg!(ruby_gte_3_3) {
+        YJIT_IS_ON.store(jit::is_on(ruby), Ordering::Relaxed);
     }
-    let vm: RClass = ruby.class_object().const_get("RubyVM")?;
-    // Not a program's own YJIT.
-    let built_in: bool = vm.funcall("const_defined?", ("YJIT", false))?;
-    let on = built_in && vm.const_get::<_, RModule>("YJIT")?.funcall("enabled?", ())?;
-    YJIT_IS_ON.store(on, Ordering::Relaxed);
-    Ok(())
 }
 
 /// Whether YJIT has compiled any of `iseq`, up to Ruby 3.2; false from then on.

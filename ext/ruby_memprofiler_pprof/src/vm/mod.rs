@@ -18,6 +18,7 @@ pub mod gc;
 pub mod heap;
 pub mod hooks;
 pub mod iseq;
+pub mod jit;
 pub mod keeper;
 pub mod labels;
 pub mod lossy;

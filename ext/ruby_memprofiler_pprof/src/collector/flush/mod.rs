@@ -103,6 +103,10 @@ impl Collector {
         if self.phase.get() == Phase::Running {
             // SAFETY: the GVL is held; a running collector is anchored.
             unsafe { self.make_keepers(self.holder.get()) }?;
+            if self.windows.are_used() {
+                // A JIT may have been switched on. Without memory for a hook the next flush adds it.
+                let _ = self.adopt_sampling(self.main_ractor());
+            }
         }
         // The dead that have not been swept yet belong to this interval.
         flush.settle()?;

@@ -106,6 +106,7 @@ impl Collector {
             let exposure = state.reservoir.exposure();
             WindowFigures {
                 opened: self.windows.opened.get(),
+                frame: self.windows.used.get().map(|plan| plan.frame.as_secs_f64()),
                 late: self.windows.late.get(),
                 coverage: exposure.map(|exposure| exposure.share()),
                 hook_cost: exposure.map(|exposure| exposure.cost()),
