@@ -132,6 +132,15 @@ RSpec.describe "a copy of the process", :faults do
       expect(printed).to match([/is being read already: try again/, "1"])
     end
 
+    it "is refused again while that goes on" do
+      printed = lines(<<~RUBY)
+        before = files
+        beside_child { 2.times { puts failure { faults.child(:bytes, "1") } } }
+        puts files == before
+      RUBY
+      expect(printed).to match([/is being read already/, /is being read already/, "true"])
+    end
+
     it "is refused when memory is short" do
       expect(message('faults.child(:bytes, "3", memory: 1 << 50)'))
         .to match(/\Aa copy of this process may need \d+ MB, \d+ MB .*, and .+ leaves \d+ MB: allow it more/)

@@ -14,7 +14,8 @@ impl UnderWay {
     /// None if there is one already. The GVL must be held.
     pub fn begin() -> Option<Self> {
         let this = process::id();
-        (OWNER.swap(this, Ordering::Relaxed) != this).then_some(Self(this))
+        // Not then_some(): a guard that is made in vain would end the other copy's when dropped.
+        (OWNER.swap(this, Ordering::Relaxed) != this).then(|| Self(this))
     }
 }
 
