@@ -130,6 +130,18 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
       end
     end
 
+    # Linux cuts it after 14 bytes.
+    {
+      "waits" => ["puts; sleep", []],
+      "has the GVL, runs" => ["puts; loop { }", %w[pause]]
+    }.each do |activity, (code, options)|
+      it "#{activity}#{", while it is stopped" if options.any?}, also if its name is cut inside a character" do
+        with_ruby("Thread.new { Thread.current.name = 'нагрузка'; #{code} }; sleep") do |pid|
+          wait_until { threads_of(pid, *options).last["activity"] == activity }
+        end
+      end
+    end
+
     it "of another Ractor is shown, too" do
       with_ruby("Warning[:experimental] = false; Ractor.new { sleep }; puts; sleep") do |pid|
         other = wait_until { threads_of(pid).find { |thread| !thread["main_ractor"] } }
@@ -173,6 +185,18 @@ RSpec.describe "memprofiler stack", if: RUBY_PLATFORM.start_with?("x86_64-linux"
       expect(stack("--pause", pid.to_s).stderr)
         .to match(/\Amemprofiler: thread #{pid} of process #{pid} did not stop within 3 s: .* in state D/)
       expect(traced?(pid)).to be(false)
+    end
+  end
+
+  it "says who traces a thread that cannot be stopped for that" do
+    with_ruby("Thread.new { Thread.current.name = 'нагрузка'; puts; sleep }; sleep") do |pid|
+      tid = threads_of(pid).last["tid"]
+      # PTRACE_SEIZE
+      with_ruby("syscall(101, 0x4206, #{tid}, 0, 0); puts; sleep") do |tracer|
+        message = "memprofiler: thread #{tid} of process #{pid} is already traced, by process #{tracer}: " \
+                  "leave out --pause\n"
+        expect(stack("--pause", pid.to_s).stderr).to eq(message)
+      end
     end
   end
 

@@ -2,8 +2,9 @@
 
 use super::pause::Paused;
 use crate::process::Tasks;
+use memprofiler_core::linux;
 use ruby_layout::thread::Thread;
-use std::fs;
+use std::io;
 
 /// What Linux says about a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +27,16 @@ pub fn of_linux(pid: i32, own: u32, tasks: &Tasks, paused: Option<&Paused>) -> L
     if let Some(paused) = paused {
         return paused.state_of(tid);
     }
-    match fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok().as_deref().and_then(state_letter) {
+    match stat(pid, tid).ok().as_deref().and_then(state_letter) {
         Some('R') => Linux::Runs,
         Some('S' | 'D' | 'I') => Linux::Waits,
         _ => Linux::Unknown,
     }
+}
+
+/// What `/proc` says of thread `tid`.
+pub fn stat(pid: i32, tid: i32) -> io::Result<String> {
+    linux::read(format!("/proc/{pid}/task/{tid}/stat"))
 }
 
 /// The third field, behind the name in parentheses, which may have any character.

@@ -1,6 +1,6 @@
 //! Stops a process for a moment.
 
-use super::activity::{Linux, state_letter};
+use super::activity::{Linux, stat, state_letter};
 use crate::failure::Failure;
 use crate::process::{self, Status};
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ impl Paused {
             return Err(if ours {
                 process::explain(pid, &io::Error::from_raw_os_error(libc::ESRCH))
             } else {
-                Failure::new(format!("process {pid} is already traced, by process {tracer}: leave out --pause"))
+                traced(&format!("process {pid}"), tracer)
             });
         }
         let mut this = Self { threads: HashMap::new() };
@@ -41,14 +41,14 @@ impl Paused {
                 return Ok(this);
             }
             for tid in new {
-                let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-                let state = if state_letter(&stat) == Some('R') { Linux::Runs } else { Linux::Waits };
+                let before = stat(pid, tid).unwrap_or_default();
+                let state = if state_letter(&before) == Some('R') { Linux::Runs } else { Linux::Waits };
                 match stop(tid, deadline) {
                     Ok(Some(signal)) => _ = this.threads.insert(tid, (state, signal)),
                     Ok(None) => return Err(late(pid, tid)),
                     // That of a main thread may be listed up to the end of the others.
                     Err(error) if has_ended(pid, tid, &error) => _ = this.threads.insert(tid, (state, 0)),
-                    Err(error) => return Err(process::explain(pid, &error)),
+                    Err(error) => return Err(refused(pid, tid, &error)),
                 }
             }
         }
@@ -72,8 +72,24 @@ impl Drop for Paused {
 
 /// Whether a thread cannot be stopped since it has ended: of one that is still listed, the kernel says EPERM.
 fn has_ended(pid: i32, tid: i32, error: &io::Error) -> bool {
-    let stat = || fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-    error.raw_os_error() == Some(libc::ESRCH) || matches!(state_letter(&stat()), None | Some('Z' | 'X'))
+    let is_gone = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT));
+    is_gone(error)
+        || match stat(pid, tid) {
+            Ok(stat) => matches!(state_letter(&stat), Some('Z' | 'X')),
+            Err(error) => is_gone(&error),
+        }
+}
+
+/// Why the kernel does not let this program stop a thread.
+fn refused(pid: i32, tid: i32, error: &io::Error) -> Failure {
+    match Status::of(tid).ok().and_then(|status| status.tracer()) {
+        Some(tracer) => traced(&format!("thread {tid} of process {pid}"), tracer),
+        None => process::explain(pid, error),
+    }
+}
+
+fn traced(what: &str, tracer: i32) -> Failure {
+    Failure::new(format!("{what} is already traced, by process {tracer}: leave out --pause"))
 }
 
 /// The failure of a thread to stop in time.
