@@ -275,6 +275,23 @@ RSpec.describe "memory_data" do
       expect(line.fetch("high") - line.fetch("low")).to be < 15_000_000
     end
 
+    it "estimates quickly what objects own, too, if every other one owns nothing" do
+      ledger, = ledgers(<<~RUBY)
+        text = "x"
+        kept = Array.new(8_000)
+        filler = "y" * 100_000_000
+        GC.disable
+        collector = new_collector(sample_rate: 1.0, max_heap_samples: 100_000).start
+        (0...7_000).step(2) do |index|
+          kept[index] = Object.new
+          kept[index + 1] = text.ljust(5_000)
+        end
+        puts quick(collector)
+      RUBY
+      line = lines(ledger).fetch("object_memory")
+      expect(line.fetch("low")..line.fetch("high")).to cover(3_500 * 5_001)
+    end
+
     it "leaves out quickly what objects own in the transient heap", skip: ("needs one" if RUBY_VERSION >= "3.3") do
       ledger, = ledgers(<<~RUBY)
         collector = new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start

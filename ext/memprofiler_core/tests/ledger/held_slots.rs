@@ -1,6 +1,6 @@
 //! Who holds free slots.
 
-use memprofiler_core::ledger::{HeapPage, Site, estimate, held_slots};
+use memprofiler_core::ledger::{HeapPage, Site, held_slots};
 
 fn page(start: u64, live: u32) -> HeapPage {
     HeapPage { start, end: start + 1000, slot_size: 40, slots: 25, live }
@@ -30,14 +30,4 @@ fn only_the_largest_are_listed() {
     let sites: Vec<_> = (0..30).map(|number| site(&format!("{number}"), &[(0, f64::from(number))])).collect();
     let held = held_slots(&sites, &[page(0, 1)]);
     assert_eq!((held.len(), held[0].site.as_str(), held[9].site.as_str()), (10, "29", "20"));
-}
-
-#[test]
-fn samples_that_were_not_measured_count_with_those_that_were() {
-    let samples = || (0..50).map(|_| (10.0, 100, None));
-    let (all, half) = (estimate(samples(), 1), estimate(samples().take(25), 2));
-    assert_eq!((all.bytes, half.bytes), (Some(50_000), Some(50_000)));
-    let width = |figure: &memprofiler_core::ledger::Figure| figure.interval.map(|(low, high)| high - low).unwrap();
-    // A standard error of sqrt(50 * 10 * 9) objects, and of sqrt(25 * 20 * 19).
-    assert_eq!((width(&all), width(&half)), (26_296, 38_208));
 }

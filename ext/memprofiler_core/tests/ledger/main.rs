@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is a failure")]
 
+mod estimates;
 mod glibc;
 mod held_slots;
 mod limits;

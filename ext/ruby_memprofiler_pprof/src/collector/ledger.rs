@@ -9,6 +9,7 @@ use crate::vm::{gc, memsize, threads};
 use magnus::{Error, Ruby};
 use memprofiler_core::hash::Map;
 use memprofiler_core::ledger::{self, Figure, HeapPage, HeldSlots, Ledger, Limit, Site};
+use memprofiler_core::reservoir::LiveSample;
 use memprofiler_core::stack_tree::StackId;
 use rb_sys::VALUE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How many samples are measured, at most, if it has to be quick.
 const MOST_SAMPLES: usize = 2048;
+/// Of the choice of these: always the same, so that ledgers of the same heap agree.
+const SEED: u64 = 0;
 
 /// The part of a quick ledger that needs the GVL.
 #[derive(Debug)]
@@ -129,8 +132,7 @@ impl Collector {
         }
         Ok(self.state.with(|state| {
             let live = state.reservoir.live().samples();
-            let nth = live.len().div_ceil(MOST_SAMPLES).max(1);
-            let samples = live.iter().step_by(nth).map(|sample| {
+            let measure = |sample: &LiveSample| {
                 let object = sample.address as VALUE;
                 // SAFETY: the GVL is held, and the object alive: no collection was missed, and either the samples of
                 // the dead were dropped when they were marked, or all dead are swept.
@@ -141,10 +143,10 @@ impl Collector {
                     if is_elsewhere { 0 } else { size.saturating_sub(memsize::slot_size(object)) as u64 }
                 };
                 (state.reservoir.weight(sample), bytes, state.reservoir.window(sample))
-            });
+            };
             let note = "of objects that were allocated since the profiler was started, without those of extensions; \
                         the rest is part of vm_memory";
-            (!live.is_empty()).then(|| ledger::estimate(samples, nth).noting(note))
+            (!live.is_empty()).then(|| ledger::estimate(live, MOST_SAMPLES, SEED, measure).noting(note))
         }))
     }
 
