@@ -40,6 +40,29 @@ RSpec.describe "memory_data", :faults do
     expect(bytes(ledgers.first).values_at("files_shared", "files_private", "thread_stacks")).to all(be_positive)
   end
 
+  describe "without the pages" do
+    # Of a quick ledger.
+    def line(key)
+      data, own = printed_by(<<~RUBY)
+        collector = new_collector(sample_rate: 1.0, max_heap_samples: 1_000_000).start
+        kept = Array.new(100_000) { Object.new }
+        faults.inject("/proc/self/pagemap", :deny)
+        puts collector.send(:memory_data, false), collector.stats[:bytes]
+      RUBY
+      [JSON.parse(data).fetch("lines").find { |line| line.fetch("key") == key }, own.to_i]
+    end
+
+    it "takes all of the profiler's tables to be in memory" do
+      line, own = line("profiler")
+      expect(line).to include("bytes" => be_within(5).percent_of(own), "source" => "estimated",
+                              "note" => /, in memory or not: .* cannot be looked at/)
+    end
+
+    it "does not say that there is no transient heap", skip: ("needs one" if RUBY_VERSION >= "3.3") do
+      expect(line("transient_heap").first).to include("bytes" => nil, "note" => /cannot be looked at/)
+    end
+  end
+
   it "explains less without the memory's content" do
     ledgers = ledgers_without("/proc/self/mem")
     expect_sums(ledgers)

@@ -8,6 +8,8 @@ use memprofiler_core::ledger::{Account, Figure, Process, Survey};
 use std::os::unix::process::parent_id;
 use std::sync::atomic::Ordering;
 
+const UNSEEN: &str = "the process's pages cannot be looked at";
+
 /// What was measured.
 #[derive(Debug)]
 pub struct Facts {
@@ -58,7 +60,7 @@ impl Facts {
                 resident: self.process.resident,
                 heap_pages: self.heap_pages(0),
                 object_slots: self.object_slots(),
-                profiler: Figure::exact(self.profiler),
+                profiler: self.profiler(None),
                 code: self.code(),
                 object_memory: self.object_memory(),
                 ..Account::default()
@@ -67,7 +69,7 @@ impl Facts {
         let (allocated, allocator_free) = self.allocated(&survey);
         let or_unknown = |bytes: u64| {
             let seen = survey.usage.is_some() || survey.complete;
-            if seen { Figure::exact(bytes) } else { Figure::unknown("the process's pages cannot be looked at") }
+            if seen { Figure::exact(bytes) } else { Figure::unknown(UNSEEN) }
         };
         Account {
             resident: survey.usage.map(|usage| usage.resident).or(self.process.resident),
@@ -78,18 +80,27 @@ impl Facts {
             files_private: or_unknown(survey.files_private),
             thread_stacks: or_unknown(survey.thread_stacks),
             jit_code: or_unknown(survey.jit_code),
-            transient_heap: match (cfg!(ruby_gte_3_3), self.has_transient_heap && survey.complete) {
-                (true, _) => Figure::exact(0).noting("this Ruby has none"),
-                (false, true) => self.sampled(survey.transient_heap),
-                (false, false) => Figure::unknown("it was not found"),
+            transient_heap: match (survey.complete, self.has_transient_heap) {
+                _ if cfg!(ruby_gte_3_3) => Figure::exact(0).noting("this Ruby has none"),
+                (true, true) => self.sampled(survey.transient_heap),
+                (true, false) => Figure::unknown("it was not found"),
+                (false, _) => Figure::unknown(UNSEEN),
             },
             heap_pages: self.heap_pages(survey.heap_pages),
             object_slots: self.object_slots(),
             allocated,
             allocator_free,
-            profiler: Figure::exact(self.profiler.saturating_sub(self.profiler_pages) + survey.of_profiler),
+            profiler: self.profiler(Some(&survey).filter(|survey| survey.complete)),
             code: self.code(),
             object_memory: self.object_memory(),
+        }
+    }
+
+    /// The profiler's tables; `survey` is one that has seen all pages.
+    fn profiler(&self, survey: Option<&Survey>) -> Figure {
+        match survey {
+            Some(survey) => Figure::exact(self.profiler.saturating_sub(self.profiler_pages) + survey.of_profiler),
+            None => Figure::estimated(self.profiler, &format!("its tables, in memory or not: {UNSEEN}")),
         }
     }
 
