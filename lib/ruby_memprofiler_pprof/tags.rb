@@ -10,8 +10,8 @@ module MemprofilerPprof
     # The most bytes of a name or value.
     MAX_BYTES = 256
     # The rules in words, for messages.
-    ALLOWED = "tags such as release=1.2,region=eu: names of letters, digits, _ and ., and values without , = { } " \
-              "that are not empty"
+    ALLOWED = "tags such as release=1.2,region=eu: different names of letters, digits, _ and ., and values without " \
+              ", = { } that are not empty"
     # The tag that `memprofiler attach` sets: when that was.
     ATTACHED = "attached_at"
     # How a profile's comment has a tag.
@@ -27,11 +27,14 @@ module MemprofilerPprof
 
       # @param tags [Hash{String, Symbol => String, Symbol}] from Ruby code
       # @return [Hash{String => String}] the same with Strings, frozen
-      # @raise [ArgumentError, TypeError] if they are wrong
+      # @raise [ArgumentError, TypeError] if they are wrong, or a Symbol and a String are the same name
       def cast(tags)
         raise TypeError unless tags.is_a?(Hash)
 
-        tags.to_h { |name, value| [text(name, NAME), text(value, VALUE)] }.freeze
+        cast = tags.to_h { |name, value| [text(name, NAME), text(value, VALUE)] }
+        raise ArgumentError if cast.size < tags.size
+
+        cast.freeze
       end
 
       # @param comments [Array<String>] of a profile

@@ -41,7 +41,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
     sample_type_names: [/:ruby.*:go/, ["go", nil], [:python]],
     tags: [/a Hash whose names consist of letters/, ["a=b", { "a" => 1 }, { 1 => "a" }],
            [{ "a" => "" }, { "a" => "b,c" }, { "a" => "b=c" }, { "a" => "{" }, { "a" => "\n" }, { "a" => "b" * 257 },
-            { "" => "b" }, { "__a" => "b" }, { "1" => "b" }, { "a b" => "c" }]]
+            { "" => "b" }, { "__a" => "b" }, { "1" => "b" }, { "a b" => "c" }, { a: "1", "a" => "2" }]]
   }
 
   def allocate(count)

@@ -82,8 +82,8 @@ RSpec.describe MemprofilerPprof::Configuration do
     PATTERN: [["%{foo}", "a/"],
               "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"],
     TAGS: [["a", "a=b,", "a=b,a=c", "1=a", "__a=b", "a=b=c", "a={b}", "a=b\tc", "a=#{"b" * 257}"],
-           "tags such as release=1.2,region=eu: names of letters, digits, _ and ., and values without , = { } that " \
-           "are not empty"],
+           "tags such as release=1.2,region=eu: different names of letters, digits, _ and ., and values without " \
+           ", = { } that are not empty"],
     PYROSCOPE_URL: [["ftp://x", "x", "http://", "http:// x"], "a URL with http or https, without user and password"],
     PYROSCOPE_APP_NAME: [["a b", "a{"], "letters, digits, _, ., - and /"],
     START_PAUSED: [%w[maybe], "true or false"],
@@ -171,7 +171,7 @@ RSpec.describe MemprofilerPprof::Configuration do
       sample_rate: [2, "0.5", Float::NAN, Complex(1, 1), false], max_heap_samples: [0, 1.0, "5"],
       track_allocations: [1, "true"], bt_method: [:magic, "cfp"], seed: [-1, 1 << 64], interval: [0, Float::INFINITY],
       pattern: ["%{foo}", "", 3], dump_on: ["KILL", 12],
-      tags: ["a=b", { a: 1 }, { "a b" => "c" }]
+      tags: ["a=b", { a: 1 }, { "a b" => "c" }, { a: "1", "a" => "2" }]
     }.each do |keyword, values|
       values.each do |value|
         it "is refused if it is #{value.inspect} for #{keyword}" do

@@ -11,8 +11,8 @@ use std::sync::Arc;
 const MAX_BYTES: usize = 256;
 
 /// The rules of Pyroscope, which has no quoting. lib/ruby_memprofiler_pprof/tags.rb has the same.
-const ALLOWED: &str = "a Hash whose names consist of letters, digits, _ and ., and do not start with a digit, . or __, \
-                       and whose values have 1 to 256 bytes, without , = { } or control characters";
+const ALLOWED: &str = "a Hash whose names consist of letters, digits, _ and ., do not start with a digit, . or __, and \
+                       differ, and whose values have 1 to 256 bytes, without , = { } or control characters";
 
 /// Validates the tags; nil stands for none.
 pub fn from_ruby(ruby: &Ruby, value: Value) -> Result<Arc<[(String, String)]>, Error> {
@@ -21,10 +21,12 @@ pub fn from_ruby(ruby: &Ruby, value: Value) -> Result<Arc<[(String, String)]>, E
     }
     let wrong = |kind| argument(ruby, kind, "tags", value, ALLOWED);
     let hash = RHash::from_value(value).ok_or_else(|| wrong(Wrong::Type))?;
-    let mut tags = Vec::new();
+    let mut tags: Vec<(String, String)> = Vec::new();
     hash.foreach(|name: Value, text: Value| {
         let (name, text) = labels::text(name).zip(labels::text(text)).ok_or_else(|| wrong(Wrong::Type))?;
-        if !is_name(&name) || !is_value(&text) {
+        // A Symbol and a String may be the same name.
+        let known = tags.iter().any(|(other, _)| *other == name);
+        if known || !is_name(&name) || !is_value(&text) {
             return Err(wrong(Wrong::Value));
         }
         tags.push((name, text));
