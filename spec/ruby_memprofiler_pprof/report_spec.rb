@@ -72,6 +72,18 @@ RSpec.describe MemprofilerPprof::Report do
         .to eq(["rack-2.2.4/lib/rack.rb", "mine-0123abc/a.rb", "set.rb", "rack/x.rb"])
     end
 
+    it "shows files of the standard library of other distributions relative to it" do
+      expect(shorten("/usr/lib/x86_64-linux-gnu/ruby/3.1.0/a.rb", "/usr/local/lib/site_ruby/b.rb",
+                     "/usr/share/ruby/c.rb", "/usr/share/rubygems/d.rb", "/usr/lib64/ruby/e.rb",
+                     "/opt/lib64/ruby/3.4.0/f.rb", "/opt/lib/ruby/4.1.0+0/g.rb"))
+        .to eq(%w[a.rb b.rb c.rb d.rb e.rb f.rb g.rb])
+    end
+
+    it "takes no program for the standard library" do
+      expect(shorten("/srv/ruby/3.1.0/a.rb", "/srv/ruby/3.1.0/b.rb", "/srv/ruby/share/ruby/c.rb"))
+        .to eq(%w[3.1.0/a.rb 3.1.0/b.rb share/ruby/c.rb])
+    end
+
     it "shortens what is within the name of a file that Ruby loads itself" do
       expect(shorten("<internal:/usr/lib/ruby/vendor_ruby/rubygems/a.rb>", "<internal:gc>"))
         .to eq(%w[<internal:rubygems/a.rb> <internal:gc>])

@@ -9,7 +9,9 @@ module MemprofilerPprof
     class PathShortener
       # Up to the innermost directory of gems, which is followed by a name and version.
       GEM = %r{\A.*/(?:bundler/)?gems/(?=[^/]+-[^/]+/)}
-      LIBRARY = %r{\A.*/(?:lib/ruby/(?:vendor_ruby|site_ruby|\d+\.\d+\.\d+)|vendor_ruby)/}
+      # As ext/memprofiler_core/src/analysis/gem.rs has them, with Debian's gems.
+      LIBRARY = %r{\A(?:.*/vendor_ruby|/usr/(?:share/ruby(?:gems)?|lib64/ruby)|
+                       .*/lib(?:64)?/(?:[^/]*-linux-[^/]*/)?(?:ruby/\d[\d.+]*|(?:ruby/)?site_ruby))/}x
 
       # Of code that Ruby loads before all other.
       INTERNAL = /\A<internal:(.*)>\z/

@@ -8,7 +8,8 @@
 /// - `…/vendor_ruby/NAME/…` and `…/vendor_ruby/NAME.rb`: other Debian gems. Directories named after a Ruby version do
 ///   not count: `vendor_ruby/3.1.0/`
 /// - `…/lib/ruby_memprofiler_pprof…`: this gem, which a `path:` in a Gemfile may place anywhere
-/// - `…/lib/ruby/3.1.0/…`, `…/site_ruby/…` and `<internal:…>`: `ruby`
+/// - `…/lib/ruby/3.1.0/…`, `…/lib/ruby/site_ruby/…`, the same in `lib64/` or in Debian's `lib/x86_64-linux-gnu/`,
+///   Debian's `…/lib/site_ruby/…`, Fedora's directories without a version, and `<internal:…>`: `ruby`
 pub fn of(path: &str) -> &str {
     // From Ruby 3.3 on, the path of evaluated code names the place of the eval.
     let path = path.strip_prefix("(eval at ").unwrap_or(path);
@@ -46,9 +47,18 @@ fn vendored(path: &str) -> Option<&str> {
 }
 
 fn standard_library(path: &str) -> Option<&str> {
-    let (_, rest) = path.split_once("/lib/ruby/")?;
-    let directory = rest.split('/').next()?;
-    (is_version(directory) || directory == "site_ruby").then_some("ruby")
+    const FEDORA: [&str; 3] = ["/usr/share/ruby/", "/usr/share/rubygems/", "/usr/lib64/ruby/"];
+    let below_lib = ["/lib/", "/lib64/"].iter().any(|lib| path.split(lib).skip(1).any(is_library));
+    (below_lib || FEDORA.iter().any(|directory| path.starts_with(directory))).then_some("ruby")
+}
+
+/// Whether that is where a Ruby has its libraries, below `lib/`.
+fn is_library(path: &str) -> bool {
+    let mut directories = path.split('/').skip_while(|directory| directory.contains("-linux-"));
+    match directories.next() {
+        Some("ruby") => directories.next().is_some_and(|name| is_version(name) || name == "site_ruby"),
+        first => first == Some("site_ruby"),
+    }
 }
 
 fn own(path: &str) -> Option<&str> {
@@ -58,7 +68,7 @@ fn own(path: &str) -> Option<&str> {
 
 fn is_version(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit())
-        && text.chars().all(|each| each.is_ascii_digit() || each == '.')
+        && text.chars().all(|each| each.is_ascii_digit() || matches!(each, '.' | '+'))
 }
 
 #[cfg(test)]
@@ -77,6 +87,18 @@ mod tests {
             ("/usr/lib/ruby/vendor_ruby/rack.rb", "rack"),
             ("/usr/lib/ruby/3.1.0/json/common.rb", "ruby"),
             ("/usr/lib/ruby/vendor_ruby/3.1.0/x.rb", "ruby"),
+            ("/usr/lib/x86_64-linux-gnu/ruby/3.1.0/rbconfig.rb", "ruby"),
+            ("/usr/local/lib/site_ruby/3.1.0/x.rb", "ruby"),
+            ("/usr/share/ruby/json/common.rb", "ruby"),
+            ("/usr/share/rubygems/rubygems.rb", "ruby"),
+            ("/usr/lib64/ruby/rbconfig.rb", "ruby"),
+            ("/opt/ruby/lib64/ruby/3.4.0/set.rb", "ruby"),
+            ("/opt/ruby/lib/ruby/4.1.0+0/set.rb", "ruby"),
+            ("/usr/share/ruby/vendor_ruby/rack.rb", "rack"),
+            ("/usr/lib64/ruby/gems/3.1.0/gems/rack-2.2.4/lib/rack.rb", "rack"),
+            ("/srv/ruby/3.1.0/app.rb", "app"),
+            ("/srv/share/ruby/app.rb", "app"),
+            ("/srv/app/lib/ruby/app.rb", "app"),
             ("<internal:kernel>", "ruby"),
             ("/src/profiler/lib/ruby_memprofiler_pprof/rack/gate.rb", "ruby_memprofiler_pprof"),
             ("/src/profiler/lib/ruby_memprofiler_pprof.rb", "ruby_memprofiler_pprof"),
