@@ -20,26 +20,33 @@ pub fn explain(pid: i32, error: &io::Error) -> Failure {
     let own = Status::of(std::process::id() as i32);
     let capabilities = own.as_ref().map_or("", |status| status.field("CapEff"));
     let user = own_user();
-    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_else(|_| "none".to_owned());
+    let scope = yama_scope();
     Failure::new(format!(
         "not allowed to look into process {pid}: it runs as user {}, this tool as user {} with the capabilities {} \
          (CapEff; kernel.yama.ptrace_scope is {}): {}",
         effective_user(&status),
         user,
         capabilities,
-        scope.trim(),
-        remedy(&user),
+        scope,
+        remedy(&user, &scope),
     ))
 }
 
 /// What helps this tool's user to look into any process.
 pub fn own_remedy() -> &'static str {
-    remedy(&own_user())
+    remedy(&own_user(), &yama_scope())
 }
 
-fn remedy(user: &str) -> &'static str {
-    match user {
-        "0" => "add the capability CAP_SYS_PTRACE to the container, or run it on the host",
+/// `kernel.yama.ptrace_scope`: 3 forbids it to everybody, until the next boot.
+fn yama_scope() -> String {
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    scope.map_or_else(|_| "none".to_owned(), |scope| scope.trim().to_owned())
+}
+
+fn remedy(user: &str, scope: &str) -> &'static str {
+    match (user, scope) {
+        (_, "3") => "reboot with another value of kernel.yama.ptrace_scope: against 3 nothing else helps",
+        ("0", _) => "add the capability CAP_SYS_PTRACE to the container, or run it on the host",
         _ => "use sudo, add the capability CAP_SYS_PTRACE to the container, or run it on the host",
     }
 }
@@ -69,7 +76,14 @@ mod tests {
 
     #[test]
     fn advises_all_but_root_to_use_sudo() {
-        assert_eq!(["0", "1000", "?"].map(|user| remedy(user).contains("sudo")), [false, true, true]);
+        assert_eq!(["0", "1000", "?"].map(|user| remedy(user, "1").contains("sudo")), [false, true, true]);
+    }
+
+    #[test]
+    fn advises_a_reboot_where_yama_forbids_everything() {
+        for user in ["0", "1000"] {
+            assert!(remedy(user, "3").contains("reboot") && !remedy(user, "3").contains("CAP_SYS_PTRACE"));
+        }
     }
 
     #[test]
