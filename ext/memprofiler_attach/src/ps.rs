@@ -3,18 +3,18 @@
 use crate::failure::Failure;
 use crate::process::{State, Status, own_remedy};
 use crate::ruby::Ruby;
-use crate::text::printable;
+use crate::text::{print, printable};
 use std::fs;
 
 /// Prints a table, and how many processes could not be looked into.
 pub fn run() -> Result<(), Failure> {
-    println!("{:>7}  {:<7}  {:<8}  COMMAND", "PID", "RUBY", "PROFILER");
+    let mut lines = vec![format!("{:>7}  {:<7}  {:<8}  COMMAND", "PID", "RUBY", "PROFILER")];
     let mut hidden = 0;
     for pid in processes()? {
         match Ruby::in_process(pid) {
             Ok(Some(ruby)) => {
                 let profiler = if ruby.has_profiler { "yes" } else { "no" };
-                println!("{pid:>7}  {:<7}  {profiler:<8}  {}", ruby.version, command(pid));
+                lines.push(format!("{pid:>7}  {:<7}  {profiler:<8}  {}", ruby.version, command(pid)));
             }
             Ok(None) => (),
             // Of others, or of the same user where Yama lets only parents look into processes.
@@ -22,9 +22,9 @@ pub fn run() -> Result<(), Failure> {
         }
     }
     if hidden > 0 {
-        println!("Processes that could not be looked into: {hidden}. To see all, {}.", own_remedy());
+        lines.push(format!("Processes that could not be looked into: {hidden}. To see all, {}.", own_remedy()));
     }
-    Ok(())
+    print((lines.join("\n") + "\n").as_bytes())
 }
 
 fn processes() -> Result<Vec<i32>, Failure> {

@@ -44,6 +44,12 @@ RSpec.describe "memprofiler ps", if: RUBY_PLATFORM.include?("linux") do
     expect(outcome.stdout).to match(/^Processes that could not be looked into: \d+\. To see all, add the capability/)
   end
 
+  it "says that it cannot print" do
+    expect(run_command("sh", "-c", '"$0" ps > /dev/full', MemprofilerPprof::ByPid.path))
+      .to have_attributes(stderr: a_string_starting_with("stdout: No space left on device"),
+                          status: have_attributes(exitstatus: 2))
+  end
+
   it "lists no other programs" do
     pid = spawn("sleep", "60")
     expect(line_of(pid)).to be_nil

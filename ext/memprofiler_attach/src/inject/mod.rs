@@ -19,6 +19,7 @@ mod wake;
 
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::text::print;
 use job::Job;
 use place::Place;
 use preflight::Candidate;
@@ -31,8 +32,7 @@ const LOAD_LIMIT: Duration = Duration::from_secs(30);
 
 /// Prints what is known of process `pid`, or fails if nothing can be brought into it.
 pub fn check(pid: i32) -> Result<(), Failure> {
-    println!("{}", Candidate::find(pid)?.ruby.version);
-    Ok(())
+    print(format!("{}\n", Candidate::find(pid)?.ruby.version).as_bytes())
 }
 
 /// Has process `pid` require the file `path`, as it sees it, within `timeout`, and waits until that has ended. However

@@ -2,11 +2,11 @@
 
 use super::named::NamedFrame;
 use crate::failure::Failure;
-use crate::text::printable;
+use crate::text::{print, printable};
 use ruby_layout::thread::Thread;
 use serde::Serialize;
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 
 /// The threads of a Ruby.
 #[derive(Debug, Serialize)]
@@ -73,9 +73,9 @@ impl ThreadReport {
 impl Report {
     /// To stdout, as text or JSON.
     pub fn print(&self, json: bool) -> Result<(), Failure> {
-        let text = if json { serde_json::to_string(self).map_err(io::Error::other) } else { Ok(self.to_string()) };
-        let written = text.and_then(|text| writeln!(io::stdout(), "{}", text.trim_end()));
-        written.map_err(|error| Failure::new(format!("stdout: {error}")))
+        let text = if json { serde_json::to_string(self) } else { Ok(self.to_string()) };
+        let text = text.map_err(|error| Failure::new(format!("JSON: {error}")))?;
+        print(format!("{}\n", text.trim_end()).as_bytes())
     }
 }
 

@@ -9,13 +9,14 @@ use super::{Options, open};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::process::{self, Tasks};
+use crate::text::print;
 use crate::vm::Vm;
 use memprofiler_core::windows::mix;
 use ruby_layout::memory::ProcessMemory;
 use ruby_layout::stack::StackCopy;
 use ruby_layout::thread::Thread;
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -91,7 +92,7 @@ pub fn run(pid: i32, seconds: &str, rate: &str, options: Options) -> Result<(), 
         format!("unreadable_stacks={}", watcher.unreadable),
     ];
     let bytes = watcher.recording.finish(start.elapsed(), readings, comments.map(Arc::from).into());
-    bytes.and_then(|bytes| io::stdout().write_all(&bytes)).map_err(|error| Failure::new(format!("stdout: {error}")))
+    print(&bytes.map_err(|error| Failure::new(format!("profile: {error}")))?)
 }
 
 impl Watcher {
