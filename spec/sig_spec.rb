@@ -46,6 +46,7 @@ module RealMethods
     "MemprofilerPprof::Resque" => %i[name_of],
     "MemprofilerPprof::Retainers" => %i[initialize of],
     "MemprofilerPprof::Retainers::Holder" => %i[of],
+    "MemprofilerPprof::Retainers::Largest" => %i[of],
     "MemprofilerPprof::Retainers::Link" => %i[list of],
     "MemprofilerPprof::Retainers::Site" => %i[of],
     "MemprofilerPprof::Retainers::Unreachable" => %i[of],
@@ -120,9 +121,9 @@ RSpec.describe "The signatures", :own_process do
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
                Testing::LeakCheck Testing::Limit Testing::Measurement Testing::Report Testing::Sample
                Testing::Selection]
-  report = %w[Births Counts DisplayWidth Document Json LeaksText Markdown MemoryChange MemoryGrowthText MemoryText
-              Note PathShortener Progress RetainersText Section SiteHolders SiteRest SiteText Statistics Table
-              Table::Column Table::Row Text Trend Units View]
+  report = %w[Births Counts DisplayWidth Document Json LargestText LeaksText Markdown MemoryChange MemoryGrowthText
+              MemoryText Note PathShortener Progress RetainersText Section SiteHolders SiteRest SiteText Statistics
+              Table Table::Column Table::Row Text Trend Units View]
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request SocketClient

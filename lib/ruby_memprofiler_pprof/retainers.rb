@@ -60,6 +60,12 @@ module MemprofilerPprof
       @sites ||= data.fetch(:sites).map { |site| Site.of(site) }.freeze
     end
 
+    # @return [Array<Largest>] the objects that keep the most memory alive, five at most, those with the most first;
+    #   without any if certain objects were asked for, or it is from a file
+    def largest
+      @largest ||= (data[:largest] || []).map { |each| Largest.of(each) }.freeze
+    end
+
     # @return [Integer, nil] how many objects the roots of the heap reach; this and what follows is nil if not known
     def objects
       data[:objects]

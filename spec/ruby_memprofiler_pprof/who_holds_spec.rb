@@ -49,6 +49,20 @@ RSpec.describe "Who holds what is alive" do
   end
 
   describe "in the program itself" do
+    it "is told of the largest, even if none of it was sampled" do
+      stub_const("Held", Class.new)
+      stub_const("Held::TIMES", Array.new(3_000_000, 0.5))
+      largest = new_collector(sample_rate: 0.0).start.retainers.largest.first
+      expect(largest.phrase).to match(/\AHeld::TIMES.* → Array \(3,000,000\)\z/)
+      expect(largest).to have_attributes(alike: 1, bytes: be_within(100).of(24_000_040))
+    end
+
+    it "is told of no others if certain objects are asked for" do
+      collector = new_collector(sample_rate: 1.0).start
+      expect([{ class_name: "String" }, { site: "a.rb" }].map { |asked| collector.retainers(**asked).largest })
+        .to eq([[], []])
+    end
+
     it "is the constant, with the exact size of what it retains" do
       stub_const("Held", Class.new)
       stub_const("Held::LIST", [])

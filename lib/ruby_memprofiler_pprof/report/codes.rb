@@ -24,6 +24,8 @@ module MemprofilerPprof
 
       # About who holds what a site has.
       HOLDER = "HOLDER"
+      # About the objects that keep the most memory alive.
+      LARGEST = "LARGEST"
       # About an answer to who holds what as a whole.
       HEAP = "HEAP"
       PAUSED = "PAUSED"

@@ -30,10 +30,15 @@ module MemprofilerPprof
         figures.to_h { |name| [name, @retainers.public_send(name)] }
                .merge(seconds, time: @retainers.time&.to_f, in_process: @retainers.in_process?,
                                unreachable: @retainers.unreachable&.to_h,
+                               largest: @retainers.largest.map { |each| to_json_largest(each) },
                                findings: @retainers.sites.map { |site| to_json_finding(site) })
       end
 
       private
+
+      def to_json_largest(each)
+        { code: Codes::LARGEST, **each.to_h, chain: each.chain.map(&:to_h) }
+      end
 
       def to_json_finding(site)
         { code: Codes::SITE, **SiteText.site(site), samples: site.samples, objects: SiteText.estimate(site.objects),

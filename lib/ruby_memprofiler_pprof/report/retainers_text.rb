@@ -12,15 +12,15 @@ module MemprofilerPprof
       private_constant :MOST, :LEAST_SHARE
 
       # What stands in place of a table: a table for Markdown, and lines for a terminal.
-      Listing = Struct.new(:table, :sites, :paths) do
+      Listing = Struct.new(:table, :sites, :paths, :largest) do
         def columns = table.columns
         def rows = table.rows
 
         # @param style [Style]
         # @return [Array<String>]
         def lines(style)
-          parts = sites.map { |site| SiteHolders.new(site, paths, style).lines }
-          parts.flat_map { |lines| ["", *lines] }.drop(1)
+          parts = [*sites.map { |site| SiteHolders.new(site, paths) }, largest].map { |part| part.lines(style) }
+          parts.reject(&:empty?).flat_map { |lines| ["", *lines] }.drop(1)
         end
       end
       private_constant :Listing
@@ -41,8 +41,8 @@ module MemprofilerPprof
       # @param about [Hash{Symbol => Object}] other members of the section
       # @return [Section]
       def section(**about)
-        listing = Listing.new(table, @retainers.sites, paths) if @retainers.sites.any?
-        Section.new(title: title, notes: notes, table: listing, closing: (NOTHING unless listing), **about)
+        listing = Listing.new(table, @retainers.sites, paths, largest) if table.rows.any?
+        Section.new(title: title, notes: notes, table: listing, closing: (NOTHING if @retainers.sites.empty?), **about)
       end
 
       NOTHING = "No live samples of such objects: none were allocated since the profiler started, or none was sampled."
@@ -103,7 +103,14 @@ module MemprofilerPprof
           table.add([*figures(site), "", "", SiteText.label(site, paths)], code: Codes::SITE)
           held(site).each { |code, *cells| table.add([*[""] * 4, *cells], code: code) }
         end
+        largest.rows.each do |bytes, share, phrase|
+          table.add([bytes, "", "", "", share, "", phrase], code: Codes::LARGEST)
+        end
         table
+      end
+
+      def largest
+        @largest ||= LargestText.new(@retainers)
       end
 
       # Its holders, and who has the rest: code, share, what is retained, phrase.

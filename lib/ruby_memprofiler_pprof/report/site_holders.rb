@@ -8,15 +8,15 @@ module MemprofilerPprof
     class SiteHolders
       # @param site [MemprofilerPprof::Retainers::Site]
       # @param paths [PathShortener]
-      # @param style [Style]
-      def initialize(site, paths, style)
+      def initialize(site, paths)
         @site = site
         @paths = paths
-        @style = style
       end
 
+      # @param style [Style]
       # @return [Array<String>]
-      def lines
+      def lines(style)
+        @style = style
         shown = RetainersText.holders(@site)
         [@style.paint(headline, :bold), *classes, *shown.flat_map { |holder| holder(holder) }, *rest(shown.size)]
       end

@@ -98,6 +98,26 @@ module MemprofilerPprof
       end
     end
 
+    # An object that keeps much memory alive, whoever allocated it. What a class or thread has besides other objects and
+    # classes is together one.
+    #
+    # @!attribute bytes
+    #   @return [Integer] what would be freed with it, exactly; with all that are alike
+    # @!attribute alike
+    #   @return [Integer] how many chains say the same, such as those to several threads; this is one of them
+    # @!attribute phrase
+    #   @return [String] the chain on one line
+    # @!attribute chain
+    #   @return [Array<Link>] from where a programmer would begin to the object
+    # @!attribute folded
+    #   @return [String, nil] what the chain leaves out
+    Largest = Struct.new(:bytes, :alike, :phrase, :chain, :folded) do # rubocop:disable Lint/StructNewOverride
+      # @api private
+      def self.of(hash)
+        new(*hash.merge(chain: Link.list(hash[:chain])).values_at(*members)).freeze
+      end
+    end
+
     # An object on a path.
     #
     # @!attribute text

@@ -83,6 +83,43 @@ RSpec.describe MemprofilerPprof::Report::Retainers do
       .not_to match(/^Unreachable|^Left out/)
   end
 
+  describe "of the largest" do
+    let(:largest) do
+      link = RecordedRetainers.answer[:sites].first[:holders].first[:chain].first
+      [{ bytes: 57_567_872, alike: 1, phrase: "Latency::TIMES → Array (5,000,000)", chain: [link], folded: nil },
+       { bytes: 1_600_000, alike: 4, phrase: "Thread \"puma 003\" local buf → String", chain: [link], folded: nil }]
+    end
+
+    it "says at the end what keeps how much of the heap alive" do
+      expect(text(largest: largest)).to end_with(<<~TEXT.chomp)
+
+
+        Largest, whoever allocated it
+          54.9 MiB   47%  Latency::TIMES → Array (5,000,000)
+          1.53 MiB  1.3%  4 alike, such as Thread "puma 003" local buf → String
+      TEXT
+    end
+
+    it "says it even if there are no samples" do
+      expect(text(largest: largest, sites: [])).to match(/^  54\.9 MiB .*No live samples of such objects/m)
+    end
+
+    it "says it in Markdown and JSON" do
+      report = described_class.new(RecordedRetainers.retainers(largest: largest))
+      expect(section_document(report: report))
+        .to include("- **LARGEST** `Latency::TIMES → Array (5,000,000)`: 54.9 MiB, share 47%\n")
+      section = JSON.parse(section_document(markdown: false, report: report), symbolize_names: true)[:sections].first
+      expect(section[:largest].first).to include(code: "LARGEST", bytes: 57_567_872, alike: 1, chain: [Hash])
+    end
+
+    it "fits into a narrow terminal, without control characters" do
+      style = MemprofilerPprof::Report::Style.new(40, false)
+      hostile = [largest.first.merge(phrase: "#{"x" * 80}\e[2J")]
+      lines = described_class.new(RecordedRetainers.retainers(largest: hostile)).to_s(style).lines
+      expect(lines.last).to match(/\A  54\.9 MiB  47%  x+\.\.\.x+\?\[2J\z/).and(satisfy { |line| line.size <= 40 })
+    end
+  end
+
   it "says that there is nothing" do
     expect(text(sites: [])).to end_with("\n\nNo live samples of such objects: none were allocated since the profiler " \
                                         "started, or none was sampled.")

@@ -21,6 +21,8 @@ pub struct Answer {
     pub unreachable: Unreachable,
     /// The sites with the most bytes, those first.
     pub sites: Vec<Site>,
+    /// The objects that keep the most memory alive, whoever allocated it, those with the most first.
+    pub largest: Vec<Largest>,
     /// The paths to all sampled objects; left out of JSON if there are none.
     #[serde(default, skip_serializing_if = "PathTree::is_empty")]
     pub paths: PathTree,
@@ -117,6 +119,22 @@ pub struct Holder {
     pub folded: Option<String>,
     /// From below the end of the chain to one sampled object.
     pub example: Vec<Link>,
+}
+
+/// An object that keeps much memory alive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Largest {
+    /// The bytes that would be freed with it; of a class or thread without those that other classes and objects have
+    /// which are among the largest. Of all that are alike. Exact.
+    pub bytes: u64,
+    /// How many chains say the same, such as those to several threads. The one of these with the most bytes is shown.
+    pub alike: u64,
+    /// The chain on one line.
+    pub phrase: String,
+    /// From where a programmer would begin to the object.
+    pub chain: Vec<Link>,
+    /// What the chain leaves out, such as `3 steps of activesupport`.
+    pub folded: Option<String>,
 }
 
 /// An object on a path, and how the one before refers to it.

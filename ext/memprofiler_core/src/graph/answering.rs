@@ -4,6 +4,8 @@ use super::answer::{Answer, Class, Site, Unreachable};
 use super::estimates::Sums;
 use super::found::Found;
 use super::groups::{Group, Located, groups};
+use super::holders;
+use super::largest::largest;
 use super::names::Names;
 use super::others::others;
 use super::path_sums::PathSums;
@@ -16,6 +18,8 @@ use std::collections::BTreeMap;
 /// How many classes and holders of a site are told.
 const CLASSES: usize = 3;
 const HOLDERS: usize = 10;
+/// How many of the largest objects are looked at: several may be alike.
+const ALIKE: usize = 100;
 
 /// A sample with the node of its object, if the graph has that.
 type Looked<'a> = (&'a Sample, Option<NodeId>);
@@ -35,7 +39,10 @@ pub fn answer(
     let names = Names::new(graph, describe);
     let mut trails = Trails::new(graph, Paths::new(graph, &search), names, &question.directory);
     let located: Vec<Looked<'_>> = samples.iter().map(|sample| (sample, graph.node(sample.address))).collect();
-    let edges = trails.edges(located.iter().filter_map(|&(_, node)| node));
+    let mut large = if question.largest > 0 { largest(graph, &dominators) } else { Vec::new() };
+    large.truncate(ALIKE);
+    let sampled = located.iter().filter_map(|&(_, node)| node);
+    let edges = trails.edges(sampled.chain(large.iter().map(|&(node, _)| node)));
     trails.names.learn(edges);
 
     let mut paths = PathSums::default();
@@ -48,6 +55,8 @@ pub fn answer(
         located.iter().filter(|(_, node)| node.is_none()).map(|&(sample, _)| sample).collect();
     let drafts = drafts(found, &mut trails, &located, question.limit);
     let others = others(found, &mut trails, drafts.iter().flat_map(|draft| &draft.groups));
+    let mut largest = holders::largest(found, &mut trails, &large);
+    largest.truncate(question.largest);
     let roots = graph.out(NodeId::ROOT).len();
     Answer {
         objects: (graph.len() - 1 - roots) as u64,
@@ -61,6 +70,7 @@ pub fn answer(
             bytes: sum(unreachable.iter().map(|sample| sample.weighted_bytes())),
         },
         sites: drafts.into_iter().map(|draft| draft.finish(found, &mut trails, sites, &others)).collect(),
+        largest,
         paths: paths.finish(),
     }
 }

@@ -70,6 +70,11 @@ impl Dominators {
         self.number(node).map_or_else(|| graph.bytes(node), |number| self.retained[number as usize])
     }
 
+    /// How many nodes there are in the tree; their numbers are less.
+    pub(super) fn count(&self) -> u32 {
+        self.order.len() as u32
+    }
+
     /// The number of a node, which is greater than that of its dominator.
     pub(super) fn number(&self, node: NodeId) -> Option<u32> {
         Some(self.numbers[node.index()]).filter(|&number| number != NONE)

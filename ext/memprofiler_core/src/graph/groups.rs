@@ -110,7 +110,7 @@ fn referrer<D: Describe>(trails: &mut Trails<'_, D>, object: NodeId) -> NodeId {
 }
 
 /// The chain on several lines, without a thread's or fiber's name.
-fn signature<D: Describe>(trails: &mut Trails<'_, D>, end: NodeId) -> String {
+pub fn signature<D: Describe>(trails: &mut Trails<'_, D>, end: NodeId) -> String {
     let chain = trails.chain(end);
     let phrases: Vec<&str> = chain.iter().map(|&link| trails.links.text(link)).collect();
     let phrases = phrases.join("\n");

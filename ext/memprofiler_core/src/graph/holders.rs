@@ -1,11 +1,12 @@
 //! Tells what holds objects.
 
-use super::answer::{Holder, Link};
+use super::answer::{Holder, Largest, Link};
 use super::found::Found;
-use super::groups::Group;
+use super::groups::{Group, signature};
 use super::links::LinkId;
 use super::trails::{Trails, gem_of_code};
 use super::{Describe, NodeId};
+use crate::hash::Map;
 
 impl Group {
     /// The group as a part of an answer, for a site with so many bytes.
@@ -18,15 +19,6 @@ impl Group {
     ) -> Holder {
         let (chain, example) = (trails.chain(self.end), trails.chain(self.example));
         let example = example.strip_prefix(&*chain).unwrap_or_default();
-        let mut links: Vec<Link> = chain.iter().map(|&id| link(found, trails, id)).collect();
-        if let Some(last) = links.last_mut() {
-            // The last of repeated links is where the objects accumulate.
-            let name = trails.names.node(self.end);
-            if name.text == last.text {
-                last.count = name.count;
-                last.retained = found.retained(self.end);
-            }
-        }
         Holder {
             share: if bytes > 0.0 { self.bytes / bytes } else { 0.0 },
             samples: self.samples,
@@ -38,9 +30,48 @@ impl Group {
             phrase: trails.phrase(&chain),
             folded: folded(found, trails, self.end, &chain),
             example: example.iter().map(|&id| link(found, trails, id)).collect(),
-            chain: links,
+            chain: links(found, trails, self.end, &chain),
         }
     }
+}
+
+/// The objects that keep the most memory alive, given with the bytes of each, those with the most first. The paths to
+/// them were learned.
+pub fn largest<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, nodes: &[(NodeId, u64)]) -> Vec<Largest> {
+    let mut numbers: Map<String, usize> = Map::default();
+    let mut largest: Vec<Largest> = Vec::new();
+    for &(node, bytes) in nodes {
+        let number = *numbers.entry(signature(trails, node)).or_insert(largest.len());
+        if let Some(alike) = largest.get_mut(number) {
+            alike.bytes += bytes;
+            alike.alike += 1;
+            continue;
+        }
+        let chain = trails.chain(node);
+        largest.push(Largest {
+            bytes,
+            alike: 1,
+            phrase: trails.phrase(&chain),
+            folded: folded(found, trails, node, &chain),
+            chain: links(found, trails, node, &chain),
+        });
+    }
+    largest.sort_by_key(|each| std::cmp::Reverse(each.bytes));
+    largest
+}
+
+/// The chain to a node.
+fn links<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, end: NodeId, chain: &[LinkId]) -> Vec<Link> {
+    let mut links: Vec<Link> = chain.iter().map(|&id| link(found, trails, id)).collect();
+    if let Some(last) = links.last_mut() {
+        // The last of repeated links is where the objects accumulate.
+        let name = trails.names.node(end);
+        if name.text == last.text {
+            last.count = name.count;
+            last.retained = found.retained(end);
+        }
+    }
+    links
 }
 
 fn link<D: Describe>(found: Found<'_>, trails: &Trails<'_, D>, id: LinkId) -> Link {

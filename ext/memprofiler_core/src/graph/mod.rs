@@ -18,6 +18,7 @@ mod found;
 mod groups;
 mod holders;
 mod kind;
+mod largest;
 mod links;
 mod names;
 mod nodes;
@@ -32,7 +33,7 @@ mod search;
 mod spanning_tree;
 mod trails;
 
-pub use answer::{Answer, Class, Estimate, Holder, Link, Path, PathFrame, PathTree, Site, Unreachable};
+pub use answer::{Answer, Class, Estimate, Holder, Largest, Link, Path, PathFrame, PathTree, Site, Unreachable};
 pub use answering::answer;
 pub use builder::Builder;
 pub use describe::{Describe, Edge, NodeName};

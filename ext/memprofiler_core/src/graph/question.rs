@@ -45,12 +45,14 @@ pub struct SiteName {
 pub struct Question {
     /// How many sites are reported at most, those with the most bytes.
     pub limit: usize,
+    /// How many of the objects that keep the most memory alive are reported at most.
+    pub largest: usize,
     /// The program's directory, with a slash at its end, which phrases leave out of the names of files; or empty.
     pub directory: String,
 }
 
 impl Default for Question {
     fn default() -> Self {
-        Self { limit: 10, directory: String::new() }
+        Self { limit: 10, largest: 5, directory: String::new() }
     }
 }

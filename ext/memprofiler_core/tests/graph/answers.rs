@@ -226,12 +226,13 @@ fn json_has_the_names_that_ruby_reads() {
     });
     assert_eq!(json["sites"][0]["objects"], estimate);
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
-    assert_eq!(keys(&json), "bytes edges greatest_weight objects paths samples sites unreachable");
+    assert_eq!(keys(&json), "bytes edges greatest_weight largest objects paths samples sites unreachable");
     let of_site = "bytes classes file function holders line name objects other_holders other_holders_bytes samples \
                    unreachable_bytes";
     assert_eq!(keys(&json["sites"][0]), of_site);
     let of_holder = "alike also bytes chain example exclusive folded objects phrase samples share";
     assert_eq!(keys(&json["sites"][0]["holders"][0]), of_holder);
+    assert_eq!(keys(&json["largest"][0]), "alike bytes chain folded phrase");
     assert_eq!(keys(&json["paths"]), "frames nodes paths");
     assert_eq!(keys(&json["paths"]["paths"][0]), "bytes class end objects samples site window");
 }

@@ -9,6 +9,7 @@ mod dominators;
 mod heap;
 mod held_twice;
 mod holders;
+mod largest;
 mod profiles;
 mod program;
 mod search;

@@ -25,6 +25,9 @@ use std::time::{Duration, Instant, SystemTime};
 const BYTES_PER_OBJECT: u64 = 160;
 const BYTES_IN_ANY_CASE: u64 = 32 << 20;
 
+/// How many of the objects that keep the most memory alive are told, unless the question is about certain objects.
+const LARGEST: usize = 5;
+
 /// As for profiles of the heap.
 const GZIP_LEVEL: u32 = 2;
 
@@ -186,7 +189,9 @@ impl Collector {
         sampled.measure(&graph);
         // SAFETY: as above; nothing has changed since the walk.
         let mut describer = unsafe { Describer::new(&graph, prepared) };
-        let question = graph::Question { limit: question.limit, directory: prepared.directory().to_owned() };
+        let largest = if question.place.is_none() && question.class.is_none() { LARGEST } else { 0 };
+        let directory = prepared.directory().to_owned();
+        let question = graph::Question { limit: question.limit, largest, directory };
         let answer = graph::answer(&graph, &sampled.samples, &sampled.sites, &question, &mut describer);
         serde_json::to_writer(out, &(answer, sampled.unnamed)).map_err(io::Error::from)
     }
