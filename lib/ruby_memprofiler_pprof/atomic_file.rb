@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/utf8"
+
 module MemprofilerPprof
   # Writes files atomically: a file appears under its name only when it is complete.
   # @api private
@@ -72,9 +74,9 @@ module MemprofilerPprof
 
       # @param directory [String]
       # @param names [Regexp]
-      # @return [Array<String>] the files there with such names; none of this gem's has a name that is not valid
+      # @return [Array<String>] the files there with such names; none of this gem's has a name that is not UTF-8
       def matching(directory, names)
-        MemprofilerPprof.names_in(directory).select(&:valid_encoding?).grep(names)
+        MemprofilerPprof.names_in(directory).map { |name| UTF8.text(name) }.select(&:valid_encoding?).grep(names)
                         .map { |name| File.join(directory, name) }
       end
 

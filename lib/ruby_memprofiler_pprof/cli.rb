@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/cli/command"
+require "ruby_memprofiler_pprof/utf8"
 require "ruby_memprofiler_pprof/version"
 
 module MemprofilerPprof
@@ -64,7 +65,7 @@ module MemprofilerPprof
       #   nothing that is in a profile
       # @return [String] in UTF-8, or what is not that as bytes: it may name a file, and OptionParser takes it only so
       def utf8(text)
-        utf8 = text.dup.force_encoding(Encoding::UTF_8)
+        utf8 = UTF8.text(text)
         utf8.valid_encoding? ? utf8 : text.b
       end
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/configuration/settings"
+require "ruby_memprofiler_pprof/utf8"
 
 module MemprofilerPprof
   # The settings of this process, from all sources. If a setting comes from several, the first of these wins:
@@ -185,7 +186,7 @@ module MemprofilerPprof
 
     def read(env)
       self.class.settings.each_with_object({}) do |setting, values|
-        text = setting.variable ? env[setting.variable].to_s : ""
+        text = setting.variable ? UTF8.text(env[setting.variable].to_s) : ""
         text = text.strip if text.valid_encoding?
         values[setting.keyword] = parse(setting, text) unless text.empty?
       end

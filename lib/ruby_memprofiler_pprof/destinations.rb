@@ -32,10 +32,8 @@ module MemprofilerPprof
     # daemon changes it, and a deployment may remove it.
     # @return [void]
     def remember_directory
-      @directory = @given || Dir.pwd
-    rescue SystemCallError
-      # Who needs it says so.
-      @directory = nil
+      # Who needs it says so if it is gone.
+      @directory = @given || UTF8.current_directory
     end
 
     # @param pattern [String]

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/atomic_file"
+require "ruby_memprofiler_pprof/utf8"
 
 module MemprofilerPprof
   # A template for file names, such as `tmp/profiles/mem-%{pid}-%{isotime}.pprof`.
@@ -36,7 +37,7 @@ module MemprofilerPprof
     # @raise [TypeError] if it is not a String or Pathname
     def initialize(pattern, directory: nil)
       @pattern = to_path(pattern)
-      @directory = directory
+      @directory = directory && UTF8.text(directory)
       check
     end
 
@@ -101,13 +102,13 @@ module MemprofilerPprof
 
     def to_path(pattern)
       path = pattern.respond_to?(:to_path) ? pattern.to_path : pattern
-      return path.dup.freeze if path.is_a?(String)
+      return UTF8.text(path).freeze if path.is_a?(String)
 
       raise TypeError, "pattern must be a String or Pathname, got #{pattern.inspect}"
     end
 
     def pid_in(path)
-      path.scan(/\d+/).map { |digits| Integer(digits, 10) }.find { |pid| expand(pid: pid) == path }
+      path.b.scan(/\d+/).map { |digits| Integer(digits, 10) }.find { |pid| expand(pid: pid) == path }
     end
 
     # Where the search for files begins. A user's directory is taken from the list of those that follow.
@@ -150,19 +151,20 @@ module MemprofilerPprof
       check_directives
       @directory ||= base
       expand(hostname: "host")
-    rescue ArgumentError, SystemCallError => e
+    rescue ArgumentError, EncodingError, SystemCallError => e
       raise if e.message.start_with?("pattern: ")
 
       # From format, pwd or expand_path.
       reject("cannot be expanded: #{e.message}")
     end
 
-    # The current directory, asked for only by a relative name: a deployment may have removed it while the process runs.
+    # The current directory, asked for only by a relative name, which {#check} refuses if that directory is gone.
     def base
-      @pattern.start_with?("/", "~") ? "/" : Dir.pwd
+      @pattern.start_with?("/", "~") ? "/" : UTF8.current_directory
     end
 
     def check_directives
+      reject("is not UTF-8") unless @pattern.valid_encoding?
       rest = @pattern.gsub(DIRECTIVE) do
         key = Regexp.last_match(1) || Regexp.last_match(2)
         next if key.nil? || KEYS.include?(key.to_sym)

@@ -28,10 +28,11 @@ module MemprofilerPprof
       private
 
       def command?(program, arguments)
-        name = File.basename(program[/\A[^ :]*/])
+        # As bytes, since in the locale C a path may be no valid text. The program may have put anything into ARGV.
+        name = program.to_s.b[%r{\A(?:[^ :]*/)?([^ :/]*)}, 1]
         first, second, = arguments
         case name
-        when "bundle", "bundler" then first == "exec" && !second.nil? && command?(second, arguments.drop(2))
+        when "bundle", "bundler" then first == "exec" && command?(second, arguments.drop(2))
         when "rails" then %w[server s].include?(first)
         else COMMANDS.include?(name)
         end

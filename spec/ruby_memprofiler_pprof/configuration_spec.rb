@@ -50,6 +50,10 @@ RSpec.describe MemprofilerPprof::Configuration do
       .to eq(max_frames: 10, seed: 10, priority: 2)
   end
 
+  it "takes variables for UTF-8 in any locale" do
+    expect(from(TAGS: "pod=ö".dup.force_encoding(Encoding::US_ASCII)).collector_options).to eq(tags: { "pod" => "ö" })
+  end
+
   it "reads the process's environment by default" do
     stub_const("ENV", { "RUBY_MEMPROFILER_PPROF_SEED" => "4", "SEED" => "5" })
     expect(described_class.from_env.collector_options).to eq(seed: 4)

@@ -54,6 +54,16 @@ RSpec.describe MemprofilerPprof::FilePattern do
     expect(Dir.chdir("/") { pattern.expand }).to eq(File.join(here, "x"))
   end
 
+  it "is of UTF-8 in a directory that the locale does not know" do
+    allow(Dir).to receive(:pwd).and_return("/Ä".b)
+    expect(expand("prö")).to eq("/Ä/prö")
+  end
+
+  it "takes a directory and a name that the locale does not know" do
+    directory, pattern = %w[/Ä prö].map { |text| text.dup.force_encoding(Encoding::US_ASCII) }
+    expect(described_class.new(pattern, directory: directory).expand).to eq("/Ä/prö")
+  end
+
   describe "in a deleted directory" do
     around do |example|
       Dir.mktmpdir do |directory|
@@ -123,6 +133,14 @@ RSpec.describe MemprofilerPprof::FilePattern do
       expect(made("%{pid}.pb.gz")).to eq(["12-3.pb.gz"])
     end
 
+    it "finds names in UTF-8 in any locale" do
+      Dir.mkdir("7-Ä")
+      File.write("7-Ä/8-ö.pprof", "")
+      outcome = run_ruby('print MemprofilerPprof::FilePattern.new("%{pid}-\u00c4/%{pid}-\u00f6.pprof").files.join',
+                         env: { "LC_ALL" => "C" })
+      expect(outcome).to have_attributes(stdout: end_with("/7-Ä/8-ö.pprof"), stderr: "")
+    end
+
     it "searches directories that the pattern produces, but follows no links" do
       %w[1 x].each { |name| Dir.mkdir(name) && File.write("#{name}/a", "") }
       File.symlink("x", "2")
@@ -171,6 +189,14 @@ RSpec.describe MemprofilerPprof::FilePattern do
       expect(pids("%<pid>05d", "00071")).to eq({ 71 => "00071" })
     end
 
+    it "tells it in a directory whose name is not UTF-8" do
+      Dir.mkdir("\xff")
+      File.write("\xff/7", "")
+      expect(Dir.chdir("\xff") { described_class.new("%{pid}").files_by_pid.keys }).to eq([7])
+    rescue Errno::EILSEQ
+      skip "no such directory can exist here"
+    end
+
     it "takes no name in which more differs" do
       expect(pids("%{pid}-%{isotime}", "7-20260101T000000Z")).to eq({})
       expect(pids("%{pid}.a", "7-1.a")).to eq({})
@@ -200,6 +226,7 @@ RSpec.describe MemprofilerPprof::FilePattern do
     "" => /is empty/,
     "a/" => /names a directory/,
     "a\0b" => /null byte/,
+    "a\xff" => /"a\\xFF" is not UTF-8/,
     "~no-such-user/x" => /cannot be expanded: .*no-such-user/
   }.each do |pattern, message|
     it "refuses #{pattern.inspect}" do

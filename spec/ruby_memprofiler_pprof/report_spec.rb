@@ -97,6 +97,16 @@ RSpec.describe MemprofilerPprof::Report do
       expect(shorten("#{Dir.pwd}/a.rb", "/srv/b.rb")).to eq(%w[a.rb /srv/b.rb])
     end
 
+    it "leaves out a current directory that the locale does not know, beside names in UTF-8" do
+      allow(Dir).to receive(:pwd).and_return("/srv/Ä".b)
+      expect(shorten("/srv/Ä/ö.rb", "/srv/é.rb")).to eq(%w[ö.rb /srv/é.rb])
+    end
+
+    it "leaves out a current directory that is not UTF-8, as profiles have it" do
+      allow(Dir).to receive(:pwd).and_return("/srv/\xc4")
+      expect(shorten("/srv/\uFFFD/ö.rb", "/srv/é.rb")).to eq(%w[ö.rb /srv/é.rb])
+    end
+
     it "leaves out the common directory, too, where the current one is gone" do
       allow(Dir).to receive(:pwd).and_raise(Errno::ENOENT)
       expect(shorten("/srv/app/7/lib/a.rb", "/srv/app/7/b.rb")).to eq(%w[lib/a.rb b.rb])

@@ -38,6 +38,16 @@ RSpec.describe MemprofilerPprof::Service do
       end
     end
 
+    it "recognises a path that the locale does not know" do
+      path = "/srv/Ä/bin/puma".dup.force_encoding(Encoding::US_ASCII)
+      [[path, []], ["bundle", ["exec", path]]].each { |command| described_class.detect(*command) }
+      expect(described_class).to have_received(:announce).twice
+    end
+
+    it "takes arguments that the program has changed" do
+      expect { described_class.detect("bundle", ["exec", 7]) }.not_to raise_error
+    end
+
     [
       ["-e"], [""], ["script/pumas"], %w[ruby puma], %w[rake puma], %w[bin/rails console], %w[bin/rails],
       %w[bundle install], %w[bundle show puma], %w[bundle exec], %w[bundle exec rake sidekiq], %w[bundle]

@@ -99,7 +99,7 @@ module MemprofilerPprof
         name = env["PATH_INFO"].to_s.delete_prefix("/").delete_suffix("/")
         case name
         when "" then index(env)
-        when "cmdline" then Response.text([$PROGRAM_NAME, *ARGV].join("\0"))
+        when "cmdline" then Response.text([$PROGRAM_NAME, *ARGV].map { |word| Response.utf8(word) }.join("\0"))
         when *OnDemand::PROFILES.keys then profile(name, Query.new(env["QUERY_STRING"], @max_seconds), head)
         when *PAGES then page(name, env, head)
         when *OTHERS.keys then send(OTHERS.fetch(name), env, head)

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/utf8"
+
 module MemprofilerPprof
   module Report
     # Shortens the names of files: those of gems begin with the gem's name and version, those of the program below the
@@ -16,10 +18,15 @@ module MemprofilerPprof
       # Of code that Ruby loads before all other.
       INTERNAL = /\A<internal:(.*)>\z/
 
+      # @return [String, nil] as it is in profiles, with a slash at its end; nil if it is gone
+      def self.current_directory
+        UTF8.current_directory&.then { |directory| "#{directory.scrub}/" }
+      end
+
       # @param files [Array<String, nil>] those that are to be shortened
       def initialize(files)
         own = files.compact.uniq.grep(%r{\A/}).grep_v(GEM).grep_v(LIBRARY)
-        current = current_directory
+        current = self.class.current_directory
         @root = current && own.any? { |file| file.start_with?(current) } ? current : common(own)
       end
 
@@ -35,13 +42,6 @@ module MemprofilerPprof
       end
 
       private
-
-      # With a slash at its end; nil if it is gone: a deployment may have removed it while the process runs.
-      def current_directory
-        "#{Dir.pwd}/"
-      rescue SystemCallError
-        nil
-      end
 
       # The directory that all files are in, with a slash at its end; empty if there is none.
       def common(files)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/report/path_shortener"
 require "ruby_memprofiler_pprof/report/units"
 
 module MemprofilerPprof
@@ -40,7 +41,7 @@ module MemprofilerPprof
           path = Testing.save(profile)
           return "profile: #{path}" unless File.file?(path)
 
-          path = path.delete_prefix("#{Dir.pwd}/")
+          path = inner(path)
           "profile: #{path}\n         go tool pprof -sample_index=#{value} -traces #{path}"
         end
 
@@ -84,11 +85,17 @@ module MemprofilerPprof
         end
 
         def own?(file)
-          file.start_with?("#{Dir.pwd}/") && !FOREIGN.match?(file.delete_prefix(Dir.pwd))
+          inner = inner(file)
+          inner != file && !FOREIGN.match?("/#{inner}")
         end
 
         def position(frame)
-          "#{frame.file.delete_prefix("#{Dir.pwd}/")}:#{frame.line}"
+          "#{inner(frame.file)}:#{frame.line}"
+        end
+
+        # The name from the current directory on, if the file is below that.
+        def inner(file)
+          file.delete_prefix(MemprofilerPprof::Report::PathShortener.current_directory.to_s)
         end
 
         def grouped(number)

@@ -32,6 +32,14 @@ RSpec.describe "memprofiler run" do
       expect(kept("Kept")).to eq(20)
     end
 
+    it "is profiled in a directory that the locale does not know" do
+      Dir.mkdir("Ä")
+      File.write("Ä/program.rb", "class Kept; end; KEPT = Kept.new")
+      options = ["--rate", "1", "--pattern", "prö-%{pid}.pprof"]
+      outcome = run(*options, RbConfig.ruby, File.join(Dir.pwd, "Ä/program.rb"), chdir: "Ä", env: { "LC_ALL" => "C" })
+      expect([outcome.stderr, kept("Kept")]).to eq(["", 1])
+    end
+
     it "replaces the wrapper: there is no further process" do
       reader, writer = IO.pipe
       pid = spawn(*memprofiler, "run", RbConfig.ruby, "-e", "print Process.pid", out: writer)

@@ -430,6 +430,11 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(get("/cmdline")).to match([200, include("content-type" => "text/plain; charset=utf-8"),
                                         [$PROGRAM_NAME, *ARGV].join("\0")])
     end
+
+    it "may be of names in several encodings" do
+      stub_const("ARGV", ["é", "ö".dup.force_encoding(Encoding::US_ASCII)])
+      expect(get("/cmdline").last).to end_with("\0é\0ö")
+    end
   end
 
   describe "an error" do

@@ -46,6 +46,19 @@ RSpec.describe MemprofilerPprof::Testing::Report do
       .to eq(["lib/own.rb:3 in Own#call", "allocated in Gem#call at vendor/bundle/gem.rb:1"])
   end
 
+  it "shows names in UTF-8 where the locale does not know the directory" do
+    allow(Dir).to receive(:pwd).and_return("/srv/Ä".b)
+    expect(sites(sample("A", 1, 40, ["é", "/gems/é.rb", 1], ["ö", "/srv/Ä/ö.rb", 2])).lines.drop(1).map(&:strip))
+      .to eq(["ö.rb:2 in ö", "allocated in é at /gems/é.rb:1"])
+  end
+
+  it "names a saved profile where the locale does not know the directory" do
+    allow(Dir).to receive(:pwd).and_return("/srv/Ä".b)
+    allow(File).to receive(:file?).and_return(true)
+    allow(MemprofilerPprof::Testing).to receive(:save).and_return("/srv/Ä/ö.pprof")
+    expect(described_class.saved(instance_double(MemprofilerPprof::ProfileData), :size)).to start_with("profile: ö.p")
+  end
+
   it "sums up everything beyond five places" do
     samples = Array.new(8) { |i| sample("C#{i}", 10 - i, 10, own) }
     expect(sites(*samples).lines.last).to eq("  and 12 objects, 30 bytes from 3 more places")

@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+module MemprofilerPprof
+  # Names of files, variables and so on, in which bytes are taken for UTF-8, as in profiles. In the locale C, Docker's
+  # default, Ruby takes them for US-ASCII or binary, and raises where they meet UTF-8.
+  # @api private
+  module UTF8
+    class << self
+      # @param bytes [String]
+      # @return [String] the same bytes; they may be no valid UTF-8
+      def text(bytes)
+        bytes.dup.force_encoding(Encoding::UTF_8)
+      end
+
+      # @return [String, nil] nil if it is gone: a deployment may have removed it while the process runs
+      def current_directory
+        text(Dir.pwd)
+      rescue SystemCallError
+        nil
+      end
+    end
+  end
+end
