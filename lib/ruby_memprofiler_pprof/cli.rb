@@ -69,6 +69,13 @@ module MemprofilerPprof
         utf8.valid_encoding? ? utf8 : text.b
       end
 
+      # @param directory [String]
+      # @param names [Array<String>] of files there
+      # @return [Array<String>] as {utf8}, whatever encodings these have
+      def paths(directory, names)
+        names.map { |name| utf8(File.join(directory.b, name.b)) }
+      end
+
       private
 
       # Not DidYouMean::SpellChecker, which finds no match for words as short as these.

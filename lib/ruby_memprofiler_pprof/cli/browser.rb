@@ -19,7 +19,7 @@ module MemprofilerPprof
         # @raise [Failure] if there is none, or if it fails
         def open(path)
           # An absolute name is no option.
-          path = File.expand_path(path)
+          path = File.expand_path(path, UTF8.current_directory)
           commands = [*ENV.fetch("BROWSER", "").split(":"), OPENER].reject { |command| command.strip.empty? }
           commands.each { |command| return nil if opened?(command, path) }
           raise Failure, "found nothing to open #{path} with: tried #{commands.join(", ")}; $BROWSER can name a program"

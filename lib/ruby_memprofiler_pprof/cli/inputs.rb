@@ -79,7 +79,7 @@ module MemprofilerPprof
         # Dir.glob finds nothing there.
         raise Failure, "#{directory}: #{Errno::EACCES.new.message}" unless File.readable?(directory)
 
-        found = Dir.glob(NAMES, base: directory).map { |name| File.join(directory, name) }
+        found = CLI.paths(directory, Dir.glob(NAMES, base: directory))
         (@found ||= []).concat(found.map(&:b))
         found
       end

@@ -67,7 +67,7 @@ module MemprofilerPprof
         # The name of an existing directory is taken literally, even if it contains wildcards.
         return Dir.glob(address) unless File.directory?(address)
 
-        Dir.glob("*", base: address).map { |name| File.join(address, name) }
+        CLI.paths(address, Dir.glob("*", base: address))
       end
 
       # @param file [String]

@@ -116,6 +116,13 @@ RSpec.describe "memprofiler flamegraph" do
       expect(opened).to eq([File.join(Dir.pwd, name), File.join(Dir.pwd, "x y.html")])
     end
 
+    it "opens it in a directory that the locale does not know" do
+      Dir.mkdir("Ä")
+      opener("Ä/mine")
+      Dir.chdir("Ä") { flamegraph("../a.pprof", "--open", "-o", "ö.html", BROWSER: "mine", LC_ALL: "C") }
+      expect(File.read("Ä/opened").lines(chomp: true).last).to eq(File.join(Dir.pwd, "Ä/ö.html"))
+    end
+
     it "opens it with the first command of $BROWSER that there is" do
       %w[mine xdg-open open].each { |name| opener(name) }
       flamegraph("a.pprof", "--open", BROWSER: "missing:mine --new-window:xdg-open")

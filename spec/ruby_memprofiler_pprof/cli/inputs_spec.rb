@@ -191,6 +191,14 @@ RSpec.describe "memprofiler, finding profiles" do
     end
   end
 
+  it "takes a directory and names in it that are not of the same encoding" do
+    Dir.mkdir("\xFF")
+    File.binwrite("\xFF/ö.pprof", bytes(1))
+    outcomes = %w[report memory].map { |command| cli(command, "\xFF") }
+    expect(outcomes.map { |outcome| outcome.stderr.scrub })
+      .to eq(["", "memprofiler: \uFFFD/ö.pprof: the profile does not say where the memory was\n"])
+  end
+
   describe "for -" do
     before do
       File.binwrite("plain", bytes(100))

@@ -43,7 +43,7 @@ module MemprofilerPprof
 
         # @return [Array<String>] those of profilers on which a process listens
         def sockets
-          paths = @pattern ? Dir.glob(@pattern) : Dir.children(@address).map { |name| File.join(@address, name) }
+          paths = @pattern ? Dir.glob(@pattern) : CLI.paths(@address, Dir.children(@address))
           paths.select { |path| private?(path) && !SocketServer::Listener.abandoned?(path) }
         rescue SystemCallError
           []

@@ -68,6 +68,13 @@ RSpec.describe MemprofilerPprof::CLI::Top::Directory do
     expect(requests.size).to eq(1)
   end
 
+  it "finds sockets in a directory whose name the locale does not know" do
+    Dir.mkdir("ä")
+    process("ä/ö.sock")
+    outcome = run_command(*SubprocessHelpers::MEMPROFILER, "top", "--once", "ä", env: { "LC_ALL" => "C" })
+    expect([outcome.stderr, outcome.stdout]).to match(["", /\Aä, 1 process$/])
+  end
+
   it "is what stands for several sockets" do
     process("a.sock")
     Dir.mkdir("[x]")
