@@ -33,10 +33,15 @@ module MemprofilerPprof
                   "(default: the profile's, retained_size)") { |value| @value = value }
       end
 
+      # What was named is meant.
+      def beside?(file)
+        found?(file) && super
+      end
+
       def show(files)
         raise Failure, "two profiles are needed, got #{files.size}, see #{@invocation} --help" unless files.size == 2
 
-        old, new = files.map { |file| load(file) }
+        old, new = load_both(files)
         totals = MemprofilerPprof::Report::Totals.new(new)
         options = { by: @by || :line, type: @value, limit: @limit }
         difference = MemprofilerPprof::Report::Difference.new(filter(old), filter(new), **options)
@@ -44,6 +49,15 @@ module MemprofilerPprof
                                      notes: totals.notes + comparison(old, new, difference),
                                      data: { totals: totals.to_h })
         print_document(files, [section])
+      end
+
+      def load_both(files)
+        profiles = files.map { |file| load(file) }
+        references = profiles.map { |profile| RetainersFile.holds?(profile) }
+        return profiles unless references.one?
+
+        raise Failure, "#{name(files[references.index(true)])} has references, which cannot be compared with other " \
+                       "profiles, see why --help"
       end
 
       # The first and the last one of the process that wrote the newest, of the processes that have written several.

@@ -40,15 +40,20 @@ module MemprofilerPprof
         files = arguments.empty? ? default : arguments.flat_map { |argument| expand(argument) }
         raise Failure, "stdin (-) can be read only once" if [*files, *@base].count(DASH) > 1
 
-        files = without_retainers(files)
+        files = profiles_of(files)
         # In the locale C Ruby does not know that names may be UTF-8, and could not put them beside others.
         files.map { |file| file.dup.force_encoding(Encoding::UTF_8) }
       end
 
-      # What was recorded beside profiles cannot be added to them. It is taken if there is nothing else.
-      def without_retainers(files)
-        profiles = files.reject { |file| RetainersFile.name?(file) || PeakFile.name?(file) }
+      # The files without those that belong to others, unless there is nothing else.
+      def profiles_of(files)
+        profiles = files.reject { |file| beside?(file) }
         profiles.empty? ? files : profiles
+      end
+
+      # Whether it was recorded beside a profile, and is not to be added to that.
+      def beside?(file)
+        RetainersFile.name?(file) || PeakFile.name?(file)
       end
 
       # The files of a directory or pattern, sorted by name.
@@ -93,7 +98,7 @@ module MemprofilerPprof
       end
 
       def default
-        found = without_retainers(expand(DIRECTORY))
+        found = profiles_of(expand(DIRECTORY))
         if found.empty? || found == [DIRECTORY]
           raise Failure, "no file named, and no profiles in #{DIRECTORY}, see #{@invocation} --help"
         end

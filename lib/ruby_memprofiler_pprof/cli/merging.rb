@@ -6,6 +6,17 @@ module MemprofilerPprof
     module Merging
       private
 
+      # Says which of the files that were named are left out.
+      def profiles_of(files)
+        super.tap do |profiles|
+          named = (files - profiles).reject { |file| found?(file) }
+          next if named.empty?
+
+          which = named.one? ? name(named.first) : "#{named.size} files"
+          tell "left out #{which}: peaks and references are not added to other profiles"
+        end
+      end
+
       # Leaves out, and tells, what was found in a directory and has other values than the first profile, as one of CPU
       # time has. That of a file that was named is refused when they are added up.
       #

@@ -117,6 +117,15 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("report", "d").stdout.scan(/(\w+)\.rb:1/).flatten.uniq).to eq(["a"])
     end
 
+    it "says which files that were named it leaves out" do
+      %w[0 0.peak 0.retainers].each { |name| write("#{name}.pprof", { "/srv/shop/a.rb:1" => [0, 2000] }) }
+      outcomes = [%w[0.pprof 0.peak.pprof], %w[0.pprof 0.peak.pprof 0.retainers.pprof], %w[.], %w[0.peak.pprof]]
+                 .map { |files| cli("report", *files).stderr }
+      expect(outcomes)
+        .to eq(["memprofiler report: left out 0.peak.pprof: peaks and references are not added to other profiles\n",
+                "memprofiler report: left out 2 files: peaks and references are not added to other profiles\n", "", ""])
+    end
+
     it "takes no figures of one process for those of a sum" do
       File.binwrite("sum.pprof", MemprofilerPprof::Profile.load(file).then { |one| one.merge(one) }.to_pprof)
       expect(section("report", "sum.pprof")["totals"].first).to include("pid" => nil, "rss_bytes" => nil)
@@ -360,6 +369,18 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       write("oom.pprof", { "/srv/shop/a.rb:1" => [0, 2000] }, comments: { **totals, emergency: "written" })
       expect(cli("diff", "oom.pprof", file).stdout).to match(/^The old profile was written while Ruby did not answer: /)
       expect(cli("diff", file, file).stdout).not_to include("did not answer")
+    end
+
+    it "compares with the peak if that is named" do
+      write("b.peak.pprof", { "/srv/shop/a.rb:1" => [0, 2900] })
+      expect(cli("diff", file, "b.peak.pprof").stdout).to start_with("a.pprof -> b.peak.pprof")
+    end
+
+    it "says that references cannot be compared with other profiles" do
+      write("b.retainers.pprof", { "/a.rb:1" => [0, 9] }, comments: { kind: "retainers" })
+      [[file, "b.retainers.pprof"], ["b.retainers.pprof", file]].each do |files|
+        expect_failure(cli("diff", *files), 2, /: b\.retainers\.pprof has references, which cannot be compared with/)
+      end
     end
 
     it "says so if values of intervals of different lengths are compared" do
