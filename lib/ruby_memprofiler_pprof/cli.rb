@@ -99,6 +99,8 @@ module MemprofilerPprof
     # @param arguments [Array<String>] of the command line
     # @return [Integer] the exit status
     def run(arguments)
+      # What is written is UTF-8, whatever the default encodings are.
+      [$stdout, $stderr].each { |stream| stream.set_encoding(Encoding::BINARY) }
       # What cannot be written is to be known before the process ends.
       dispatch(arguments.map { |argument| self.class.utf8(argument) }).tap { $stdout.flush }
     rescue Failure => e

@@ -70,6 +70,15 @@ RSpec.describe "memprofiler" do
       expect(outcome.stdout.b).to end_with("Größe  /a.rb:1\n".b)
     end
 
+    { stdout: "/王.rb:1", stderr: "left out ./王.pprof" }.each do |stream, text|
+      it "writes UTF-8 to #{stream} where Ruby would convert it" do
+        File.binwrite("a.pprof", Pprof::Maker.lines({ "/王.rb:1" => [0, 1] }).to_s)
+        File.write("王.pprof", "")
+        File.unlink("other.pprof")
+        expect(cli("report", ".", env: { "RUBYOPT" => "-Ewindows-1252:utf-8" })[stream]).to include(text)
+      end
+    end
+
     it "takes names of files that are not UTF-8" do
       name = "gr\xf6\xdfe.pprof"
       FileUtils.cp("other.pprof", name)
