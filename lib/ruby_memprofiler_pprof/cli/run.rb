@@ -91,7 +91,8 @@ module MemprofilerPprof
       end
 
       def set(setting, value)
-        unless setting.type.boolean? || !setting.type.parse(value.strip).nil?
+        # As the command will read the variable: what is not UTF-8 is refused.
+        unless setting.type.boolean? || !setting.type.parse(UTF8.text(value.strip)).nil?
           raise Failure, "#{setting.option} must be #{setting.type.allowed}, got #{setting.type.show(value)}"
         end
 

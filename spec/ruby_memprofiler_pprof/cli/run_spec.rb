@@ -139,9 +139,11 @@ RSpec.describe "memprofiler run" do
     {
       ["--rate", "2"] => '--sample-rate must be a number from 0 to 1, got "2"',
       ["--dump-on", "KILL"] => "--dump-on must be a signal that can be handled, such as USR2",
+      ["--pattern", "\xff.pprof"] => "--pattern must be a file name, in which %{pid}",
+      ["--tags", "a=\xff"] => "--tags must be tags such as",
       ["--interval"] => "--interval needs a value, see memprofiler run --help"
     }.each do |options, message|
-      it "are refused before anything runs if they are wrong: #{options.join(" ")}" do
+      it "are refused before anything runs if they are wrong: #{options.join(" ").scrub}" do
         outcome = run(*options)
         expect(outcome.stderr).to start_with("memprofiler: #{message}")
         expect([outcome.stdout, outcome.status.exitstatus]).to eq(["", 2])
