@@ -111,7 +111,7 @@ module MemprofilerPprof
     rescue Interrupt
       INTERRUPTED
     rescue SystemCallError => e
-      fail_with(e.message)
+      fail_with(e.message.sub(/\A(.+?)(?: @ \w+)? - <STDOUT>\z/, 'stdout: \1'))
     rescue StandardError => e
       fail_with("#{e.message} (#{e.class}, #{e.backtrace&.first})")
     end

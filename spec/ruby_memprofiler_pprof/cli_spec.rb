@@ -57,11 +57,13 @@ RSpec.describe "memprofiler" do
                      /\A[[:print:]]*objects\?\]0;pwned\?[[:print:]]*\n\z/)
     end
 
-    it "does not claim to have written what could not be written" do
-      skip "this system has no full device" unless File.exist?("/dev/full")
-      command = [RbConfig.ruby, File.join(SubprocessHelpers::EXE, "memprofiler"), "report", "other.pprof"].shelljoin
-      expect_failure(run_command("sh", "-c", "#{command} > /dev/full"), 2,
-                     /\Amemprofiler: No space left on device.*\n\z/)
+    [%w[report], %w[report --json], %w[flamegraph -o -]].each do |arguments|
+      it "does not claim to have written what could not be written, for #{arguments.join(" ")}" do
+        skip "this system has no full device" unless File.exist?("/dev/full")
+        command = [*SubprocessHelpers::MEMPROFILER, *arguments, "other.pprof"].shelljoin
+        expect_failure(run_command("sh", "-c", "#{command} > /dev/full"), 2,
+                       "memprofiler: stdout: No space left on device\n")
+      end
     end
 
     it "takes arguments in UTF-8 in any locale" do

@@ -104,7 +104,7 @@ module MemprofilerPprof
       rescue SystemCallError => e
         raise if e.is_a?(Errno::EPIPE)
 
-        raise Failure, "#{target}: #{system_message(e)}"
+        raise Failure, "#{target == "-" ? "stdout" : target}: #{system_message(e)}"
       end
 
       # Ruby's message ends with the function and the file's name.
