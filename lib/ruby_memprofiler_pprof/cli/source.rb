@@ -116,6 +116,9 @@ module MemprofilerPprof
       def ask(request)
         status, body = get(request.target, request.duration + ANSWER_TIMEOUT)
         status == 200 ? body : raise(Unavailable, reason(status, body.to_s.dup))
+      rescue Unavailable
+        # Caught here, before the names of errors below load OpenSSL.
+        raise
       rescue SocketClient::NoAnswer => e
         raise Unavailable, e.message
       rescue SystemCallError => e

@@ -75,6 +75,15 @@ RSpec.describe MemprofilerPprof::CLI::Top::Directory do
     expect([outcome.stderr, outcome.stdout]).to match(["", /\Aä, 1 process$/])
   end
 
+  it "loads no OpenSSL for a socket that does not answer, which may need more files than the process may open" do
+    outcome = run_ruby(<<~RUBY)
+      %w[cli cli/source].each { |name| require "ruby_memprofiler_pprof/\#{name}" }
+      MemprofilerPprof::CLI::UnixSocket.new("none.sock").fetch(1) rescue print $!.class
+      print $LOADED_FEATURES.grep(/openssl/)
+    RUBY
+    expect(outcome).to have_attributes(stdout: "MemprofilerPprof::CLI::Source::Unavailable[]", stderr: "")
+  end
+
   it "is what stands for several sockets" do
     process("a.sock")
     Dir.mkdir("[x]")
