@@ -56,7 +56,7 @@ module RealMethods
     "MemprofilerPprof::Report" => %i[type],
     "MemprofilerPprof::Report::Totals" => %i[attached notes],
     "MemprofilerPprof::Report::Difference" => %i[retained?],
-    "MemprofilerPprof::Report::Leaks" => %i[notes rising section],
+    "MemprofilerPprof::Report::Leaks" => %i[exits notes rising section],
     "MemprofilerPprof::Report::Memory" => %i[section],
     "MemprofilerPprof::Report::MemoryGrowth" => %i[initialize],
     "MemprofilerPprof::Report::Retainers" => %i[section],

@@ -57,11 +57,14 @@ module MemprofilerPprof
         at_exit do
           # What a flusher rescues would replace it.
           @reason = $! # rubocop:disable Style/SpecialGlobalVars
+          # Profiles say so, as what held objects may be gone.
+          self.exiting = true
           begin
             each_alone(@flushers, &:finish)
           ensure
             # Also after a second Ctrl-C.
             each_alone(@sinks, &:finish)
+            self.exiting = false
           end
         end
       end

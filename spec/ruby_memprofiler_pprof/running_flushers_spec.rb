@@ -34,6 +34,15 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(flushes_in("exit 3", success: false)).to eq(["main-main"])
   end
 
+  it "say so in the profile of the exit, and in none before" do
+    outcome = run_ruby(<<~RUBY)
+      say = ->(profile) { puts profile.profile.comments.grep(/\\Aat_exit=/).size }
+      flusher = MemprofilerPprof::BlockFlusher.new(new_collector.start, on_flush: say).start!
+      at_exit { flusher.stop!; flusher.start! }
+    RUBY
+    expect(outcome.stdout.split).to eq(%w[0 1])
+  end
+
   it "do not change the exit status" do
     outcome = run_ruby("MemprofilerPprof::BlockFlusher.new(new_collector.start).start!; exit 3")
     expect(outcome.status.exitstatus).to eq(3)

@@ -128,7 +128,8 @@ module MemprofilerPprof
         return {} unless @holders
 
         newest_first = snapshots.sort_by { |snapshot| -snapshot.time }
-        files = newest_first.map { |snapshot| @names[snapshot] }
+        # What was recorded at the exit is of what was left then.
+        files = newest_first.reject { |snapshot| snapshot.totals.at_exit? }.map { |snapshot| @names[snapshot] }
         holders, notes = @holders.of(report, running(newest_first.first), files)
         { holders: holders, why: notes }
       end

@@ -57,6 +57,7 @@ module MemprofilerPprof
       WINDOWS = "WINDOWS"
       ATTACHED = "ATTACHED"
       INCOMPLETE = "INCOMPLETE"
+      AT_EXIT = "AT_EXIT"
 
       # About what was put together.
       TOO_FEW_PROFILES = "TOO_FEW_PROFILES"

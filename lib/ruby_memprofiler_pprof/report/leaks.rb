@@ -38,6 +38,9 @@ module MemprofilerPprof
       # @return [Array<Note>] why no site can be called growing in this series
       # @api private
       attr_reader :notes
+      # @return [Array<Note>] that the profile of the process's exit is left out
+      # @api private
+      attr_reader :exits
       # @return [Integer] how many profiles at the end are left out, since no major garbage collection followed them
       attr_reader :cut
 
@@ -50,6 +53,7 @@ module MemprofilerPprof
         @by = by
         @limit = Argument.limit(limit)
         check
+        @exits = Note.list(Codes::AT_EXIT => leave_out_exits)
         leave_out_peeks
         @clean = clean
         @memory_growth = MemoryGrowth.new(@snapshots, @clean)
@@ -131,6 +135,17 @@ module MemprofilerPprof
 
       def reject(reason)
         raise ArgumentError, "snapshots must be #{reason}"
+      end
+
+      # What is gone at the exit is no proof that it did not leak.
+      #
+      # @return [String, nil] a sentence, if there was one
+      def leave_out_exits
+        others = @snapshots.reject { |snapshot| snapshot.totals.at_exit? }
+        return if others.size < 2 || others.size == @snapshots.size
+
+        @snapshots = others
+        "Without the profile of the process's exit: what threads, at_exit blocks and variables held may be gone."
       end
 
       # Those of {Collector#peek}, as from `dump`, end no interval, so they would look like a gap between the others.

@@ -23,7 +23,7 @@ module MemprofilerPprof
       # @return [Section]
       def section(more, **about)
         memory = MemoryGrowthText.new(@leaks.memory_growth, code: @leaks.growing.any?)
-        notes = memory.notes + @snapshots.last.totals.notes + @leaks.notes + more
+        notes = memory.notes + @snapshots.last.totals.notes + @leaks.notes + @leaks.exits + more
         Section.new(title: title, notes: notes, table: (table if @shown.any?), closing: [*sure, rest], **about)
       end
 

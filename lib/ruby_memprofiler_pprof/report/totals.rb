@@ -19,11 +19,13 @@ module MemprofilerPprof
       BYTES = %w[retained_size inuse_space].freeze
       # The comment of a profile that was written without the GVL.
       EMERGENCY = /\Aemergency=/
+      # That of one that was written when its process exited.
+      AT_EXIT = /\Aat_exit=/
       # That of a sum of several.
       MERGED = /\Amerged=/
       # A comment that is a number, or begins with one. Greater ones are no counts, and may be infinite as a Float.
       NUMBER = /\A(\w+)=(-?\d{1,19}(?:\.\d+)?)(?::|\z)/
-      private_constant :EMERGENCY, :MERGED, :NUMBER
+      private_constant :EMERGENCY, :AT_EXIT, :MERGED, :NUMBER
 
       # @param tags [Hash{String => String}] of a profile
       # @return [String, nil] a sentence, if its process was attached to
@@ -38,6 +40,7 @@ module MemprofilerPprof
         @retained_objects = sum(profile, OBJECTS)
         @sampled_in_windows = profile.sampled_in_windows?
         @incomplete = profile.comments.any?(EMERGENCY)
+        @at_exit = profile.comments.any?(AT_EXIT)
         @figures = figures(profile.comments)
         @tags = Tags.of(profile.comments)
         @memory = MemprofilerPprof::Memory.of(profile)
@@ -88,6 +91,12 @@ module MemprofilerPprof
         @incomplete
       end
 
+      # @return [Boolean] whether it was written when the process exited, and so may lack what threads, at_exit blocks
+      #   and variables held
+      def at_exit?
+        @at_exit
+      end
+
       # @return [Array<String>] sentences, without control characters
       def lines
         notes.map { |note| SiteText.printable(note.text) }
@@ -97,8 +106,8 @@ module MemprofilerPprof
       # @api private
       def notes
         Note.list(Codes::EXPLAINED => explained, **MemoryText.head(memory), Codes::SEEN => seen,
-                  Codes::ATTACHED => Totals.attached(tags), Codes::INCOMPLETE => incomplete, Codes::LOST => lost,
-                  Codes::WINDOWS => windows)
+                  Codes::ATTACHED => Totals.attached(tags), Codes::INCOMPLETE => incomplete,
+                  Codes::AT_EXIT => at_exit, Codes::LOST => lost, Codes::WINDOWS => windows)
       end
 
       # @return [Hash{Symbol => Object}] for JSON, with nil for what is not known
@@ -161,6 +170,10 @@ module MemprofilerPprof
 
         "Written while Ruby did not answer: it lacks allocations, contents other than those of Strings and Arrays, " \
           "and some names."
+      end
+
+      def at_exit
+        "Written at the process's exit: what threads, at_exit blocks and variables held may be gone." if at_exit?
       end
 
       def windows

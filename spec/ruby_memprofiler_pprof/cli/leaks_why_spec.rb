@@ -47,6 +47,14 @@ RSpec.describe "memprofiler leaks --why", :threads do
                                       "UTC. None is known of /srv/shop/a.rb:2.\n")
   end
 
+  it "shows nothing that was recorded at the exit, when much may be gone" do
+    record(12)
+    comments = { pid: 7, started_at: 1.5, major_gc_count: 20, at_exit: "may be gone" }
+    File.binwrite("mem-7-20.pprof", Pprof::Maker.lines({}, time: 1_000_001_200, comments: comments).to_s)
+    record(20)
+    expect(leaks("--why", ".").stdout).to include("Holders are those recorded in ./mem-7-12.retainers.pprof, ")
+  end
+
   it "leaves no column out for the sake of a holder" do
     record(19)
     with, without = [["--why", "."], ["."]].map { |arguments| rows(leaks(*arguments, env: { "COLUMNS" => "114" })) }

@@ -109,6 +109,12 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(cli("report", file).stdout).not_to include("did not answer")
     end
 
+    it "says that much may be gone from a profile of the process's exit" do
+      write("exit.pprof", { "/srv/shop/a.rb:1" => [0, 2000] }, comments: { **totals, at_exit: "may be gone" })
+      expect(cli("report", "exit.pprof").stdout).to include("Written at the process's exit: what threads,")
+      expect(cli("report", file).stdout).not_to include("exit")
+    end
+
     it "leaves out the file of the peak in a directory, unless there is nothing else" do
       Dir.mkdir("d")
       write("d/0.peak.pprof", { "/srv/shop/peak.rb:1" => [0, 2000] })

@@ -5,12 +5,12 @@ require "ruby_memprofiler_pprof/report"
 # script/bench_leaks measures how often the verdicts are right; this tests single series.
 RSpec.describe MemprofilerPprof::Report::Leaks do
   # A series in which the sites have these levels, in samples.
-  def snapshots(sites, major: ->(index) { index }, allocated: nil, by: :line, **options)
+  def snapshots(sites, major: ->(index) { index }, allocated: nil, by: :line, at_exit: nil, **options)
     count = sites.values.first.size
     Array.new(count) do |index|
       lines = sites.transform_values { |levels| [0, levels[index] * 10] }
       comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: major.call(index),
-                   total_allocated_objects: allocated&.at(index) }.compact
+                   total_allocated_objects: allocated&.at(index), at_exit: at_exit }.compact
       MemprofilerPprof::Report::Snapshot.new(
         Pprof::Maker.lines(lines, time: 1_000_000_000 + (index * 60), comments: comments, **options).profile,
         by: by
@@ -40,6 +40,25 @@ RSpec.describe MemprofilerPprof::Report::Leaks do
       leaks.to_s[/^SURE .*/]
     end
     expect(explained).to match([nil, /\ASURE is of the number of objects/])
+  end
+
+  describe "with the profile of the process's exit" do
+    def series(levels)
+      at_exit = snapshots({ "/app/a.rb:1" => [*levels, 0] }, at_exit: "what threads held may be gone").last
+      snapshots({ "/app/a.rb:1" => levels }) + [at_exit]
+    end
+
+    it "judges by those before, and says so" do
+      leaks = described_class.new(series(leak))
+      expect(leaks.growing.size).to eq(1)
+      expect(leaks.to_s).to start_with("Process 7: 20 profiles,")
+        .and include("\nWithout the profile of the process's exit: ")
+    end
+
+    it "looks at it if there is only one other, and says nothing if there is none" do
+      expect(described_class.new(series([9])).to_h[:profiles]).to eq(2)
+      expect(described_class.new(snapshots({ "/app/a.rb:1" => leak })).to_s).not_to include("exit")
+    end
   end
 
   it "reports growing if it was sampled in windows, but not if these samples are all of one" do

@@ -4,6 +4,7 @@ pub mod backtrace_job;
 pub mod cell;
 pub mod classes;
 mod events;
+pub mod exiting;
 pub mod flush;
 pub mod hooked;
 pub mod ledger;

@@ -1,7 +1,7 @@
 //! Functions of the module `MemprofilerPprof`.
 
 use super::ractors::on_main_ractor;
-use crate::collector::{hooked, mute, sampling};
+use crate::collector::{exiting, hooked, mute, sampling};
 use crate::vm::quirks::Quirks;
 use crate::vm::{activity, thread_events, threads};
 use magnus::rb_sys::FromRawValue;
@@ -19,6 +19,7 @@ pub fn init(module: RModule) -> Result<(), Error> {
     module.define_module_function("forget_threads", function!(forget_threads, 0))?;
     module.define_module_function("yield_deep", function!(yield_deep, 0))?;
     module.define_module_function("signal_handler", function!(signal_handler, 1))?;
+    module.define_module("RunningFlushers")?.define_singleton_method("exiting=", function!(exiting::set, 1))?;
     let service = module.define_module("Service")?;
     service.define_singleton_method("announce", function!(sampling::announce_service, 0))?;
     service.define_singleton_method("announced?", function!(sampling::is_service, 0))?;

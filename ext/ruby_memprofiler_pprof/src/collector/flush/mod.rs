@@ -21,7 +21,7 @@ use super::mute::Mute;
 use super::sample_types::{SampleTypeNames, Values};
 use super::sites::Names;
 use super::state::State;
-use super::{Collector, Phase, stats, totals, watch};
+use super::{Collector, Phase, exiting, stats, totals, watch};
 use crate::faults;
 use crate::vm::clock::nanoseconds_since_1970;
 use crate::vm::threads;
@@ -69,7 +69,8 @@ impl Collector {
         flush.allocations()?;
         flush.name_peak()?;
         let greatest_weight = self.state.with(|state| state.greatest_weight(options.reader.unwrap_or(0)));
-        let header = self.header(ruby, start, &options, greatest_weight)?;
+        let mut header = self.header(ruby, start, &options, greatest_weight)?;
+        header.comments.extend(exiting::remark().map(Arc::from));
         let Header { time_nanos, duration_nanos, .. } = header;
         // What panics there must not end a flush.
         let glance = catch_unwind(AssertUnwindSafe(|| ledger::glance(ruby, Some(self)))).ok().transpose()?;
