@@ -9,15 +9,16 @@ module MemprofilerPprof
     class MemoryGrowth
       # The lines that belong to objects.
       OBJECTS = %i[object_slots object_memory transient_heap].freeze
-      # What the others are called if they grow.
+      # What the others are called if they grow. What objects own that no sample is of is in the remainder.
       NATIVE = "native memory"
+      LARGE = "a few large objects"
       KINDS = { free_slots: "fragmentation of Ruby's heap", allocator_free: "fragmentation in malloc",
                 profiler: "the profiler itself", thread_stacks: "threads", code: "code that is loaded or compiled",
-                jit_code: "code that is compiled" }.tap { |kinds| kinds.default = NATIVE }.freeze
+                jit_code: "code that is compiled" }.tap { |kinds| kinds.default = "#{NATIVE} or #{LARGE}" }.freeze
       KIBIBYTE = 1024
       # What grows by less than this part of the resident memory in the whole series does not matter.
       LEAST_RISE = 0.005
-      private_constant :OBJECTS, :NATIVE, :KINDS, :KIBIBYTE, :LEAST_RISE
+      private_constant :OBJECTS, :NATIVE, :LARGE, :KINDS, :KIBIBYTE, :LEAST_RISE
 
       # @!attribute line
       #   @return [MemprofilerPprof::Memory::Line] in the last profile
@@ -33,6 +34,11 @@ module MemprofilerPprof
         # @return [Boolean] whether it belongs to objects
         def objects?
           OBJECTS.include?(line.key)
+        end
+
+        # @return [Boolean] whether it may be some large objects that no sample is of, or no object at all
+        def untold?
+          !objects? && !KINDS.value?(kind)
         end
       end
 
@@ -79,7 +85,7 @@ module MemprofilerPprof
         growing.empty? ? findings : growing
       end
 
-      # @return [Boolean] whether something grows, and nothing of that belongs to objects
+      # @return [Boolean] whether something grows, and nothing of that is known to belong to objects
       def not_objects?
         leading.any? && leading.none?(&:objects?)
       end
@@ -128,7 +134,7 @@ module MemprofilerPprof
         # Where the allocator does not say what is free, that is a part of what it has.
         return KINDS[line.key] unless line.key == :vm_memory && @memories.last[:allocator_free].nil?
 
-        apart || "#{NATIVE} or #{KINDS[:allocator_free]}"
+        apart || "#{NATIVE}, #{KINDS[:allocator_free]} or #{LARGE}"
       end
 
       # Where it takes long to say what is free, some profiles know it.

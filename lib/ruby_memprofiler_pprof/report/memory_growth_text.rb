@@ -7,7 +7,8 @@ module MemprofilerPprof
     # @api private
     class MemoryGrowthText
       HOUR = 3600
-      private_constant :HOUR
+      ASK = "`memprofiler why` of the running process names large objects, sampled or not."
+      private_constant :HOUR, :ASK
 
       # @param growth [MemoryGrowth]
       # @param code [Boolean] whether lines of code grow, too
@@ -41,8 +42,10 @@ module MemprofilerPprof
       def verdict
         return if @code || !@growth.not_objects?
 
-        what = @growth.growing.empty? ? "growth" : "leak"
-        " That is no #{what} of objects, but #{@growth.leading.map(&:kind).uniq.join(" and ")}."
+        kinds = @growth.leading.map(&:kind).uniq
+        return " No line of code explains it: #{kinds.join(", and ")}. #{ASK}" if @growth.leading.any?(&:untold?)
+
+        " That is no #{@growth.growing.empty? ? "growth" : "leak"} of objects, but #{kinds.join(" and ")}."
       end
     end
   end

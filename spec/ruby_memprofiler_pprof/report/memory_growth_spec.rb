@@ -46,28 +46,35 @@ RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
     expect([growing(**line, allocated: allocated), growing(**line)]).to eq([%i[vm_memory], []])
   end
 
-  it "calls a leak that is not of objects so" do
+  it "does not tell native memory from objects that no sample is of" do
     text = leaks(vm_memory: rising(30, 1)).to_s
     expect(text.lines[1])
       .to match(%r{\AOf the resident memory \(\+[56]\d\.\d MiB/h\) these parts grow: Ruby VM and C libraries \+\S+ Mi})
-      .and end_with(" MiB). That is no leak of objects, but native memory.\n")
+      .and end_with(" MiB). No line of code explains it: native memory or a few large objects. " \
+                    "`memprofiler why` of the running process names large objects, sampled or not.\n")
     expect(text).to end_with("Growing: no line of code; 1 steady.")
   end
 
   { free_slots: "fragmentation of Ruby's heap", allocator_free: "fragmentation in malloc",
-    unexplained: "native memory", thread_stacks: "threads", profiler: "the profiler itself" }.each do |key, kind|
+    thread_stacks: "threads", profiler: "the profiler itself" }.each do |key, kind|
     it "says what it is if #{key} grows" do
       expect(leaks(key => rising(10, 1)).to_s).to include(" That is no leak of objects, but #{kind}.\n")
     end
   end
 
-  it "does not tell native memory from what malloc keeps where malloc does not say what that is" do
-    expect(leaks(vm_memory: rising(30, 1), allocator_free: [nil] * 20).to_s)
-      .to include(" That is no leak of objects, but native memory or fragmentation in malloc.\n")
+  it "claims nothing of objects if unexplained memory grows, too" do
+    expect(leaks(free_slots: rising(10, 1), unexplained: rising(10, 2)).to_s)
+      .to include(" No line of code explains it: native memory or a few large objects, and fragmentation of Ruby's ")
   end
 
-  { "fragmentation in malloc" => [1, 0], "native memory" => [0, 1] }.each do |kind, (free, native)|
-    it "tells #{kind} by those profiles in which malloc says what is free" do
+  it "does not tell native memory from what malloc keeps where malloc does not say what that is" do
+    expect(leaks(vm_memory: rising(30, 1), allocator_free: [nil] * 20).to_s)
+      .to include(" No line of code explains it: native memory, fragmentation in malloc or a few large objects. ")
+  end
+
+  { "That is no leak of objects, but fragmentation in malloc." => [1, 0],
+    "No line of code explains it: native memory or a few large objects." => [0, 1] }.each do |verdict, (free, native)|
+    it "says #{verdict} by those profiles in which malloc says what is free" do
       known = Array.new(80) { |index| (index % 10).zero? }
       kept = rising(20, free, 80)
       used = rising(30, native, 80)
@@ -75,21 +82,21 @@ RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
       vm_memory = used.zip(kept, known).map { |level, free_level, said| said ? level : level + free_level }
       report = leaks(count: 80, vm_memory: vm_memory,
                      allocator_free: kept.zip(known).map { |level, said| level if said })
-      expect(report.to_s).to include(" That is no leak of objects, but #{kind}.\n")
+      expect(report.to_s).to include(" #{verdict}")
     end
   end
 
   it "says nothing of the kind if lines of code grow" do
     text = leaks(vm_memory: rising(30, 1), sites: { "/leak.rb:1" => Array.new(20) { |index| 100 * index } }).to_s
     expect(text).to include("these parts grow: Ruby VM and C libraries +", "\nGrowing: 1")
-    expect(text).not_to include("no leak of objects")
+    expect(text).not_to include("No line of code explains it")
   end
 
   it "says nothing of the kind if objects grow, too" do
     text = leaks(vm_memory: rising(30, 1), object_memory: rising(20, 2),
                  sites: { "/leak.rb:1" => Array.new(20) { |index| 100 * index } }).to_s
     expect(text).to include("these parts grow: memory that objects own +", ", Ruby VM and C libraries +")
-    expect(text).not_to include("no leak of objects")
+    expect(text).not_to include("No line of code explains it")
     expect(text).to match(/^growing .*leak\.rb:1  leak#line1$/).and end_with("Growing: 1; 1 steady.")
   end
 
@@ -97,13 +104,13 @@ RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
     levels = Array.new(60) { |index| 30 + (20 * (1 - Math.exp(-index / 25.0))) }
     report = leaks(count: 60, vm_memory: levels)
     expect(report.memory_growth.findings.map(&:verdict)).to eq([:slowing])
-    expect(report.to_s).to include(", ever more slowly).").and(satisfy { |text| !text.include?("no leak of objects") })
+    expect(report.to_s).to include(", ever more slowly). No line of code explains it: native memory or ")
   end
 
   it "says what kind of growth it is although that slows down" do
     levels = Array.new(60) { |index| 30 + (20 * (1 - Math.exp(-index / 25.0))) }
-    expect(leaks(count: 60, vm_memory: levels).to_s)
-      .to include(", ever more slowly). That is no growth of objects, but native memory.\n")
+    expect(leaks(count: 60, free_slots: levels).to_s)
+      .to include(", ever more slowly). That is no growth of objects, but fragmentation of Ruby's heap.\n")
   end
 
   it "takes garbage for no growth of objects, but waits for no collection with the rest" do
@@ -142,7 +149,7 @@ RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
   it "is JSON" do
     json = leaks(vm_memory: rising(30, 1)).to_h[:memory]
     expect(json).to match([include(code: "GROWING", key: :vm_memory, name: "Ruby VM and C libraries",
-                                   kind: "native memory", probability: be > 0.999)])
+                                   kind: "native memory or a few large objects", probability: be > 0.999)])
     expect(json.first[:bytes].size).to eq(20)
     expect(json.first[:growth_bytes_per_second][:low]..json.first[:growth_bytes_per_second][:high])
       .to cover(RecordedMemory::MIB / 60.0)
