@@ -13,12 +13,15 @@ module MemprofilerPprof
     DIRECTORY_MODE = 0o700
     # The extension of a name; a number that makes the name unique goes before it.
     EXTENSION = /(?:\.pb)?\.[^.]*\z/
+    # What is before that number. So the name sorts after the older one without it: by bytes, and where `ls` takes only
+    # letters and digits into account.
+    SEPARATOR = "_x"
     TEMPORARY = /\A\.memprofiler-\h{16}\.tmp\z/
     private_constant :FLAGS, :MODE, :DIRECTORY_MODE, :TEMPORARY
 
     class << self
       # Writes a new file. Creates a missing directory, which only its owner can enter. If the name is taken, a number
-      # is added: "a.pprof", "a-1.pprof", …
+      # is added: "a.pprof", "a_x1.pprof", …
       #
       # @param path [String]
       # @param bytes [String]
@@ -131,7 +134,7 @@ module MemprofilerPprof
       def names(path)
         extension = File.basename(path)[EXTENSION].to_s
         stem = path.delete_suffix(extension)
-        (0..).lazy.map { |number| number.zero? ? path : "#{stem}-#{number}#{extension}" }
+        (0..).lazy.map { |number| number.zero? ? path : "#{stem}#{SEPARATOR}#{number}#{extension}" }
       end
 
       # A hard link is as atomic as a rename, but fails where the name is taken.

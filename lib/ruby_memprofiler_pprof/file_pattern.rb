@@ -127,7 +127,7 @@ module MemprofilerPprof
 
     def numbered(name)
       extension = name[AtomicFile::EXTENSION].to_s
-      "#{source(name.delete_suffix(extension))}(?:-\\d+)?#{source(extension)}"
+      "#{source(name.delete_suffix(extension))}(?:#{AtomicFile::SEPARATOR}\\d+)?#{source(extension)}"
     end
 
     # The source of a regular expression for what a part of the pattern becomes.

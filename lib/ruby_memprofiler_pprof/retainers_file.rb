@@ -10,7 +10,7 @@ module MemprofilerPprof
     COMMENT = "kind=retainers"
     EXTENSION = ".retainers.pprof"
     # Also with the number that {AtomicFile} puts before the extension.
-    NAME = /\.retainers(?:-\d+)?\.pprof\z/
+    NAME = /\.retainers(?:#{AtomicFile::SEPARATOR}\d+)?\.pprof\z/
 
     module_function
 

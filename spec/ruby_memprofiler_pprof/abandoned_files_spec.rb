@@ -23,7 +23,7 @@ RSpec.describe MemprofilerPprof::AbandonedFiles do
 
   it "removes files older than a number of days" do
     make("mem-1-20260101T000000Z.pprof", 25)
-    make("mem-1-20260101T000000Z-1.pprof", 25)
+    make("mem-1-20260101T000000Z_x1.pprof", 25)
     young = make("mem-2-20260102T000000Z.pprof", 23)
     expect(remove).to eq([young])
   end
@@ -91,7 +91,7 @@ RSpec.describe MemprofilerPprof::AbandonedFiles do
 
   [
     "mem-1-20260101T000000Z.pprof.bak", "my-mem-1-20260101T000000Z.pprof", "mem-1-2026.pprof",
-    "mem-x-20260101T000000Z.pprof", "mem-1-20260101T000000Z-x.pprof", "mem-1-20260101T000000Z.pb.gz",
+    "mem-x-20260101T000000Z.pprof", "mem-1-20260101T000000Z-1.pprof", "mem-1-20260101T000000Z.pb.gz",
     "notes.txt", "mem-1-20260101T000000Z.pprof\n",
     "memX1-20260101T000000Z.pprof", "mem-1-20260101T000000Zxpprof"
   ].each do |name|

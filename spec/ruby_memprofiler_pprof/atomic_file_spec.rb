@@ -67,21 +67,27 @@ RSpec.describe MemprofilerPprof::AtomicFile do
   it "replaces no file, but puts a number into the name" do
     names = Array.new(3) { |index| described_class.create("a.pprof", index.to_s) }
     expect(names.to_h { |name| [name, File.read(name)] })
-      .to eq("a.pprof" => "0", "a-1.pprof" => "1", "a-2.pprof" => "2")
+      .to eq("a.pprof" => "0", "a_x1.pprof" => "1", "a_x2.pprof" => "2")
+  end
+
+  it "puts it so that names sort by age, also where only letters and digits count" do
+    names = Array.new(3) { described_class.create("mem-20261231T235959Z.pprof", "") }
+    expect(names.sort).to eq(names)
+    expect(names.sort_by { |name| name.gsub(/\W|_/, "") }).to eq(names)
   end
 
   it "puts the number before .pb.gz" do
-    expect(Array.new(2) { described_class.create("v1.2/a.pb.gz", "") }).to eq(%w[v1.2/a.pb.gz v1.2/a-1.pb.gz])
+    expect(Array.new(2) { described_class.create("v1.2/a.pb.gz", "") }).to eq(%w[v1.2/a.pb.gz v1.2/a_x1.pb.gz])
   end
 
   it "appends the number to a name without an extension" do
-    expect(Array.new(2) { described_class.create("v1.2/a", "") }).to eq(%w[v1.2/a v1.2/a-1])
+    expect(Array.new(2) { described_class.create("v1.2/a", "") }).to eq(%w[v1.2/a v1.2/a_x1])
   end
 
   it "does not follow a link with that name" do
     File.symlink("elsewhere", "a.pprof")
     described_class.create("a.pprof", "bytes")
-    expect(files).to eq(%w[a-1.pprof a.pprof])
+    expect(files).to eq(%w[a.pprof a_x1.pprof])
   end
 
   it "is not visible before it is complete" do
@@ -117,12 +123,12 @@ RSpec.describe MemprofilerPprof::AtomicFile do
     end
 
     it "replaces no file" do
-      expect(Array.new(2) { described_class.create("a.pprof", "") }).to eq(%w[a.pprof a-1.pprof])
+      expect(Array.new(2) { described_class.create("a.pprof", "") }).to eq(%w[a.pprof a_x1.pprof])
     end
 
     it "replaces no dangling link" do
       File.symlink("elsewhere", "a.pprof")
-      expect(described_class.create("a.pprof", "")).to eq("a-1.pprof")
+      expect(described_class.create("a.pprof", "")).to eq("a_x1.pprof")
     end
   end
 

@@ -27,7 +27,7 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
   end
 
   it "writes to tmp/profiles by default" do
-    expect(files_of(new_flusher)).to all(match(%r{\Atmp/profiles/mem-#{Process.pid}-\d{8}T\d{6}Z(-\d+)?\.pprof\z}))
+    expect(files_of(new_flusher)).to all(match(%r{\Atmp/profiles/mem-#{Process.pid}-\d{8}T\d{6}Z(_x\d+)?\.pprof\z}))
   end
 
   it "writes the flushed profile" do
@@ -42,7 +42,7 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
 
   it "replaces no file, whatever the pattern" do
     files_of(new_flusher(pattern: "a.pprof"), number: 3)
-    expect(%w[a a-1 a-2].map { |name| File.read("#{name}.pprof") }).to eq(["profile 1", "profile 2", "profile 3"])
+    expect(%w[a a_x1 a_x2].map { |name| File.read("#{name}.pprof") }).to eq(["profile 1", "profile 2", "profile 3"])
   end
 
   it "writes to the directory in which it was created" do

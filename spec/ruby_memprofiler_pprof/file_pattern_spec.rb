@@ -129,8 +129,8 @@ RSpec.describe MemprofilerPprof::FilePattern do
     end
 
     it "finds names with a number before the extension" do
-      File.write("12-3.pb.gz", "")
-      expect(made("%{pid}.pb.gz")).to eq(["12-3.pb.gz"])
+      File.write("12_x3.pb.gz", "")
+      expect(made("%{pid}.pb.gz")).to eq(["12_x3.pb.gz"])
     end
 
     it "finds names in UTF-8 in any locale" do

@@ -41,7 +41,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     RUBY
     expect(outcome).to be_success, outcome.to_s
     expect(outcome.stderr).to match(/memory runs short \(level; \d+ MiB used, .*: wrote .*-oom\.pprof/)
-    dump = dumps.first
+    dump = dumps.last
     expect(dump.comments).to include(/\Adump_above=level: \d+ bytes resident, growing/)
     expect(dump.tag(endpoint: "users#show").total(:retained_objects).value).to be >= 1000
   end
@@ -392,13 +392,13 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     end
 
     it "gives the file a number before the extension if its name is taken" do
-      outcome = run_call(<<~'RUBY', dumps: "*-oom-*")
+      outcome = run_call(<<~'RUBY', dumps: "*-oom_*")
         MemprofilerPprof.start(pattern: "%{pid}.pb.gz")
         File.write("#{Process.pid}-oom.pb.gz", "")
       RUBY
       expect(outcome).to be_success, outcome.to_s
       # What was written without the GVL comes first.
-      expect(Dir.glob("*-oom-*").min).to match(/\A\d+-oom-1\.pb\.gz\z/)
+      expect(Dir.glob("*-oom_*").min).to match(/\A\d+-oom_x1\.pb\.gz\z/)
     end
 
     it "has the time of writing in its name in any directory" do

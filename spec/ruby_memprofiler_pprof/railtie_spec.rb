@@ -225,7 +225,7 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
       sleep(0.01) until File.exist?(dump) || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
     RUBY
     expect(outcome.stdout).to match(%r{^#{File.realpath(app)}/tmp/a\.sock$}), outcome.to_s
-    expect(profiles("mine").map { |path| File.basename(path) }).to match_array(%w[0-oom.pprof 0.pprof 0-1.pprof])
+    expect(profiles("mine").map { |path| File.basename(path) }).to match_array(%w[0-oom.pprof 0.pprof 0_x1.pprof])
   end
 
   it "boots an app that has no controllers and no jobs" do

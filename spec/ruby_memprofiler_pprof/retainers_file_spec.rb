@@ -10,8 +10,8 @@ RSpec.describe MemprofilerPprof::RetainersFile do
   end
 
   it "is known by its name, or its number" do
-    names = ["a.retainers.pprof", "b/a.retainers-3.pprof", "\xFF.retainers.pprof", "a.pprof", "retainers.pprof",
-             "a.retainers.pprof.bak", "a.retainers-x.pprof", "\xFF"]
+    names = ["a.retainers.pprof", "b/a.retainers_x3.pprof", "\xFF.retainers.pprof", "a.pprof", "retainers.pprof",
+             "a.retainers.pprof.bak", "a.retainers-3.pprof", "\xFF"]
     expect(names.map { |name| described_class.name?(name) }).to eq(([true] * 3) + ([false] * 5))
   end
 

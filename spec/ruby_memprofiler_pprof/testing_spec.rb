@@ -14,7 +14,7 @@ RSpec.describe MemprofilerPprof::Testing, :liveness do
 
   it "never overwrites a profile" do
     profile = new_collector.profile { 1 }
-    expect(Array.new(2) { File.basename(described_class.save(profile)) }).to eq(%w[saved.pprof saved-1.pprof])
+    expect(Array.new(2) { File.basename(described_class.save(profile)) }).to eq(%w[saved.pprof saved_x1.pprof])
   end
 
   it "numbers profiles" do

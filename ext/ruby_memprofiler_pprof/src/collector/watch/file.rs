@@ -47,7 +47,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let stem = name.iter().rposition(|&byte| byte == b'.').map_or(name, |dot| &name[..dot]);
     let (stem, extension) = name.split_at(stem.strip_suffix(b".pb").unwrap_or(stem).len());
-    path.with_file_name(OsString::from_vec([stem, format!("-{number}").as_bytes(), extension].concat()))
+    path.with_file_name(OsString::from_vec([stem, format!("_x{number}").as_bytes(), extension].concat()))
 }
 
 /// A file in the directory of `path`, with a name like those of AtomicFile, which are removed when they are left behind.
