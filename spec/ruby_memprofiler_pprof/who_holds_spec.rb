@@ -143,6 +143,25 @@ RSpec.describe "Who holds what is alive" do
       expect(outcome.stdout).to match(/\AShop::CACHE \(constant.*\ntrue\n\z/), outcome.to_s
     end
 
+    # As templates that are compiled again and again.
+    it "is the class of methods that accumulate, or the Hash of blocks, not each one" do
+      outcome = run_ruby(<<~'RUBY')
+        collector = new_collector(sample_rate: 1.0).start
+        class Templates; end
+        FLAGS = {}
+        200.times do |index|
+          Templates.module_eval("def t#{index}(rows) = rows.map { |row| [row, \"row #{index} \#{row}\"] }")
+          FLAGS[index] = eval("->(user) { [user].any? { |each| each == \"user #{index}\" } }")
+        end
+        %w[FLAGS Templates].each do |name|
+          holders = collector.retainers.sites.map { |site| site.holders.first }
+          holder = holders.find { |each| each.phrase.include?(name) }
+          puts holder.phrase, holder.share > 0.7
+        end
+      RUBY
+      expect(outcome.stdout).to match(/\AFLAGS \(.*\) → Hash \(200\)\ntrue\nTemplates\ntrue\n\z/), outcome.to_s
+    end
+
     it "is found in a heap with many references" do
       outcome = run_ruby(<<~RUBY)
         collector = new_collector(sample_rate: 1.0).start

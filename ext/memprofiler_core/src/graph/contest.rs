@@ -25,10 +25,11 @@ impl Contest {
         let mut next = Some(paths.place(object));
         while let Some(node) = next {
             in_chain |= node == end;
-            // What leads to code is not shown, and a thread that runs is always held by the VM.
-            let is_begin = matches!(found.graph.kind(node), Kind::Code | Kind::Thread);
+            // That others refer to code explains nothing, and a thread that runs is always held by the VM.
+            let is_code = found.graph.kind(node) == Kind::Code;
+            let is_begin = is_code && in_chain || found.graph.kind(node) == Kind::Thread;
             let before = paths.before(node).filter(|_| !is_begin);
-            if before.is_some_and(|(parent, _)| found.dominators.dominator(node) != Some(parent)) {
+            if before.is_some_and(|(parent, _)| !is_code && found.dominators.dominator(node) != Some(parent)) {
                 contest.last = contest.last.or(Some(node));
                 contest.elsewhere |= in_chain;
             }

@@ -4,8 +4,8 @@ use super::accumulation::accumulation_points;
 use super::contest::Contest;
 use super::found::Found;
 use super::phrase::Words;
-use super::trails::Trails;
-use super::{Describe, Kind, NodeId};
+use super::trails::{Trails, gem_of_code};
+use super::{Describe, Edge, Kind, NodeId};
 use crate::hash::Map;
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub struct Group {
 ///
 /// A chain ends where objects accumulate. It is told along the path of the search, which leads there, but for objects
 /// that other paths reach, too: for these it ends at the object that refers to them. Chains that say the same are put
-/// together, like LeakCanary's leaks by the signature of their path, and a thread's or fiber's name makes no
+/// together, like LeakCanary's leaks by the signature of their path, and the name of a thread, fiber or method makes no
 /// difference.
 pub fn groups<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, objects: &[Located]) -> Vec<Group> {
     let weights: Vec<(NodeId, f64)> = objects.iter().map(|object| (object.node, object.bytes)).collect();
@@ -109,18 +109,24 @@ fn referrer<D: Describe>(trails: &mut Trails<'_, D>, object: NodeId) -> NodeId {
     before.map_or(object, |(_, before)| before)
 }
 
-/// The chain on several lines, without a thread's or fiber's name.
+/// The chain on several lines, without the names of threads, fibers and methods. Code is told by its place.
 pub fn signature<D: Describe>(trails: &mut Trails<'_, D>, end: NodeId) -> String {
     let chain = trails.chain(end);
     let phrases: Vec<&str> = chain.iter().map(|&link| trails.links.text(link)).collect();
-    let phrases = phrases.join("\n");
-    match chain.first().map(|&link| trails.links.get(link)) {
-        Some(first) if first.kind == Kind::Thread => {
-            let name = &trails.names.name(first.name).text;
-            phrases.replace(name, name.split(' ').next().unwrap_or_default())
+    chain.iter().map(|&link| trails.links.get(link)).fold(phrases.join("\n"), |told, link| {
+        let name = trails.names.name(link.name);
+        let told = match trails.names.label(link.edge.0) {
+            Edge::Method(method) => told.replace(&format!("{method} →"), "→"),
+            _ => told,
+        };
+        match (link.kind, &name.file) {
+            (Kind::Thread, _) => told.replace(&name.text, name.text.split(' ').next().unwrap_or_default()),
+            (Kind::Code, Some(file)) if gem_of_code(name).is_none() => {
+                told.replace(&name.text, &format!("code at {file}:{}", name.line.unwrap_or(0)))
+            }
+            _ => told,
         }
-        _ => phrases,
-    }
+    })
 }
 
 fn group<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, ends: &[(NodeId, Vec<Located>)]) -> Option<Group> {

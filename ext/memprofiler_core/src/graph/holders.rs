@@ -96,7 +96,7 @@ fn folded<D: Describe>(found: Found<'_>, trails: &mut Trails<'_, D>, end: NodeId
     let all = nodes.filter(|&node| node != NodeId::ROOT).count();
     let (to_code, hidden) = (trail.to_code.unwrap_or(0) as usize, trail.hidden as usize);
     let gem = chain.first().and_then(|&first| gem_of_code(trails.names.name(trails.links.get(first).name)));
-    let of = gem.map_or_else(|| " to the code".to_owned(), |gem| format!(" of boot code in {gem}"));
+    let of = gem.map_or_else(String::new, |gem| format!(" of boot code in {gem}"));
     let steps = |number: usize, what: &str, of: &str| {
         let noun = if number == 1 { "step" } else { "steps" };
         (number > 0).then(|| format!("{number} {what}{noun}{of}"))

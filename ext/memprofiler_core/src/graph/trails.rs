@@ -16,7 +16,7 @@ pub struct Trail {
     edge: (EdgeId, bool),
     /// The nodes of the path but for the root.
     steps: u32,
-    /// If the path passes through code, how many steps lead there. Of them only the code is shown.
+    /// If the path passes through code of a gem, how many steps lead there. Of them only the code is shown.
     pub to_code: Option<u32>,
     /// How many other nodes are not shown.
     pub hidden: u32,
@@ -99,8 +99,8 @@ impl<'a, D: Describe> Trails<'a, D> {
             return trail;
         }
         let name = self.names.id(node);
-        if kind == Kind::Code {
-            let name = self.names.add(&name_of_code(self.names.name(name)));
+        let name = if kind == Kind::Code { self.names.add(&name_of_code(self.names.name(name))) } else { name };
+        if kind == Kind::Code && gem_of_code(self.names.name(name)).is_some() {
             let (link, to_code) = (self.append(Trail::EMPTY, node, name), Some(trail.steps - 1));
             return Trail { link: Some(link), steps: trail.steps, to_code, ..Trail::EMPTY };
         }

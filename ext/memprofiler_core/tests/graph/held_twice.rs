@@ -70,6 +70,22 @@ fn a_constant_that_compiled_code_has_cached() {
 }
 
 #[test]
+fn a_container_of_blocks_with_code() {
+    let mut program = Program::new();
+    let (flags, recent) = (program.class("Flags"), program.class("Recent"));
+    let all = program.object("Hash", flags, ivar("@all"));
+    program.heap.refer(recent, all, ivar("@flags"));
+    for _ in 0..20 {
+        let block = program.of_kind(Kind::Plain, "Proc", "block at a.rb:1", all, Edge::Value(None));
+        let code = program.internal(Kind::Code, "(code of add at a.rb:1)", block, Edge::Unknown);
+        program.strings(1, code, &Edge::Unknown);
+    }
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.exclusive), ("Flags.@all → Hash", false));
+    assert_eq!(holder.also, ["Recent.@flags → Hash"]);
+}
+
+#[test]
 fn one_of_many_that_a_frame_holds_too_is_among_the_others() {
     let mut program = Program::new();
     let class = program.class("Cache");

@@ -284,28 +284,79 @@ fn literals_are_held_by_the_code_of_their_gem() {
     assert!(holder.exclusive, "that others refer to the code says nothing");
 }
 
+/// A method of the program that is compiled to code, which is the code's name.
+fn method(program: &mut Program, class: usize, name: &str, line: i64) -> usize {
+    let entry = program.internal(Kind::Plain, "method", class, Edge::Method(name.to_owned()));
+    let code = program.internal(Kind::Code, &format!("(code of {name} at a.rb:{line})"), entry, Edge::Unknown);
+    let name = &mut program.heap.objects[code].name;
+    (name.file, name.line) = (Some("/srv/a.rb".to_owned()), Some(line));
+    code
+}
+
 #[test]
-fn literals_of_one_class_are_held_by_its_code() {
+fn methods_that_accumulate_are_held_by_their_class() {
     let mut program = Program::new();
-    let class = program.class("Foo");
-    for number in 0..10 {
-        let code = program.internal(Kind::Code, &format!("(code of m{number})"), class, Edge::Unknown);
+    let class = program.class("Templates");
+    for number in 0..50 {
+        let code = method(&mut program, class, &format!("render_{number}"), 1);
+        program.sample(code, 0);
+        let block = program.internal(Kind::Code, "(code of block at a.rb:1)", code, Edge::Unknown);
+        program.sample(block, 0);
+        program.strings(1, block, &Edge::Unknown);
+    }
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.alike, holder.folded), ("Templates", 1, None));
+    assert_eq!(phrases(&holder.example)[0], "Templates#render_0 → code of render_0 at a.rb:1");
+}
+
+#[test]
+fn code_of_blocks_in_a_hash_is_held_by_that() {
+    let mut program = Program::new();
+    let class = program.class("Flags");
+    let all = program.object("Hash", class, constant("ALL"));
+    for number in 0..50 {
+        let block = program.of_kind(Kind::Plain, "Proc", "block at (eval):1", all, Edge::Value(None));
+        let code = program.internal(Kind::Code, &format!("(code of add_{number} at (eval):1)"), block, Edge::Unknown);
+        program.sample(code, 0);
         program.strings(1, code, &Edge::Unknown);
     }
-    assert_eq!(program.holders()[0].phrase, "code of m0");
+    let holder = program.holder();
+    assert_eq!((&*holder.phrase, holder.alike), ("Flags::ALL (constant, /app/a.rb:2) → Hash", 1));
+}
+
+#[test]
+fn methods_that_others_hold_too_are_alike() {
+    for made_of_blocks in [false, true] {
+        let mut program = Program::new();
+        let class = program.class("Templates");
+        for number in 0..5 {
+            let name = format!("render_{number}");
+            let from = if made_of_blocks {
+                let entry = program.internal(Kind::Plain, "method", class, Edge::Method(name));
+                program.of_kind(Kind::Plain, "Proc", "block at a.rb:1", entry, Edge::Unknown)
+            } else {
+                method(&mut program, class, &name, 1)
+            };
+            program.heap.refer(VM, from, Edge::Unknown);
+            program.strings(2, from, &Edge::Unknown);
+        }
+        let holder = program.holder();
+        let told = if made_of_blocks { "block at a.rb:1" } else { "code of render_0 at a.rb:1" };
+        assert_eq!((holder.phrase, holder.alike), (format!("Templates#render_0 → {told}"), 5));
+    }
 }
 
 #[test]
 fn code_of_the_program_is_told_by_its_name() {
     let mut program = Program::new();
-    let code = program.internal(Kind::Code, "(code of fetch at app/foo.rb:7)", VM, Edge::Unknown);
-    program.heap.objects[code].name.file = Some("/srv/app/foo.rb".to_owned());
+    let class = program.class("Foo");
+    let code = method(&mut program, class, "fetch", 7);
     let cache = program.internal(Kind::Cache, "cache", code, Edge::Unknown);
     program.strings(3, code, &Edge::Unknown);
     program.strings(3, cache, &Edge::Unknown);
     let holder = program.holder();
-    assert_eq!(holder.phrase, "code of fetch at app/foo.rb:7");
-    assert_eq!(holder.folded.as_deref(), Some("1 step to the code"));
+    assert_eq!(holder.phrase, "Foo#fetch → code of fetch at a.rb:7");
+    assert_eq!(holder.folded.as_deref(), Some("1 internal step"));
 }
 
 #[test]
