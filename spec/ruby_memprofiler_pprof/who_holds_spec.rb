@@ -162,6 +162,24 @@ RSpec.describe "Who holds what is alive" do
       expect(outcome.stdout).to match(/\AFLAGS \(.*\) → Hash \(200\)\ntrue\nTemplates\ntrue\n\z/), outcome.to_s
     end
 
+    it "is what refers to threads that have ended" do
+      outcome = run_ruby(<<~'RUBY')
+        collector = new_collector(sample_rate: 1.0).start
+        def batch
+          threads = Array.new(3) do |index|
+            Thread.new { (Thread.current[:spans] = Array.new(100) { Object.new }) && nil }.tap { |it| it.name = "b#{index}" }
+          end
+          threads.each(&:join)
+          yield
+        end
+        holder = batch { collector.retainers(class_name: "Object").sites.first.holders.first }
+        puts holder.phrase, holder.alike, holder.exclusive
+      RUBY
+      ended = /Thread "b\d" \(ended\) local spans → Array \(100\)/
+      expect(outcome.stdout)
+        .to match(/local variable threads\b.* → Array \(3\) → elements → #{ended}\n3\ntrue\n\z/), outcome.to_s
+    end
+
     it "is found in a heap with many references" do
       outcome = run_ruby(<<~RUBY)
         collector = new_collector(sample_rate: 1.0).start

@@ -132,7 +132,7 @@ module MemprofilerPprof
     #   @return [Integer, nil] the bytes that would be freed with it: its own and those of what lives only through it
     # @!attribute kind
     #   @return [Symbol, nil] `:anchor` for a named class or module and the table of global variables, `:thread`,
-    #     `:code`, `:category` for a kind of roots, `:plain` for any other object
+    #     `:ended_thread`, `:code`, `:category` for a kind of roots, `:plain` for any other object
     # @!attribute file
     #   @return [String, nil] the file that defines it, or the constant that refers to it
     # @!attribute line

@@ -120,7 +120,9 @@ pub fn signature<D: Describe>(trails: &mut Trails<'_, D>, end: NodeId) -> String
             _ => told,
         };
         match (link.kind, &name.file) {
-            (Kind::Thread, _) => told.replace(&name.text, name.text.split(' ').next().unwrap_or_default()),
+            (Kind::Thread | Kind::EndedThread, _) => {
+                told.replace(&name.text, name.text.split(' ').next().unwrap_or_default())
+            }
             (Kind::Code, Some(file)) if gem_of_code(name).is_none() => {
                 told.replace(&name.text, &format!("code at {file}:{}", name.line.unwrap_or(0)))
             }

@@ -38,6 +38,8 @@ pub enum Kind {
     Anchor,
     /// A thread or fiber.
     Thread,
+    /// A thread or fiber in which nothing runs: an object like any other, but for its name.
+    EndedThread,
     /// Code, such as an instruction sequence, which explains little.
     Code,
     /// An inline or call cache, which explains nothing: what it refers to does not count as held by it.

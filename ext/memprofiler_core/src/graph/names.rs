@@ -103,7 +103,7 @@ impl<'a, D: Describe> Names<'a, D> {
 
 /// Whether the edges of a node have names: those of code, caches and most roots explain nothing.
 fn has_names(graph: &Graph, node: NodeId) -> bool {
-    matches!(graph.kind(node), Kind::Anchor | Kind::Thread | Kind::Plain)
+    matches!(graph.kind(node), Kind::Anchor | Kind::Thread | Kind::EndedThread | Kind::Plain)
 }
 
 /// What the VM calls its kinds of roots, in plain words.

@@ -4,7 +4,8 @@ use super::{Graph, Kind, NodeId};
 
 /// Shortest paths to all nodes, found in phases. Each goes on from what those before it have reached, along more edges:
 ///
-/// 1. from named classes and the table of global variables, but not through threads, code, caches and other roots,
+/// 1. from named classes and the table of global variables, but not through threads that run, code, caches and other
+///    roots,
 /// 2. also from threads and fibers, and through them,
 /// 3. from the root, through everything.
 ///
@@ -17,10 +18,13 @@ pub struct Search {
 }
 
 const PHASES: [Phase; 3] = [
-    Phase { begins: |kind| kind == Kind::Anchor, passes: |kind| matches!(kind, Kind::Anchor | Kind::Plain) },
+    Phase {
+        begins: |kind| kind == Kind::Anchor,
+        passes: |kind| matches!(kind, Kind::Anchor | Kind::Plain | Kind::EndedThread),
+    },
     Phase {
         begins: |kind| kind == Kind::Thread,
-        passes: |kind| matches!(kind, Kind::Anchor | Kind::Plain | Kind::Thread),
+        passes: |kind| matches!(kind, Kind::Anchor | Kind::Plain | Kind::EndedThread | Kind::Thread),
     },
     Phase { begins: |kind| kind == Kind::Root, passes: |_| true },
 ];

@@ -116,7 +116,7 @@ impl<'a, D: Describe> Trails<'a, D> {
     fn is_shown(&mut self, node: NodeId) -> bool {
         match self.graph.kind(node) {
             Kind::Root | Kind::Cache => false,
-            Kind::Category | Kind::Anchor | Kind::Thread | Kind::Code => true,
+            Kind::Category | Kind::Anchor | Kind::Thread | Kind::EndedThread | Kind::Code => true,
             // What has no class, or a name in parentheses, is a part of the VM.
             Kind::Plain => self.graph.class_number(node).is_some() && !self.names.node(node).text.starts_with('('),
         }

@@ -51,7 +51,7 @@ impl Heap {
         let mut random = SmallRng::seed_from_u64(seed);
         let mut heap = Self::new(random.random_range(1..=CATEGORIES.len()));
         for _ in 0..random.random_range(1..=len) {
-            let kinds = [Kind::Anchor, Kind::Thread, Kind::Code, Kind::Cache];
+            let kinds = [Kind::Anchor, Kind::Thread, Kind::EndedThread, Kind::Code, Kind::Cache];
             let kind = kinds.get(random.random_range(0..10_usize)).copied().unwrap_or(Kind::Plain);
             let bytes = [random.random_range(0..100), u64::from(u32::MAX) + 7];
             heap.add(kind, "", bytes[usize::from(random.random_ratio(1, 20))]);

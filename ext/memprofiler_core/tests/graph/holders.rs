@@ -83,6 +83,22 @@ fn a_thread_local() {
 }
 
 #[test]
+fn threads_that_have_ended() {
+    let mut program = Program::new();
+    let main = program.of_kind(Kind::Thread, "Thread", "Thread \"main\"", VM, Edge::Unknown);
+    let all = program.object("Array", main, local("threads"));
+    for number in 0..3 {
+        let name = format!("Thread \"batch {number}\" (ended)");
+        let thread = program.of_kind(Kind::EndedThread, "Thread", &name, all, Edge::Element);
+        let rows = program.object("Array", thread, Edge::ThreadLocal("rows".to_owned()));
+        program.strings(20, rows, &Edge::Element);
+    }
+    let (holder, main) = (program.holder(), "Thread \"main\" local variable threads → Array → elements");
+    assert_eq!(holder.phrase, format!("{main} → Thread \"batch 0\" (ended) local rows → Array"));
+    assert_eq!(holder.alike, 3);
+}
+
+#[test]
 fn a_thread_variable() {
     let mut program = Program::new();
     let thread = program.of_kind(Kind::Thread, "Thread", "Thread", VM, Edge::Unknown);

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 fn distances(graph: &Graph) -> HashMap<NodeId, (usize, usize)> {
     let begins = [Kind::Anchor, Kind::Thread, Kind::Root];
     let passes = |phase: usize, node: NodeId| match graph.kind(node) {
-        Kind::Anchor | Kind::Plain => true,
+        Kind::Anchor | Kind::Plain | Kind::EndedThread => true,
         Kind::Thread => phase >= 1,
         _ => phase == 2,
     };

@@ -18,8 +18,7 @@ type Version = (u32, u32, u32);
 impl Quirks {
     /// The quirks of the Ruby that this process runs.
     pub fn current(ruby: &Ruby) -> Result<Self, Error> {
-        let version: String = ruby.class_object().const_get("RUBY_VERSION")?;
-        Ok(Self::of(parse(&version)))
+        Ok(Self::of(version(ruby)?))
     }
 
     /// Each known quirk: its name, what it means to a user, and whether this Ruby has it.
@@ -52,6 +51,12 @@ impl Quirks {
             ractor_collection_crashes: within((3, 4, 0), (3, 4, u32::MAX)),
         }
     }
+}
+
+/// The version of the Ruby that this process runs.
+pub fn version(ruby: &Ruby) -> Result<Version, Error> {
+    let version: String = ruby.class_object().const_get("RUBY_VERSION")?;
+    Ok(parse(&version))
 }
 
 fn parse(version: &str) -> Version {

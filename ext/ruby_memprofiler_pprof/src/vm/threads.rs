@@ -3,7 +3,7 @@
 use super::frames::LAYOUT;
 use super::layout::{EC_VM_STACK_SIZE, RTYPEDDATA_DATA};
 use super::object::read;
-use super::{lossy, protect};
+use super::{layout, lossy, protect, quirks};
 use magnus::rb_sys::AsRawValue;
 use magnus::value::{Opaque, ReprValue};
 use magnus::{Error, RString, Ruby, Value};
@@ -214,10 +214,22 @@ pub fn current_fiber() -> Result<VALUE, Error> {
 
 /// The name of a Thread; an unnamed main thread is called main. May run Ruby code.
 pub fn name(thread: Value) -> Result<Option<String>, Error> {
-    let name: Option<RString> = name_method(&Ruby::get_with(thread))?.funcall("bind_call", (thread,))?;
+    let name = RString::from_value(own_name(thread)?);
     // SAFETY: the GVL is held.
     let main = unsafe { rb_sys::rb_thread_main() };
     Ok(name.map(lossy::converted).or_else(|| (thread.as_raw() == main).then(|| "main".to_owned())))
+}
+
+/// What the VM keeps as the name of a Thread: a String or nil. May run Ruby code.
+pub fn own_name(thread: Value) -> Result<Value, Error> {
+    name_method(&Ruby::get_with(thread))?.funcall("bind_call", (thread,))
+}
+
+/// Where in the VM's `rb_thread_t` that is; None if this Ruby's layout is unknown.
+pub fn name_offset(ruby: &Ruby) -> Result<Option<usize>, Error> {
+    let (major, minor, patch) = quirks::version(ruby)?;
+    let release = layout::for_release(major, minor, patch).filter(|_| LAYOUT.is_some());
+    Ok(release.map(|release| release.thread_name))
 }
 
 /// Thread's own method, whatever subclasses define. Cached, since looking it up allocates.

@@ -38,7 +38,7 @@ impl<'a> Describer<'a> {
             if graph.category(node) == Some("finalizers") {
                 known.extend(graph.out(node).iter().map(|&list| (graph.address(list), Known::Finalizers)));
             }
-            if graph.kind(node) == Kind::Thread {
+            if matches!(graph.kind(node), Kind::Thread | Kind::EndedThread) {
                 // SAFETY: it was reached, and is alive.
                 let variables = unsafe { variable(graph.address(node), prepared.ids.variables) };
                 if variables != 0 {

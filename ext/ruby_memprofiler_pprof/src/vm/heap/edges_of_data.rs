@@ -1,16 +1,15 @@
 //! What the VM's own T_DATA refer to: threads and fibers, blocks, methods.
 
-use super::super::frames::LAYOUT;
 use super::super::iseq::imemo_type;
 use super::super::layout;
-use super::super::object::{Type, read, type_of};
+use super::super::object::{Type, type_of};
 use super::describer::Describer;
 use super::edges::{Labels, label_variables};
 use super::locals::{Block, Frame, frames};
 use super::references::each_child;
 use super::tables::fiber_locals;
 use super::text::{self, SourceLine};
-use super::types::{DataType, data};
+use super::types::DataType;
 use memprofiler_core::graph::Edge;
 use rb_sys::VALUE;
 
@@ -24,7 +23,7 @@ impl Describer<'_> {
         // SAFETY: the object is alive, and each function gets the type that it takes.
         unsafe {
             let data_type = DataType::of(object);
-            if let Some(context) = self.context(object) {
+            if let Some(context) = self.prepared.context(object) {
                 self.label_context(context, labels);
             } else if data_type.is_some() && (data_type == types.block || data_type == types.binding) {
                 labels.add(Block::of(object).receiver, || Edge::Receiver);
@@ -37,28 +36,6 @@ impl Describer<'_> {
             }
             let is_internal = |child| type_of(child) == Type::IMEMO;
             labels.add_each(|child| if is_internal(child) { Edge::Unknown } else { Edge::Inside });
-        }
-    }
-
-    /// The execution context of a Thread or Fiber; None for other objects, and for threads that have ended.
-    ///
-    /// # Safety
-    /// As for [`label_data`](Self::label_data).
-    pub(super) unsafe fn context(&self, object: VALUE) -> Option<*const u8> {
-        let (layout, types) = (LAYOUT?, self.prepared.types());
-        // SAFETY: it is alive. A Thread has the address of its context at the layout's offset, and a Fiber begins at a
-        // certain distance before it.
-        unsafe {
-            let data_type = DataType::of(object)?;
-            let context = if Some(data_type) == types.thread {
-                read(data(object), layout.thread_ec) as *const u8
-            } else if Some(data_type) == types.fiber {
-                let (fiber, distance) = (data(object), self.prepared.checked.context?);
-                if fiber.is_null() { fiber } else { fiber.add(distance) }
-            } else {
-                return None;
-            };
-            (!context.is_null()).then_some(context)
         }
     }
 

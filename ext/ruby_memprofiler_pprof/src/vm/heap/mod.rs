@@ -18,6 +18,7 @@ mod references;
 mod sets;
 mod tables;
 mod text;
+mod threads;
 mod types;
 mod variables;
 mod walk;

@@ -129,12 +129,14 @@ impl Describer<'_> {
             let Some(data_type) = DataType::of(object) else { return plain(class_of(object)) };
             let is = |other: Option<DataType>| other == Some(data_type);
             if is(types.thread) {
-                if let Some(name) = self.prepared.thread_names.get(&object) {
-                    return plain(format!("{} {name:?}", class_of(object)));
+                let name = self.prepared.thread_name(object).map(|name| format!(" {name:?}"));
+                let ended = if self.prepared.has_ended(object) { " (ended)" } else { "" };
+                if name.is_some() || !ended.is_empty() {
+                    return plain(format!("{}{}{ended}", class_of(object), name.unwrap_or_default()));
                 }
             }
             if is(types.thread) || is(types.fiber) {
-                let begin = self.context(object).filter(|_| self.prepared.checked.frames);
+                let begin = self.prepared.context(object).filter(|_| self.prepared.checked.frames);
                 let begin = begin.and_then(|context| frames(context).next()).map(|frame| frame.iseq);
                 return self.at(&class_of(object), begin.and_then(|iseq| SourceLine::of(iseq)));
             }

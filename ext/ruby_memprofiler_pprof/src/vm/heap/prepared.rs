@@ -1,18 +1,13 @@
 //! What has to be asked of Ruby before the heap is walked.
 
 use super::check::{self, Checked};
-use super::classes::ByAddress;
-use super::text::bounded;
+use super::threads::Threads;
 use super::types::DataTypes;
-use crate::vm::{gc, lossy, protect, threads};
+use crate::vm::{gc, lossy, protect};
 use magnus::rb_sys::{AsRawId, AsRawValue};
-use magnus::value::ReprValue;
 use magnus::{Error, Module, RArray, Ruby, Value};
 use rb_sys::{ID, VALUE};
 use std::ffi::CString;
-
-/// The greatest length of a thread's name, in characters.
-const NAME: usize = 60;
 
 /// Global variables that are not read: their values are not kept in them, but found or made when they are read.
 const COMPUTED: [&str; 29] = [
@@ -47,13 +42,13 @@ const COMPUTED: [&str; 29] = [
     "$SAFE",
 ];
 
-/// What is known before the heap is walked: the names of threads and global variables, and what can be read at all.
-/// Threads and variables that come later have no names.
+/// What is known before the heap is walked: the threads and the names of global variables, and what can be read at all.
+/// Variables that come later have no names.
 #[derive(Debug)]
 pub struct Prepared {
     pub(super) checked: Checked,
     pub(super) globals: Vec<(VALUE, String)>,
-    pub(super) thread_names: ByAddress<String>,
+    pub(super) threads: Threads,
     /// The current directory, with a slash at its end.
     pub(super) directory: String,
     pub(super) ids: Ids,
@@ -89,11 +84,11 @@ impl Prepared {
         };
         let checked = check::run(ruby)?;
         let directory = std::env::current_dir().map(|path| format!("{}/", path.display())).unwrap_or_default();
-        let thread_names = thread_names(ruby)?;
+        let threads = Threads::new(ruby)?;
         let own_module = ruby.class_object().const_get::<_, Value>("MemprofilerPprof").map_or(0, |own| own.as_raw());
         let gc = gc::Info::get(ruby)?;
         // Last, since their values are known by their addresses.
-        Ok(Self { checked, globals: globals()?, thread_names, directory, ids, own_module, gc })
+        Ok(Self { checked, globals: globals()?, threads, directory, ids, own_module, gc })
     }
 
     /// Finishes a lazy sweep, and with it a compaction that may be under way: what is dead is then gone, and all else is
@@ -111,18 +106,6 @@ impl Prepared {
     pub(super) fn types(&self) -> &DataTypes {
         &self.checked.types
     }
-}
-
-fn thread_names(ruby: &Ruby) -> Result<ByAddress<String>, Error> {
-    let list: RArray = ruby.class_thread().funcall("list", ())?;
-    let mut names = ByAddress::default();
-    for index in 0..list.len() {
-        let thread: Value = list.entry(index as isize)?;
-        if let Some(name) = threads::name(thread)? {
-            names.insert(thread.as_raw(), bounded(&name, NAME));
-        }
-    }
-    Ok(names)
 }
 
 fn globals() -> Result<Vec<(VALUE, String)>, Error> {

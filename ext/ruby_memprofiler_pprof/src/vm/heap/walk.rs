@@ -174,7 +174,10 @@ impl Walk<'_> {
         // SAFETY: the object is alive.
         match unsafe { DataType::of(object) } {
             None => Kind::Plain,
-            data_type if data_type == types.thread || data_type == types.fiber => Kind::Thread,
+            data_type if data_type == types.thread || data_type == types.fiber => {
+                // SAFETY: as above, a Thread or Fiber.
+                if unsafe { self.prepared.has_ended(object) } { Kind::EndedThread } else { Kind::Thread }
+            }
             Some(data_type) => match data_type.name().to_bytes() {
                 b"ractor" => Kind::Thread,
                 b"VM/cc_table" => Kind::Cache,
