@@ -173,11 +173,23 @@ RSpec.describe "Who holds what is alive" do
           yield
         end
         holder = batch { collector.retainers(class_name: "Object").sites.first.holders.first }
-        puts holder.phrase, holder.alike, holder.exclusive
+        puts holder.phrase, holder.alike
       RUBY
       ended = /Thread "b\d" \(ended\) local spans → Array \(100\)/
       expect(outcome.stdout)
-        .to match(/local variable threads\b.* → Array \(3\) → elements → #{ended}\n3\ntrue\n\z/), outcome.to_s
+        .to match(/local variable threads\b.* → Array \(3\) → elements → #{ended}\n3\n\z/), outcome.to_s
+    end
+
+    it "is no thread of the profiler's own" do
+      outcome = run_ruby(<<~RUBY)
+        collector = new_collector(sample_rate: 1.0).start
+        LIST = []
+        Thread.new { 100.times { LIST << Object.new } }.join
+        thread = MemprofilerPprof::BackgroundThread.start("own") { LIST.each { sleep } }
+        Thread.pass until thread.stop?
+        puts collector.retainers(class_name: "Object").sites.first.holders.first.also.grep(/own|background_thread/).inspect
+      RUBY
+      expect(outcome.stdout).to eq("[]\n"), outcome.to_s
     end
 
     it "is found in a heap with many references" do

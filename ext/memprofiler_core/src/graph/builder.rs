@@ -48,7 +48,8 @@ impl Builder {
 
     /// Adds a category of roots, or goes on with the one of that name: [`edge`](Self::edge) then adds to it. All
     /// categories come before the first [`next`](Self::next); later ones are left out. `kind` is [`Kind::Anchor`] for
-    /// the table of global variables, else [`Kind::Category`].
+    /// the table of global variables, [`Kind::Cache`] if what it refers to does not count as held, else
+    /// [`Kind::Category`].
     pub fn category(&mut self, kind: Kind, name: &'static str) {
         let graph = &mut self.graph;
         if !graph.rows.is_empty() {

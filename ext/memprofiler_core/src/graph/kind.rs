@@ -42,7 +42,7 @@ pub enum Kind {
     EndedThread,
     /// Code, such as an instruction sequence, which explains little.
     Code,
-    /// An inline or call cache, which explains nothing: what it refers to does not count as held by it.
+    /// An inline or call cache, or what else explains nothing: what it refers to does not count as held by it.
     Cache,
     /// Any other object.
     Plain,

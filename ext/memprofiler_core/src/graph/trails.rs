@@ -115,7 +115,8 @@ impl<'a, D: Describe> Trails<'a, D> {
     /// Whether a programmer would know the object.
     fn is_shown(&mut self, node: NodeId) -> bool {
         match self.graph.kind(node) {
-            Kind::Root | Kind::Cache => false,
+            Kind::Root => false,
+            Kind::Cache => self.graph.category(node).is_some(),
             Kind::Category | Kind::Anchor | Kind::Thread | Kind::EndedThread | Kind::Code => true,
             // What has no class, or a name in parentheses, is a part of the VM.
             Kind::Plain => self.graph.class_number(node).is_some() && !self.names.node(node).text.starts_with('('),

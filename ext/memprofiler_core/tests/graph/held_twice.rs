@@ -139,6 +139,20 @@ fn by_caches_too() {
 }
 
 #[test]
+fn by_a_stack_that_does_not_count() {
+    let mut program = Program::new();
+    program.heap.objects[MACHINE_STACK].kind = Kind::Cache;
+    let class = program.class("Cache");
+    let hash = program.object("Hash", class, ivar("@all"));
+    program.strings(20, hash, &Edge::Value(None));
+    program.heap.refer(MACHINE_STACK, hash, Edge::Unknown);
+    let holder = program.holder();
+    assert_eq!((holder.exclusive, holder.also.len(), holder.chain[1].retained), (true, 0, 21 * 40));
+    program.strings(10, MACHINE_STACK, &Edge::Unknown);
+    assert_eq!(program.holders()[1].phrase, "machine stack");
+}
+
+#[test]
 fn by_many_is_told_for_three() {
     let mut program = Program::new();
     let names = ["A", "B", "C", "D", "E", "F"];

@@ -1,8 +1,9 @@
 //! Threads and fibers, living and ended.
 
 use super::classes::ByAddress;
+use super::locals::frames;
 use super::prepared::Prepared;
-use super::text::{self, bounded};
+use super::text::{self, SourceLine, bounded};
 use super::types::{DataType, data};
 use crate::vm::frames::LAYOUT;
 use crate::vm::layout::EC_VM_STACK_SIZE;
@@ -11,6 +12,7 @@ use crate::vm::threads;
 use magnus::rb_sys::AsRawValue;
 use magnus::value::ReprValue;
 use magnus::{Error, RArray, Ruby, Value};
+use memprofiler_core::analysis::gem;
 use rb_sys::VALUE;
 
 /// The greatest length of a thread's name, in characters.
@@ -75,6 +77,16 @@ impl Prepared {
         // SAFETY: as required of the caller.
         let context = unsafe { self.context(object) };
         context.is_some_and(|context| !has_stack(context)) && !self.threads.living.contains_key(&object)
+    }
+
+    /// Whether an execution context is that of a thread that this gem runs.
+    ///
+    /// # Safety
+    /// The GVL must be held; `context` must be an execution context in which nothing runs, or the calling one.
+    pub(super) unsafe fn is_own(&self, context: *const u8) -> bool {
+        // SAFETY: as required of the caller; the code of a frame is alive.
+        let place = unsafe { frames(context).next().and_then(|frame| SourceLine::of(frame.iseq)) };
+        self.checked.frames && place.is_some_and(|place| gem::of(&place.file) == "ruby_memprofiler_pprof")
     }
 
     /// The name of a Thread, which may have ended.

@@ -6,7 +6,7 @@ use super::super::layout;
 use super::super::machine_stack::overwrite_remains;
 use super::super::memsize::{self, slot_size};
 use super::super::object::{Type, flags, is_heap};
-use super::super::protect;
+use super::super::{protect, threads};
 use super::classes::{self, ByAddress, Classes, Named};
 use super::prepared::Prepared;
 use super::references::{each_child, each_root};
@@ -29,7 +29,8 @@ pub enum Sizes {
 ///
 /// References to a named class are added for one of its instances only. On Ruby 4.0 the VM keeps the instance variables
 /// of all but plain objects in objects of its own; these are no nodes, but belong to the object whose variables they
-/// have. From 3.4 on, what only a finalizer refers to is not reached: the VM does not report finalizers as roots.
+/// have. What this gem's own threads refer to does not count as held by them: their stacks mention what they have looked
+/// at. From 3.4 on, what only a finalizer refers to is not reached: the VM does not report finalizers as roots.
 ///
 /// # Safety
 /// The GVL must be held, and no other thread run Ruby code before this function returns. There must be no other
@@ -41,8 +42,14 @@ pub unsafe fn walk(builder: Builder, prepared: &Prepared, sizes: Sizes) -> Graph
     overwrite_remains();
     // SAFETY: the GVL is held; collections run only when something allocates.
     unsafe {
+        let is_own = prepared.is_own(threads::current_context());
         each_root(|category, root| {
-            walk.builder.category(if category == "global_tbl" { Kind::Anchor } else { Kind::Category }, category);
+            let kind = match category {
+                "global_tbl" => Kind::Anchor,
+                "machine_context" if is_own => Kind::Cache,
+                _ => Kind::Category,
+            };
+            walk.builder.category(kind, category);
             walk.builder.edge(root);
         });
         while let Some((_, address)) = walk.builder.next() {
@@ -78,10 +85,6 @@ impl Walk<'_> {
             let bytes = self.size(object, kind);
             let meaning = self.meaning(object, kind);
             self.builder.object(meaning, bytes, class.visible);
-            if meaning == Kind::Thread {
-                // A fiber may refer to all that is on this very stack, down to where it was when it changed fibers.
-                overwrite_remains();
-            }
             let ignored = if class.implied { class.word } else { 0 };
             if HAS_FIELDS {
                 self.add_with_fields(object, kind, ignored);
@@ -175,8 +178,16 @@ impl Walk<'_> {
         match unsafe { DataType::of(object) } {
             None => Kind::Plain,
             data_type if data_type == types.thread || data_type == types.fiber => {
-                // SAFETY: as above, a Thread or Fiber.
-                if unsafe { self.prepared.has_ended(object) } { Kind::EndedThread } else { Kind::Thread }
+                // A fiber may refer to all that is on this very stack, down to where it was when it changed fibers.
+                overwrite_remains();
+                // SAFETY: as above, a Thread or Fiber, in whose context nothing runs, or this function.
+                unsafe {
+                    match self.prepared.context(object) {
+                        _ if self.prepared.has_ended(object) => Kind::EndedThread,
+                        Some(context) if self.prepared.is_own(context) => Kind::Cache,
+                        _ => Kind::Thread,
+                    }
+                }
             }
             Some(data_type) => match data_type.name().to_bytes() {
                 b"ractor" => Kind::Thread,
