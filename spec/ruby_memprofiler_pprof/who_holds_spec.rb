@@ -153,6 +153,8 @@ RSpec.describe "Who holds what is alive" do
           Templates.module_eval("def t#{index}(rows) = rows.map { |row| [row, \"row #{index} \#{row}\"] }")
           FLAGS[index] = eval("->(user) { [user].any? { |each| each == \"user #{index}\" } }")
         end
+        # What compiling them has left is garbage.
+        GC.start
         %w[FLAGS Templates].each do |name|
           holders = collector.retainers.sites.map { |site| site.holders.first }
           holder = holders.find { |each| each.phrase.include?(name) }
