@@ -37,6 +37,11 @@ RSpec.describe "a collector without memory for its tables to grow", :faults do
     expect([failures.to_i, overflows.to_i]).to match([be_positive, be_positive])
   end
 
+  it "counts what dies if there is next to no memory" do
+    _, _, objects, = printed_by(code(16_384, :mark_bits, "1_000.times { Object.new }\nGC.start"))
+    expect(objects.to_i).to be < 500
+  end
+
   it "keeps few samples if there is next to no memory, and the program goes on" do
     failures, samples, = printed_by(code(16_384, :mark_bits, "10_000.times { kept << Object.new }"))
     expect([failures.to_i, samples.to_i]).to match([be_positive, be_between(1, 1000)])

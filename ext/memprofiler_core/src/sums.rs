@@ -24,7 +24,7 @@ pub struct Sums<K, V> {
 }
 
 /// So few that the tally's chunks are small: where memory runs out there may be none for a mapping.
-const CHUNK: usize = 512;
+const CHUNK: usize = 256;
 
 impl<K: Copy + Eq + Hash, V: Copy + Default + AddAssign> Sums<K, V> {
     /// An empty sum.

@@ -84,7 +84,8 @@ impl Collector {
     pub(super) fn adopt_sampling(&self, main: MainRactor) -> Result<(), Error> {
         let Options { window_frame, window_duty, sampling, .. } = self.options();
         let choice = self.preferred_sampling();
-        self.switch_windows(main, choice, window_frame.unwrap_or_else(default_frame), window_duty)?;
+        let frame = if choice.windows { window_frame.unwrap_or_else(default_frame) } else { FRAME };
+        self.switch_windows(main, choice, frame, window_duty)?;
         let undecided = sampling == Sampling::Auto && !self.windows.are_used() && cfg!(ruby_gte_3_3);
         self.look_again.set(undecided.then(|| Instant::now() + PAUSE));
         Ok(())
