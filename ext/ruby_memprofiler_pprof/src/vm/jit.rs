@@ -6,7 +6,8 @@ use magnus::{Module, RClass, RModule, Ruby, value::ReprValue};
 /// Those that programs can switch on at any time.
 const JITS: [&str; 2] = ["YJIT", "ZJIT"];
 
-/// Whether one is on. A VM that does not say so has none. Makes no objects, which could be sampled.
+/// Whether one is on. A VM that does not say so has none. Makes no objects, which could be
+/// sampled, but perhaps the VM's caches of the calls.
 pub fn is_on(ruby: &Ruby) -> bool {
     let Ok(vm) = ruby.class_object().const_get::<_, RClass>("RubyVM") else { return false };
     JITS.iter().any(|&name| {

@@ -84,9 +84,12 @@ impl Prepared {
     /// # Safety
     /// The GVL must be held; `context` must be an execution context in which nothing runs, or the calling one.
     pub(super) unsafe fn is_own(&self, context: *const u8) -> bool {
-        // SAFETY: as required of the caller; the code of a frame is alive.
+        if !self.checked.frames {
+            return false;
+        }
+        // SAFETY: as required of the caller, and frames are where the layout says; the code of a frame is alive.
         let place = unsafe { frames(context).next().and_then(|frame| SourceLine::of(frame.iseq)) };
-        self.checked.frames && place.is_some_and(|place| gem::of(&place.file) == "ruby_memprofiler_pprof")
+        place.is_some_and(|place| gem::of(&place.file) == "ruby_memprofiler_pprof")
     }
 
     /// The name of a Thread, which may have ended.
