@@ -125,8 +125,19 @@ module MemprofilerPprof
           near = error.additional&.call(option.sub(/\A--?/, "")).to_s[/\?\s+(\S+)/, 1]
           "unknown option #{option}#{", did you mean --#{near}?" if near}"
         when OptionParser::MissingArgument then "#{error.args.first} needs a value"
-        else error.message
+        else [error.message, allowed(error.args.first)].compact.join(", must be ")
         end
+      end
+
+      # @param option [String] with its dashes
+      # @return [String, nil] the values that it has, if these can be listed
+      def allowed(option)
+        values = parser.top.long[option.delete_prefix("--")]&.pattern
+        list(values.keys) if values.is_a?(Hash)
+      end
+
+      def list(values)
+        "#{values[0...-1].join(", ")} or #{values.last}"
       end
     end
   end

@@ -96,10 +96,6 @@ module MemprofilerPprof
         @tags << { key.to_sym => regexp(value) || ->(label) { label.to_s == value } }
       end
 
-      def list(values)
-        "#{values[0...-1].join(", ")} or #{values.last}"
-      end
-
       def filter(profile)
         profile = narrow(profile)
         app? ? profile.without_libraries : profile

@@ -222,7 +222,7 @@ RSpec.describe "memprofiler top" do
       %w[--interval 61 a] => "invalid argument: --interval 61, must be in 1..60",
       %w[--header x a] => "invalid argument: --header x, must be NAME: VALUE",
       %w[--header @none a] => "invalid argument: --header @none: No such file or directory",
-      %w[--sort name a] => "invalid argument: --sort name"
+      %w[--sort name a] => "invalid argument: --sort name, must be allocations, allocated_bytes, objects or bytes, see"
     }.each do |arguments, message|
       it "refuses #{arguments.join(" ").inspect}" do
         expect_failure(top(*arguments), 2, start_with("memprofiler: #{message}"))
