@@ -11,7 +11,7 @@ module MemprofilerPprof
   # @api private
   class CLI
     # In the order in which the help has them.
-    COMMANDS = %w[run top dump report diff leaks why memory flamegraph attach detach record ps stack doctor
+    COMMANDS = %w[run top dump report diff leaks why memory flamegraph export attach detach record ps stack doctor
                   version help].freeze
     # The exit status when a command could not do its work, be it a wrong command line or a file that cannot be read.
     # 1 is left for what a command found: growth (`leaks --exit-code`), or a degraded installation (`doctor`).

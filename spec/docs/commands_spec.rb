@@ -44,7 +44,7 @@ RSpec.describe "The manual's commands" do
 
   { "docs/reports-and-leaks.md" => %w[report diff leaks], "docs/watching-live.md" => %w[top],
     "docs/flame-graph.md" => %w[flamegraph], "docs/who-holds-it.md" => %w[why],
-    "docs/where-memory-is.md" => %w[memory] }.each do |page, names|
+    "docs/where-memory-is.md" => %w[memory], "docs/reading-a-profile.md" => %w[export] }.each do |page, names|
     it "have all their options in #{page}, and no others" do
       all = names.flat_map { |name| options(name) }.uniq
       named = Manual.rows(page).flatten.flat_map { |cell| cell.scan(/`[^`]*`/) }

@@ -10,7 +10,7 @@ RSpec.describe "memprofiler" do
 
   # What the command line lists, in a separate process: the gem does not load it.
   let(:commands) do
-    %w[run top dump report diff leaks why memory flamegraph attach detach record ps stack doctor version help]
+    %w[run top dump report diff leaks why memory flamegraph export attach detach record ps stack doctor version help]
   end
 
   def cli(*arguments, exe: SubprocessHelpers::EXE, **keywords)

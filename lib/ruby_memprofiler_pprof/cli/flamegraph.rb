@@ -60,16 +60,12 @@ module MemprofilerPprof
       def show(files)
         raise Failure, "no profiles found, see #{@invocation} --help" if files.empty?
 
-        output = @output || default_output(files.first)
+        output = @output || derived_name(files.first, ".html")
         raise Failure, "--open needs a file, not stdout" if @open && output == "-"
 
         write_output(page(files), output)
         open_page(output) if @open
         0
-      end
-
-      def default_output(file)
-        (File.basename(name(file)).b.sub(/\.(pprof|pb\.gz|pb|gz)\z/, "") << ".html").force_encoding(Encoding::UTF_8)
       end
 
       def page(files)

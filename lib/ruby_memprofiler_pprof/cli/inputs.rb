@@ -123,6 +123,13 @@ module MemprofilerPprof
         file == DASH ? "stdin" : file.dup.force_encoding(Encoding::UTF_8)
       end
 
+      # @param file [String]
+      # @param extension [String]
+      # @return [String] what to call, in this directory, a file that is made from it
+      def derived_name(file, extension)
+        (File.basename(name(file)).b.sub(/\.(pprof|pb\.gz|pb|gz)\z/, "") << extension).force_encoding(Encoding::UTF_8)
+      end
+
       def load(file)
         file == DASH ? stdin : Profile.load(file)
       rescue SystemCallError => e

@@ -44,11 +44,11 @@ RSpec.describe "memprofiler, finding profiles" do
         end
     end
 
-    %w[report flamegraph].each do |command|
+    %w[report flamegraph export].each do |command|
       it "takes the newest in tmp/profiles for #{command}" do
         outcome = cli(command)
         expect(outcome.stderr).to eq("memprofiler #{command}: d.pprof, the newest of 5 profiles in tmp/profiles\n")
-        expect(outcome.stdout).to match(%r{\Atmp/profiles/d.pprof, |\Ad\.html\n})
+        expect(outcome.stdout).to match(%r{\Atmp/profiles/d.pprof, |\Ad\.(html|speedscope\.json)\n})
       end
     end
 
@@ -111,7 +111,7 @@ RSpec.describe "memprofiler, finding profiles" do
                    "memprofiler: d: Permission denied\n")
   end
 
-  [%w[report], %w[flamegraph --merge -o -]].each do |command|
+  [%w[report], %w[flamegraph --merge -o -], %w[export -o -]].each do |command|
     it "names the file that #{command.first} cannot add to the others" do
       %w[a b].each { |name| File.binwrite("#{name}.pprof", bytes(1)) }
       File.binwrite("cpu.pprof", Pprof::Maker.new(types: [%w[samples count]]).sample(["a"], [1], nil).to_s)
@@ -156,7 +156,8 @@ RSpec.describe "memprofiler, finding profiles" do
     end
 
     { %w[report] => "2 profiles, ", %w[report --by-tag release] => "2 profiles, ", %w[leaks] => "): 2 profiles, ",
-      %w[flamegraph -o - --title a1] => "<title>a1" }.each do |command, expected|
+      %w[flamegraph -o - --title a1] => "<title>a1", %w[export -o -] => '"name":"2 profiles"' }
+      .each do |command, expected|
       it "leaves it out, and says so once, for #{command.join(" ")}" do
         outcome = cli(*command, "d")
         expect(outcome.stdout).to include(expected)
