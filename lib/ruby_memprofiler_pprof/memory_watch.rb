@@ -19,15 +19,16 @@ module MemprofilerPprof
   #   @param part [Float, nil] of the cgroup's limit
   #   @param bytes [Integer, nil] of this process's resident memory, if there is no part
   #   @param path [String] as for `wait`, until then
-  #   @return [Boolean] false if there is nothing to watch: no limit, for a part of it
+  #   @return [Integer, nil] the number of what watches now; nil if there is nothing to watch: a part of no limit
   #   @raise [Error] if there can be no thread
-  # @!method self.wait(path)
+  # @!method self.wait(number, path)
   #   Waits until a profile is to be taken by this thread, which then has to call `done`.
+  #   @param number [Integer] of what it takes profiles for
   #   @param path [String] the file to write in case that this thread does not get the GVL; in it the end of the year
   #     9999 stands for the time of writing
   #   @return [Array(String, Integer, Integer, Float, Boolean, Boolean), nil] why, bytes used, the limit in bytes if
   #     there is one, bytes per second of growth, whether this process is what fills the memory, and whether this is
-  #     the last one; nil when watching has ended
+  #     the last one; nil when watching has ended, or what watches has another number
   # @!method self.queue(waits)
   #   Says that this thread waits until other processes have taken their profiles, so that none has to be written
   #   without the GVL unless the limit is near.
@@ -59,9 +60,9 @@ module MemprofilerPprof
     private_constant :LATER, :AT_ONCE, :SURVIVABLE, :TIMEOUT, :LOOK_INTERVAL
 
     # Makes a watch the one that watches, if the block begins that.
-    # @return [Boolean] whether it did
+    # @return [Integer, nil] what the block returns: the number of what watches now, if it did
     def self.begin_for(watch)
-      @mutex.synchronize { yield.tap { |begun| @owner = watch if begun } }
+      @mutex.synchronize { yield.tap { |number| @owner = watch if number } }
     end
 
     # Ends watching, unless another watch has begun since.
@@ -88,8 +89,6 @@ module MemprofilerPprof
       @keep_days = keep_days
       @logger = logger
       @written = 0
-      # The number of the thread that works, or of the next one.
-      @turn = 0
     end
 
     # @return [self]
@@ -128,9 +127,9 @@ module MemprofilerPprof
     def begin_watching
       part = @level.to_f / 100 if @level.is_a?(String)
       level = [part, part ? nil : @level]
-      return unless MemoryWatch.begin_for(self) { MemoryWatch.begin(@collector, *level, path(LATER)) }
+      @number = MemoryWatch.begin_for(self) { MemoryWatch.begin(@collector, *level, path(LATER)) }
+      return unless (mine = @number)
 
-      mine = @turn
       @thread = BackgroundThread.start("ruby_memprofiler_pprof memory watch") { work(mine) }
       @thread.priority = 3
     rescue Error, ThreadError => e
@@ -141,16 +140,16 @@ module MemprofilerPprof
 
     def end_watching(timeout = TIMEOUT)
       MemoryWatch.end_for(self)
-      @turn += 1
+      @number = nil
       thread = @thread
       @thread = nil
       BackgroundThread.ended?(thread, timeout) unless thread.nil? || thread == Thread.current
     end
 
-    # A thread that still wrote when watching ended does not wait for what another one watches.
+    # A thread that is late, or still wrote when watching ended, does not wait for what another one watches.
     def work(mine)
       tidy
-      while mine == @turn && (alarm = MemoryWatch.wait(path(LATER)))
+      while (alarm = MemoryWatch.wait(mine, path(LATER)))
         *figures, at_fault, last = alarm
         begin
           at_fault ? write(explain(*figures)) : in_turn(mine) { write(explain(*figures)) }
@@ -180,7 +179,7 @@ module MemprofilerPprof
       File.open(@pattern.common_directory) do |directory|
         @queue = directory
         MemoryWatch.queue(true)
-        sleep(LOOK_INTERVAL) until (first = directory.flock(File::LOCK_EX | File::LOCK_NB)) || mine != @turn
+        sleep(LOOK_INTERVAL) until (first = directory.flock(File::LOCK_EX | File::LOCK_NB)) || mine != @number
         MemoryWatch.queue(false)
         yield if first
       ensure

@@ -131,7 +131,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
   end
 
   it "does not end what watches since" do
-    allow(described_class).to receive_messages(begin: true, wait: nil)
+    allow(described_class).to receive_messages(begin: 1, wait: nil)
     allow(described_class).to receive(:end)
     pattern = MemprofilerPprof::FilePattern.new("mem.pprof")
     first, second = Array.new(2) { described_class.new(new_collector, 1, pattern: pattern).start }
@@ -142,7 +142,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
   end
 
   it "ends without what has ended its thread" do
-    allow(described_class).to receive(:begin).and_return(true)
+    allow(described_class).to receive(:begin).and_return(1)
     allow(described_class).to receive(:wait) do
       Thread.current.report_on_exception = false
       raise NoMemoryError
@@ -152,7 +152,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
   end
 
   it "says which one was the last of the process" do
-    allow(described_class).to receive_messages(begin: true, done: nil)
+    allow(described_class).to receive_messages(begin: 1, done: nil)
     alarms = [false, true].map { |last| ["level", 90, 100, 0.0, true, last] }
     allow(described_class).to receive(:wait) { alarms.shift }
     logger = FakeLogger.new
@@ -164,7 +164,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
   end
 
   it "does not go on watching if there is no thread for its profiles" do
-    allow(described_class).to receive(:begin).and_return(true)
+    allow(described_class).to receive(:begin).and_return(1)
     allow(described_class).to receive(:end)
     allow(MemprofilerPprof::BackgroundThread).to receive(:start).and_raise(ThreadError, "no threads")
     logger = FakeLogger.new
@@ -189,17 +189,70 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
   it "removes those of ended processes after some days" do
     profile = Pprof::Maker.lines({ "/a.rb:1" => [0, 1] }, comments: { greatest_weight: 1 }).to_s
     %w[mem-1-oom.pprof mem-2.pprof].each { |name| File.binwrite(name, profile) && File.utime(0, 0, name) }
-    allow(described_class).to receive_messages(begin: true, wait: nil)
+    allow(described_class).to receive_messages(begin: 1, wait: nil)
     pattern = MemprofilerPprof::FilePattern.new("mem-%{pid}.pprof")
     described_class.new(new_collector.start, 1, pattern: pattern, keep_days: 7, logger: FakeLogger.new).start.stop
     expect(Dir.children(".")).to eq(["mem-2.pprof"])
+  end
+
+  describe "in place of another" do
+    define_method(:run_program) do |changes, code|
+      outcome = run_ruby(<<~RUBY)
+        #{found}
+        MemprofilerPprof::MemoryWatch.prepend(Module.new { #{changes} })
+        MemprofilerPprof.start(#{settings.sub("above: 1", "above: 1 << 50")})
+        #{code}
+        found("*-oom.pprof")
+        MemprofilerPprof.stop
+      RUBY
+      expect(outcome).to be_success, outcome.to_s
+    end
+
+    it "says why if the former's thread goes on only then" do
+      run_program(<<~RUBY, <<~RUBY)
+        late, former = Queue.new, nil
+        define_method(:path) do |*time|
+          former ||= Thread.current unless Thread.current == Thread.main
+          late.pop if Thread.current == former
+          super(*time)
+        end
+        define_method(:write) do |reason|
+          late.close
+          Thread.pass until late.num_waiting.zero? && former.stop?
+          super(reason)
+        end
+        define_singleton_method(:wait_for_former) { Thread.pass until late.num_waiting == 1 }
+        HELD = self
+      RUBY
+        HELD.wait_for_former
+        MemprofilerPprof.start(dump_above: 1)
+      RUBY
+      expect(dumps.map(&:comments)).to all(include(/\Adump_above=level/)).and have_attributes(size: be_positive)
+    end
+
+    it "lets the former's thread say why it takes a profile" do
+      run_program(<<~RUBY, <<~RUBY)
+        HELD = Array.new(2) { Queue.new }
+        define_method(:write) do |reason|
+          HELD[0] << reason
+          HELD[1].pop
+          super(reason)
+        end
+      RUBY
+        MemprofilerPprof.start(dump_above: 1)
+        HELD[0].pop
+        MemprofilerPprof.start(dump_above: 1 << 50)
+        HELD[1].close
+      RUBY
+      expect(dumps.map(&:comments)).to all(include(/\Adump_above=level/)).and have_attributes(size: be_positive)
+    end
   end
 
   describe "beside other processes that run out of the same memory" do
     # Returns once there was an alarm.
     def alarm(at_fault)
       alarms = [["level", 90, 100, 0.0, at_fault, false]]
-      allow(described_class).to receive(:begin).and_return(true)
+      allow(described_class).to receive(:begin).and_return(1)
       allow(described_class).to receive(:wait) { alarms.shift }
       pattern = MemprofilerPprof::FilePattern.new("mem.pprof")
       watch = described_class.new(new_collector.start, "90%", pattern: pattern, logger: FakeLogger.new).start
@@ -262,7 +315,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
         #{found}
         queued = Queue.new
         MemprofilerPprof::MemoryWatch.singleton_class.prepend(Module.new do
-          define_method(:wait) { |path| super(path)&.then { |*figures, _, last| [*figures, false, last] } }
+          define_method(:wait) { |*arguments| super(*arguments)&.then { |*figures, _, last| [*figures, false, last] } }
           define_method(:queue) { |waits| super(waits).tap { queued << waits } }
         end)
         File.open(".") do |directory|
@@ -442,7 +495,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     end
 
     def begun(**settings)
-      allow(described_class).to receive(:begin).and_return(false)
+      allow(described_class).to receive(:begin).and_return(nil)
       profiler(**settings).stop
       described_class
     end

@@ -19,20 +19,21 @@ type Alarm = (&'static str, u64, Option<u64>, f64, bool, bool);
 pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     let class = module.define_class("MemoryWatch", ruby.class_object())?;
     class.define_singleton_method("begin", function!(begin, 4))?;
-    class.define_singleton_method("wait", function!(wait, 1))?;
+    class.define_singleton_method("wait", function!(wait, 2))?;
     class.define_singleton_method("queue", function!(watch::queue, 1))?;
     class.define_singleton_method("done", function!(done, 0))?;
     class.define_singleton_method("end", function!(watch::end, 0))
 }
 
-/// Watches for a part of the limit, or else for so many bytes. Returns whether there is anything to watch.
+/// Watches for a part of the limit, or else for so many bytes. Returns the number of the watcher; nil if there is nothing
+/// to watch.
 fn begin(
     ruby: &Ruby,
     this: Obj<RubyCollector>,
     part: Option<f64>,
     bytes: Option<u64>,
     path: PathBuf,
-) -> Result<bool, Error> {
+) -> Result<Option<u64>, Error> {
     let level = part.map_or(Level::Resident(bytes.unwrap_or(u64::MAX)), Level::Part);
     keep(ruby, this);
     // SAFETY: the collector is in a box of its own until the GC frees its object, which it does not do.
@@ -51,8 +52,8 @@ fn keep(ruby: &Ruby, this: Obj<RubyCollector>) {
 }
 
 /// The next alarm; nil when watching has ended.
-fn wait(path: PathBuf) -> Result<Option<Alarm>, Error> {
-    Ok(watch::wait(path)?.map(|alarm| {
+fn wait(number: u64, path: PathBuf) -> Result<Option<Alarm>, Error> {
+    Ok(watch::wait(number, path)?.map(|alarm| {
         let (used, limit) = alarm.used();
         (alarm.reason.name(), used, limit, alarm.growth, alarm.own, alarm.last)
     }))

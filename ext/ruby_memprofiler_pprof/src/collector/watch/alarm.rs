@@ -103,6 +103,10 @@ pub(super) struct Files {
 /// One watcher.
 #[derive(Debug)]
 pub(super) struct Shared {
+    /// How many there were in this process, with this one.
+    pub number: u64,
+    /// The one before in this process.
+    pub former: Option<&'static Shared>,
     /// Whose samples to write.
     pub collector: &'static Collector,
     process: u32,
@@ -123,8 +127,10 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Of this process; nothing is wanted.
-    pub fn new(collector: &'static Collector, path: PathBuf, source: Source) -> Self {
+    pub fn new(collector: &'static Collector, path: PathBuf, source: Source, former: Option<&'static Shared>) -> Self {
         Self {
+            number: former.map_or(0, |former| former.number) + 1,
+            former,
             collector,
             process: std::process::id(),
             dialogue: Mutex::new(Dialogue { stage: Stage::Quiet, interrupted: false }),
@@ -235,10 +241,10 @@ impl Shared {
         }
     }
 
-    /// Why `thread` takes a profile, for the profile.
-    pub fn remark(&self, thread: VALUE) -> Option<String> {
+    /// Why the Ruby thread takes a profile, for the profile.
+    pub fn remark(&self) -> Option<String> {
         match self.dialogue().stage {
-            Stage::Taking(alarm) if self.is_served_by(thread) => Some(format!("dump_above={alarm}")),
+            Stage::Taking(alarm) => Some(format!("dump_above={alarm}")),
             _ => None,
         }
     }

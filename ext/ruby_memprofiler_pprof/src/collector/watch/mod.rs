@@ -19,6 +19,7 @@ use alarm::{Outcome, Shared};
 use magnus::Error;
 use memprofiler_core::watch::{Level, Source};
 use std::io;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -33,27 +34,33 @@ fn current() -> Option<&'static Shared> {
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|shared| shared.is_of_this_process())
 }
 
-/// Watches the memory of this process from now on, in place of an earlier watcher. False, without a watcher, if the
-/// level is a part of a limit and there is none. `path` is the name of the file to write in case that no Ruby thread
-/// gets the GVL in time, until [`wait`] gives another one.
+/// The watcher whose profiles this thread takes: a former one, if another has begun while it takes one.
+fn served() -> Option<&'static Shared> {
+    let thread = threads::current();
+    iter::successors(current(), |shared| shared.former).find(|shared| shared.is_served_by(thread))
+}
+
+/// Watches the memory of this process from now on, in place of an earlier watcher. Returns its number, for [`wait`];
+/// None, without a watcher, if the level is a part of a limit and there is none. `path` is the name of the file to
+/// write in case that no Ruby thread gets the GVL in time, until [`wait`] gives another one.
 ///
 /// # Safety
 /// The collector must exist as long as the process.
-pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) -> io::Result<bool> {
+pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) -> io::Result<Option<u64>> {
     end();
     let source = Source::open(Path::new("/"), memory::page_size());
     if matches!(level, Level::Part(_)) && !source.has_limit() {
-        return Ok(false);
+        return Ok(None);
     }
     safepoint::prepare();
     // SAFETY: it exists as long as the process, as required above.
     let collector: &'static Collector = unsafe { &*collector };
-    let pointer = Box::into_raw(Box::new(Shared::new(collector, path, source)));
+    let pointer = Box::into_raw(Box::new(Shared::new(collector, path, source, current())));
     // SAFETY: it was just made, and is never freed.
     let shared: &'static Shared = unsafe { &*pointer };
     watcher::start(shared, level).inspect_err(|_| shared.use_up_source(|_| ()))?;
     CURRENT.store(pointer, Ordering::Release);
-    Ok(true)
+    Ok(Some(shared.number))
 }
 
 /// Stops watching. When this returns the watcher neither calls the VM nor reads what it has any more.
@@ -76,11 +83,11 @@ pub fn after_fork() {
     }
 }
 
-/// Waits, on a Ruby thread without the GVL, until a profile is to be taken, and then expects [`done`] from this thread.
-/// None once the watcher was stopped. Fails with what was raised in this thread. `path` is the name of the file to
-/// write in case that this thread does not get the GVL in time.
-pub fn wait(path: PathBuf) -> Result<Option<Alarm>, Error> {
-    let Some(shared) = current() else { return Ok(None) };
+/// Waits, on a Ruby thread without the GVL, until a profile is to be taken for the watcher of this number, and then
+/// expects [`done`] from this thread. None once the watcher was stopped, or another one has begun. Fails with what was
+/// raised in this thread. `path` is the name of the file to write in case that this thread does not get the GVL in time.
+pub fn wait(number: u64, path: PathBuf) -> Result<Option<Alarm>, Error> {
+    let Some(shared) = current().filter(|shared| shared.number == number) else { return Ok(None) };
     shared.serve(threads::current(), path);
     loop {
         let outcome = threads::wait_for(|| shared.wait(), &|| shared.interrupt());
@@ -98,18 +105,18 @@ pub fn wait(path: PathBuf) -> Result<Option<Alarm>, Error> {
 
 /// This thread waits until other processes have taken their profiles, or no longer does.
 pub fn queue(waits: bool) {
-    if let Some(shared) = current().filter(|shared| shared.is_served_by(threads::current())) {
+    if let Some(shared) = served() {
         shared.queue(waits);
     }
 }
 
 /// The profile that this thread was to take was taken, or cannot be. Returns the file that was written without the GVL
-/// meanwhile, if one was. None if another watcher has begun since.
+/// meanwhile, if one was.
 pub fn done() -> Option<PathBuf> {
-    current().filter(|shared| shared.is_served_by(threads::current()))?.done()
+    served()?.done()
 }
 
 /// What the profile that this thread takes says about the reason; None if it takes it for another one.
 pub fn remark() -> Option<String> {
-    current()?.remark(threads::current())
+    served()?.remark()
 }
