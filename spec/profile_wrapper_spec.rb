@@ -61,7 +61,7 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
     end
 
     it "does not notice" do
-      outcome = profile(RbConfig.ruby, "-e", "p ARGV; warn $stdin.read.inspect; exit 3", "a b", "")
+      outcome = profile("--quiet", RbConfig.ruby, "-e", "p ARGV; warn $stdin.read.inspect; exit 3", "a b", "")
       expect([outcome.stdout, outcome.stderr, outcome.status.exitstatus]).to eq([%(["a b", ""]\n), %(""\n), 3])
     end
 
@@ -124,7 +124,7 @@ RSpec.describe "ruby_memprofiler_pprof_profile" do
     end
 
     it "is a warning if a setting is unknown" do
-      expect_warning(profile_ruby(program, RATE: "2"),
+      expect_warning(profile("--quiet", RbConfig.ruby, "-e", program, RATE: "2"),
                      "RUBY_MEMPROFILER_PPROF_RATE is not a setting .did you mean SAMPLE_RATE")
     end
 

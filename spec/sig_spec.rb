@@ -132,8 +132,8 @@ RSpec.describe "The signatures", :own_process do
                  ByPid::Error ByPid::Subject Configuration::Settable Configuration::Types CPU::Sampler CPUFiles
                  DefaultProfiler DelayedJob::Job Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch
                  OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job
-                 Retainers::Recording Retainers::Reference RetainersFile RunningFlushers Service Session
-                 SignalActions SocketServer Tags UTF8] +
+                 Retainers::Recording Retainers::Reference RetainersFile RunningFlushers RunNote Service
+                 Session SignalActions SocketServer Tags UTF8] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process examines it.

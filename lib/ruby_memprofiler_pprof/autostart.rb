@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/run_note"
 require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
@@ -27,6 +28,7 @@ module MemprofilerPprof
         MemprofilerPprof.profiler.boot
         return false unless MemprofilerPprof.config.enabled
 
+        RunNote.install
         @collector = MemprofilerPprof.collector
         true
       rescue StandardError, ScriptError => e

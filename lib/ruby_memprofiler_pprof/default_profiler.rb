@@ -83,6 +83,11 @@ module MemprofilerPprof
       @session&.flusher
     end
 
+    # @return [Array<String>] the files that this process has written and keeps, oldest first; without those of CPU time
+    def files
+      @destinations.profiles
+    end
+
     # @param files_by_default [Boolean] whether to write files if no setting says where profiles go
     # @param settings [Hash{Symbol => Object}]
     # @return [Collector]

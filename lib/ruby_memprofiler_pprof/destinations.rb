@@ -62,6 +62,11 @@ module MemprofilerPprof
       warn_of_vain_settings(config)
     end
 
+    # @return [Array<String>] the files of all flushers that this process keeps, oldest first
+    def profiles
+      @file_flusher ? @file_flusher.profiles : []
+    end
+
     # @param config [Configuration]
     # @return [CPUFiles] to be started
     # @raise [ArgumentError] naming the setting

@@ -82,8 +82,7 @@ module MemprofilerPprof
 
       private
 
-      def define_options(parser)
-        super
+      def define_other(parser)
         define_timeout(parser)
       end
     end

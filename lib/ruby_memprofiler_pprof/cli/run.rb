@@ -2,6 +2,7 @@
 
 require "ruby_memprofiler_pprof/cli/profiled_environment"
 require "ruby_memprofiler_pprof/configuration/settings"
+require "ruby_memprofiler_pprof/run_note"
 
 module MemprofilerPprof
   class CLI
@@ -13,7 +14,7 @@ module MemprofilerPprof
         Replaces this process with COMMAND, and runs the heap profiler in it and in every other Ruby process that it
         starts. Each writes gzipped pprof profiles, by default to tmp/profiles, every 30 seconds and when it exits. The
         gem does not have to be in the program's Gemfile. If the profiler cannot start, stderr says why and the program
-        runs without it.
+        runs without it. If COMMAND is a Ruby program, it says on stderr at its end which command shows its profiles.
 
         Each option sets the variable below it in the environment of COMMAND.
       TEXT
@@ -49,7 +50,7 @@ module MemprofilerPprof
 
         command, *rest = arguments
         # With a pair, exec never runs a shell, which would split the command.
-        exec(ProfiledEnvironment.variables.merge(variables), [command, command], *rest)
+        exec(environment, [command, command], *rest)
       rescue Errno::ENOENT => e
         raise Failure.new(e.message.sub("No such file or directory", "command not found"), status: 127)
       rescue SystemCallError, ArgumentError => e
@@ -57,6 +58,10 @@ module MemprofilerPprof
       end
 
       private
+
+      def environment
+        { **ProfiledEnvironment.variables, **variables, RunNote::VARIABLE => (Process.pid.to_s unless @quiet) }
+      end
 
       def variables
         @variables ||= {}
@@ -72,6 +77,11 @@ module MemprofilerPprof
           end
         end
         parser.separator("\nOther:")
+        define_other(parser)
+      end
+
+      def define_other(parser)
+        parser.on("-q", "--quiet", "do not say at the end which command shows the profiles") { @quiet = true }
       end
 
       # Whether a setting is an option.

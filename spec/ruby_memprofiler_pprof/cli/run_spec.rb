@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require "shellwords"
 require "tmpdir"
 
 RSpec.describe "memprofiler run" do
@@ -35,14 +36,14 @@ RSpec.describe "memprofiler run" do
     it "is profiled in a directory that the locale does not know" do
       Dir.mkdir("Ä")
       File.write("Ä/program.rb", "class Kept; end; KEPT = Kept.new")
-      options = ["--rate", "1", "--pattern", "prö-%{pid}.pprof"]
+      options = ["--quiet", "--rate", "1", "--pattern", "prö-%{pid}.pprof"]
       outcome = run(*options, RbConfig.ruby, File.join(Dir.pwd, "Ä/program.rb"), chdir: "Ä", env: { "LC_ALL" => "C" })
       expect([outcome.stderr, kept("Kept")]).to eq(["", 1])
     end
 
     it "replaces the wrapper: there is no further process" do
       reader, writer = IO.pipe
-      pid = spawn(*memprofiler, "run", RbConfig.ruby, "-e", "print Process.pid", out: writer)
+      pid = spawn(*memprofiler, "run", "--quiet", RbConfig.ruby, "-e", "print Process.pid", out: writer)
       writer.close
       Process.wait(pid)
       expect(reader.read).to eq(pid.to_s)
@@ -116,6 +117,70 @@ RSpec.describe "memprofiler run" do
     end
   end
 
+  describe "at the end" do
+    # What it says there.
+    def note(code, *options, **keywords)
+      run_code(code, *options, **keywords).stderr
+    end
+
+    it "says how to see the profile, on stderr only" do
+      outcome = run_code("print Process.pid; exit 3")
+      expect(outcome.stderr)
+        .to match(%r{\Amemprofiler run: to see the profile: memprofiler report tmp/profiles/mem-\d+-\w+\.pprof\n\z})
+      expect([outcome.stdout, outcome.status.exitstatus]).to eq([profiles.keys.first[/\d+/], 3])
+    end
+
+    # Of a program that has written these files.
+    def note_of(*files)
+      note("MemprofilerPprof.profiler.define_singleton_method(:files) { #{files} }")
+    end
+
+    it "names the last of several" do
+      expect(note_of("a/1.pprof", "a/2.pprof"))
+        .to eq("memprofiler run: to see the last profile: memprofiler report a/2.pprof\n")
+    end
+
+    it "names the directory of as many as leaks needs" do
+      seven, eight = [7, 8].map { |count| note_of(*Array.new(count) { |index| "a/#{index}.pb.gz" }) }
+      expect(seven).to end_with(": memprofiler report a/6.pb.gz\n")
+      expect(eight).to eq("memprofiler run: to see what grows in 8 profiles: memprofiler leaks a\n")
+    end
+
+    it "names the last if leaks does not find such names in a directory" do
+      expect(note_of(*Array.new(8) { |index| "a/#{index}" })).to end_with(": memprofiler report a/7\n")
+    end
+
+    it "says it wherever the program is by then" do
+      expect(note("Dir.chdir('/')", "--pattern", "a/b.pprof")).to end_with(": memprofiler report a/b.pprof\n")
+    end
+
+    it "quotes the name for a shell" do
+      command = note("", "--pattern", "it's a.pprof")[/: (memprofiler report .*)/, 1]
+      expect(Shellwords.split(command)).to eq(["memprofiler", "report", "it's a.pprof"])
+    end
+
+    it "says it once, whatever the program starts and forks" do
+      said = note("fork { nil }; Process.wait; system(#{RbConfig.ruby.inspect}, '-e', '')")
+      expect([said.lines.size, profiles.size]).to eq([1, 3])
+    end
+
+    it "says it of the program that this one becomes" do
+      expect(note("exec(#{RbConfig.ruby.inspect}, '-e', '')").lines.size).to eq(1)
+    end
+
+    it "says nothing with --quiet" do
+      expect([note("", "--quiet"), note("", "-q")]).to eq(["", ""])
+    end
+
+    it "says nothing if there is no profile" do
+      expect(note("", "--start-paused", "--toggle-on", "URG")).to eq("")
+    end
+
+    it "lets the program close stderr" do
+      expect(run_code("$stderr.close")).to be_success
+    end
+  end
+
   describe "options" do
     it "exist for every setting, and apply to the program" do
       # Each allows one of these.
@@ -162,7 +227,7 @@ RSpec.describe "memprofiler run" do
     # Starts a program that reports when it is ready, and yields its pid and its further output.
     def with_program(*options, code: "")
       reader, writer = IO.pipe
-      pid = spawn(*memprofiler, "run", "--interval", "1000", "--rate", "1", *options, "--", RbConfig.ruby,
+      pid = spawn(*memprofiler, "run", "--quiet", "--interval", "1000", "--rate", "1", *options, "--", RbConfig.ruby,
                   "-e", "class Kept; end; KEPT = Kept.new; #{code}; $stdout.syswrite('.'); sleep", out: writer)
       writer.close
       reader.read(1)
