@@ -33,7 +33,7 @@ RSpec.describe MemprofilerPprof::Collector, "sampling" do
 
   it "has no figures of windows before the first one" do
     expect(new_collector(sampling: :always).start.stats)
-      .to include(windows: 0, window_frame: nil, window_coverage: nil, late_windows: 0, hook_cost_nsecs: nil)
+      .to include(windows: 0, window_frame: nil, window_toggle: nil, window_coverage: nil, late_windows: 0, hook_cost_nsecs: nil)
   end
 
   describe "from Ruby 3.3 on" do
@@ -54,10 +54,12 @@ RSpec.describe MemprofilerPprof::Collector, "sampling" do
       expect(choice_in_services).to eq([:windows, "a server or job runner"])
     end
 
-    it "has longer frames once a JIT is on" do
+    it "has longer frames once a JIT is on, if windows wait for safe points" do
       skip "this Ruby has no YJIT" unless RubyVM.const_defined?(:YJIT)
 
       printed = run_ruby(<<~RUBY, options: %w[--disable-yjit]).stdout
+        require "objspace"
+        ObjectSpace.trace_object_allocations_start
         collector = MemprofilerPprof::Collector.new(sampling: :windows).start
         print collector.stats[:window_frame], " "
         RubyVM::YJIT.enable
@@ -65,6 +67,14 @@ RSpec.describe MemprofilerPprof::Collector, "sampling" do
         print collector.stats[:window_frame]
       RUBY
       expect(printed).to eq("0.03 0.1")
+    end
+
+    it "has frames as long as without a JIT where windows need no safe points" do
+      skip "this Ruby has no YJIT" unless RubyVM.const_defined?(:YJIT)
+      skip "windows need safe points before Ruby 3.4" if RUBY_VERSION < "3.4"
+
+      code = "print MemprofilerPprof::Collector.new(sampling: :windows).start.stats[:window_frame]"
+      expect(run_ruby(code, options: %w[--yjit]).stdout).to eq("0.03")
     end
 
     it "keeps the frame that was asked for beside a JIT" do

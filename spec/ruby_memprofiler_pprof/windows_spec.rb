@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "objspace"
+
 # Sampling in windows, from Ruby 3.3 on.
 RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need Ruby 3.3" if RUBY_VERSION < "3.3") do
   let(:kept) { [] }
@@ -17,6 +19,19 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
   # The states of the timer's threads.
   def timers
     Dir["/proc/self/task/*/status"].map { |path| File.read(path) }.grep(/^Name:\tmemprofiler-win$/)
+  end
+
+  # As another tool does it: has a hook on allocations until the example's end.
+  def trace_allocations
+    ObjectSpace.trace_object_allocations_start
+    @tracing = true
+  end
+
+  after do
+    if @tracing
+      ObjectSpace.trace_object_allocations_stop
+      ObjectSpace.trace_object_allocations_clear
+    end
   end
 
   it "opens windows while Ruby code runs" do
@@ -76,6 +91,7 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
   end
 
   it "counts windows whose end has waited for a safe point" do
+    trace_allocations
     collector = windows_collector.start
     text = "x" * 20_000_000
     500.times do
@@ -131,6 +147,58 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     allocate_for(collector, 20)
     collector.sampling = :always
     expect([collector.stats[:sampling], collector.stats[:live_samples]]).to match([:always, be > 100])
+  end
+
+  describe "from Ruby 3.4 on", skip: ("windows need safe points before Ruby 3.4" if RUBY_VERSION < "3.4") do
+    # What the collector says once so many windows have opened.
+    def toggle_after(collector, windows = 3)
+      allocate_for(collector, windows)
+      collector.stats[:window_toggle]
+    end
+
+    it "opens windows without safe points" do
+      expect(toggle_after(windows_collector.start)).to eq(:timer)
+    end
+
+    it "opens windows at safe points while another tool has a hook on allocations" do
+      trace_allocations
+      expect(toggle_after(windows_collector.start)).to eq(:safe_point)
+    end
+
+    it "leaves the hook of another tool on that comes later" do
+      collector = windows_collector.start
+      allocate_for(collector, 3)
+      trace_allocations
+      kept.clear
+      toggle = toggle_after(collector, 20)
+      expect([toggle, kept.count { |object| !ObjectSpace.allocation_sourcefile(object) }]).to eq([:safe_point, 0])
+    end
+
+    it "needs no safe points any more once the other tool's hook is gone" do
+      trace_allocations
+      collector = windows_collector.start
+      allocate_for(collector, 3)
+      ObjectSpace.trace_object_allocations_stop
+      # Not while a window is open.
+      20.times { collector.flush unless collector.stats[:window_toggle] == :timer }
+      expect(toggle_after(collector)).to eq(:timer)
+    end
+
+    it "needs no safe points after hooks on other events have come and gone" do
+      collector = windows_collector.start
+      5.times { TracePoint.new(:line) { nil }.enable { allocate_for(collector, 2) } }
+      expect(toggle_after(collector)).to eq(:timer)
+    end
+
+    it "sees no more between windows after hooks on other events have come and gone" do
+      collector = windows_collector(sample_rate: 0.05, window_duty: 0.05).start
+      before = GC.stat(:total_allocated_objects)
+      30.times do
+        TracePoint.new(:raise) { nil }.enable { nil }
+        allocate_for(collector, 1)
+      end
+      expect(collector.stats[:samples]).to be_between(1, 0.8 * (GC.stat(:total_allocated_objects) - before))
+    end
   end
 
   it "uses windows again after a stop" do

@@ -52,7 +52,7 @@ module MemprofilerPprof
     COLLECTOR_SETTINGS = [
       ["SAMPLE_RATE", :sample_rate, rate, "0.01", "fraction of allocations to sample"],
       ["SAMPLING", :sampling, sampling, "auto", "sample always, or in short windows at random times"],
-      ["WINDOW_FRAME", :window_frame, frame, NONE, "seconds in each of which one window opens (0.03, with a JIT 0.1)"],
+      ["WINDOW_FRAME", :window_frame, frame, NONE, "seconds in each of which one window opens (0.03, or more)"],
       ["WINDOW_DUTY", :window_duty, duty, "0.03", "fraction of the time that windows are open"],
       ["MAX_HEAP_SAMPLES", :max_heap_samples, samples, "50000", "most live samples to keep"],
       ["TRACK_ALLOCATIONS", :track_allocations, boolean, "true", "report allocations, not only live objects"],

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Windows {
     exposure: Exposure,
-    clock: fn() -> u64,
     timer: fn() -> Timing,
     /// What the hook has taken, for the timer.
     hook_time: &'static AtomicU64,
@@ -58,11 +57,10 @@ const MOST_STEPS: f64 = 48.0 * STEPS;
 
 impl Windows {
     /// Windows that cover the part `duty` of the time, with a hook that is expected to cost `cost` nanoseconds per
-    /// event. `clock` returns the program's CPU time in nanoseconds; it and `timer` are called when windows open and
-    /// close. `hook_time` is kept at the nanoseconds that the hook has taken so far: a window's end is to be delayed by
-    /// them.
-    pub fn new(duty: f64, cost: f64, clock: fn() -> u64, timer: fn() -> Timing, hook_time: &'static AtomicU64) -> Self {
-        Self { exposure: Exposure::new(duty, cost), clock, timer, hook_time, open: None, last: None }
+    /// event. `timer` is called when windows close. `hook_time` is kept at the nanoseconds that the hook has taken so
+    /// far: a window's end is to be delayed by them.
+    pub fn new(duty: f64, cost: f64, timer: fn() -> Timing, hook_time: &'static AtomicU64) -> Self {
+        Self { exposure: Exposure::new(duty, cost), timer, hook_time, open: None, last: None }
     }
 }
 
@@ -84,14 +82,14 @@ impl Reservoir {
         self.windows.as_ref().is_some_and(|windows| windows.open.is_some())
     }
 
-    /// Opens a window of this group, just before events are counted again. One that is open must be closed before. Does
-    /// nothing if windows are not used.
-    pub fn open_window(&mut self, group: WindowGroup) {
+    /// Opens a window of this group, just before events are counted again. `since` is the program's CPU time at which it
+    /// began, in nanoseconds. One that is open must be closed before. Does nothing if windows are not used.
+    pub fn open_window(&mut self, group: WindowGroup, since: u64) {
         debug_assert!(!self.is_window_open());
         let Some(windows) = &mut self.windows else { return };
         windows.open = Some(Open {
             group,
-            since: (windows.clock)(),
+            since,
             hook_time: windows.hook_time.load(Ordering::Relaxed),
             counted: self.sampler.counted(),
             sampling: 0,
@@ -120,9 +118,9 @@ impl Reservoir {
     }
 
     /// Closes the open window, if there is one, once events are no longer counted, or to open the next one at once.
-    /// `allocated` is the VM's own count of all events, whether in windows or not. Returns for how many nanoseconds it
-    /// was overdue.
-    pub fn close_window(&mut self, allocated: u64) -> u64 {
+    /// `ended` is the program's CPU time at which events were last counted, in nanoseconds; `allocated` is the VM's own
+    /// count of all events, whether in windows or not. Returns for how many nanoseconds it was overdue.
+    pub fn close_window(&mut self, ended: u64, allocated: u64) -> u64 {
         self.publish_hook_time();
         let counted = self.sampler.counted();
         let Some(windows) = &mut self.windows else { return 0 };
@@ -131,7 +129,7 @@ impl Reservoir {
         let segment = Segment {
             group: open.group,
             objects: counted.saturating_sub(open.counted),
-            on_time: (windows.clock)().saturating_sub(open.since),
+            on_time: ended.saturating_sub(open.since),
             overdue: timing.overdue,
             sampling: open.sampling,
             cost: open.cost,
@@ -222,9 +220,9 @@ mod tests {
     /// With windows for a tenth of the time, of which the first is open, and a hook of 20 ns.
     fn in_window(rate: f64) -> Reservoir {
         let mut reservoir = Reservoir::new(rate, usize::MAX, 1);
-        reservoir.use_windows(Some(Windows::new(0.1, 20.0, || NOW.get(), Timing::default, hook_time())));
+        reservoir.use_windows(Some(Windows::new(0.1, 20.0, Timing::default, hook_time())));
         NOW.set(0);
-        reservoir.open_window(WindowGroup::new(7));
+        reservoir.open_window(WindowGroup::new(7), NOW.get());
         reservoir
     }
 
@@ -260,7 +258,7 @@ mod tests {
     #[test]
     fn outside_windows_nothing_is_different() {
         let mut reservoir = in_window(0.1);
-        reservoir.close_window(0);
+        reservoir.close_window(NOW.get(), 0);
         allocate(&mut reservoir, 0..1_000);
         assert!((50..150).contains(&reservoir.live().len()));
         let sample = reservoir.live().samples()[0];
@@ -272,10 +270,10 @@ mod tests {
         let mut reservoir = in_window(0.01);
         allocate(&mut reservoir, 0..1_000);
         assert_eq!(reservoir.publish_hook_time(), 20_000);
-        reservoir.close_window(0);
+        reservoir.close_window(NOW.get(), 0);
         allocate(&mut reservoir, 1_000..2_000);
         assert_eq!(reservoir.publish_hook_time(), 20_000);
-        reservoir.open_window(WindowGroup::new(8));
+        reservoir.open_window(WindowGroup::new(8), NOW.get());
         allocate(&mut reservoir, 2_000..2_050);
         assert_eq!(reservoir.publish_hook_time(), 21_000);
         reservoir.abandon_window();
@@ -287,7 +285,7 @@ mod tests {
         let mut reservoir = in_window(0.01);
         reservoir.add_sampling_time(3_000);
         assert_eq!(reservoir.publish_hook_time(), 3_000);
-        reservoir.close_window(0);
+        reservoir.close_window(NOW.get(), 0);
         reservoir.add_sampling_time(3_000);
         assert_eq!(reservoir.publish_hook_time(), 3_000);
     }
@@ -311,7 +309,7 @@ mod tests {
         for sample in reservoir.live().samples() {
             close(reservoir.weight(sample), if sample.address < 100 { 20.0 } else { 40.0 });
         }
-        reservoir.close_window(0);
+        reservoir.close_window(NOW.get(), 0);
         allocate(&mut reservoir, 300..1_000);
         let last = reservoir.live().samples().last().copied().unwrap();
         assert_eq!(reservoir.weight(&last), 40.0);
@@ -351,9 +349,9 @@ mod tests {
                         reservoir.forget_interval();
                     }
                 }
-                reservoir.close_window(allocated);
+                reservoir.close_window(NOW.get(), allocated);
                 NOW.set(NOW.get() + 9_000_000);
-                reservoir.open_window(WindowGroup::new(window as usize % 16));
+                reservoir.open_window(WindowGroup::new(window as usize % 16), NOW.get());
             }
             reservoir.exposure().map_or(0.0, Exposure::cost)
         };
@@ -364,12 +362,12 @@ mod tests {
     #[test]
     fn a_window_can_close_once_sampling_has_stopped() {
         let mut reservoir = in_window(0.1);
-        reservoir.close_window(0);
-        reservoir.open_window(WindowGroup::new(8));
+        reservoir.close_window(NOW.get(), 0);
+        reservoir.open_window(WindowGroup::new(8), NOW.get());
         allocate(&mut reservoir, 0..100);
         reservoir.countdown().stop();
         NOW.set(2_000_000);
-        assert_eq!(reservoir.close_window(1_000), 0);
+        assert_eq!(reservoir.close_window(NOW.get(), 1_000), 0);
         reservoir.live().samples().iter().for_each(|sample| close(reservoir.weight(sample), 10.0));
     }
 

@@ -12,12 +12,14 @@ mod anticipation;
 mod calibration;
 mod cost;
 mod exposure;
+mod openings;
 mod pace;
 mod progress;
 mod schedule;
 
 pub use anticipation::Anticipation;
 pub use exposure::{Exposure, Interval, Segment};
+pub use openings::Openings;
 pub use pace::Pace;
 pub use progress::Progress;
 pub use schedule::{Moment, Schedule, mix};

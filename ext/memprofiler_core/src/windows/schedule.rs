@@ -65,6 +65,18 @@ impl Schedule {
         Moment { on, window: number, until: now.saturating_add(until - at) }
     }
 
+    /// When the window with this number begins.
+    pub fn opening(&self, window: u64) -> u64 {
+        let begins = window.saturating_mul(self.frame).saturating_add(self.start(window));
+        begins.saturating_sub(self.phase)
+    }
+
+    /// The number of the first window that begins after `now`.
+    pub fn next_opening(&self, now: u64) -> u64 {
+        let number = now.saturating_add(self.phase) / self.frame;
+        if self.opening(number) > now { number } else { number + 1 }
+    }
+
     /// The group of the window with this number. Of 16 windows in a row, each is in another one.
     pub fn group(&self, window: u64) -> WindowGroup {
         const COUNT: u64 = WindowGroup::COUNT as u64;
@@ -183,5 +195,15 @@ mod tests {
         let (one, other) = (schedule(0.1, 1), schedule(0.1, 2));
         assert_ne!(one.at(0).until, other.at(0).until);
         assert!((0..16).any(|window| one.group(window) != other.group(window)));
+    }
+
+    #[test]
+    fn windows_begin_where_they_are_open() {
+        let schedule = schedule(0.1, 11);
+        for window in 1..1_000 {
+            let begins = schedule.opening(window);
+            assert_eq!((schedule.at(begins).on, schedule.at(begins).window), (true, window));
+            assert_eq!((schedule.next_opening(begins - 1), schedule.next_opening(begins)), (window, window + 1));
+        }
     }
 }

@@ -7,7 +7,7 @@ mod programs;
 mod simulation;
 
 use programs::*;
-use simulation::{MILLISECOND, Outcome, SECOND, SITES, Vm};
+use simulation::{MILLISECOND, Outcome, SECOND, SITES, Toggle, Vm};
 
 const SEEDS: u64 = 600;
 const END: u64 = 20 * SECOND;
@@ -20,9 +20,14 @@ const QUANTILE: f64 = 2.131;
 /// The outcomes of many runs.
 struct Runs(Vec<[Outcome; SITES]>);
 
-fn runs(expected_cost: f64, program: impl Fn(&mut Vm)) -> Runs {
+/// Those of both kinds of windows.
+fn both(program: impl Fn(&mut Vm)) -> [Runs; 2] {
+    [Toggle::SafePoint, Toggle::Timer].map(|toggle| runs(toggle, EXPECTED_COST, &program))
+}
+
+fn runs(toggle: Toggle, expected_cost: f64, program: impl Fn(&mut Vm)) -> Runs {
     let run = |seed| {
-        let mut vm = Vm::new(seed, expected_cost);
+        let mut vm = Vm::new(toggle, seed, expected_cost);
         program(&mut vm);
         vm.outcomes()
     };
@@ -67,6 +72,7 @@ impl Runs {
 
     fn check_bias(&self, site: usize, most: f64) {
         let (bias, error) = self.bias(site);
+        eprintln!("site {site}: {bias} {error}");
         assert!(bias.abs() < most + 2.0 * error, "site {site}: {bias}, standard error {error}");
     }
 }
@@ -91,12 +97,16 @@ fn check_requests(runs: &Runs, coverage: std::ops::RangeInclusive<f64>) {
 #[test]
 fn requests_without_a_pause() {
     // 93 to 97 %, rounded.
-    check_requests(&runs(EXPECTED_COST, |vm| steady(vm, END)), 0.925..=0.975);
+    for runs in both(|vm| steady(vm, END)) {
+        check_requests(&runs, 0.925..=0.975);
+    }
 }
 
 #[test]
 fn requests_with_pauses() {
-    check_requests(&runs(EXPECTED_COST, |vm| seldom_busy(vm, END)), 0.925..=1.0);
+    for runs in both(|vm| seldom_busy(vm, END)) {
+        check_requests(&runs, 0.925..=1.0);
+    }
 }
 
 #[test]
@@ -105,63 +115,70 @@ fn requests_with_more_samples_than_there_is_room_for() {
         vm.limit(50);
         steady(vm, END);
     };
-    let runs = runs(EXPECTED_COST, run);
-    runs.check_total();
-    runs.check_bias(ALL_OVER, 0.01);
-    assert!((0.925..=0.975).contains(&runs.coverage(ALL_OVER)), "{}", runs.coverage(ALL_OVER));
+    for runs in both(run) {
+        runs.check_total();
+        runs.check_bias(ALL_OVER, 0.01);
+        assert!((0.925..=0.975).contains(&runs.coverage(ALL_OVER)), "{}", runs.coverage(ALL_OVER));
+    }
 }
 
 #[test]
 fn bursts_of_40_ms() {
-    let runs = runs(EXPECTED_COST, |vm| bursts(vm, END, 40 * MILLISECOND, 7 * SECOND));
-    runs.check_total();
-    // The hook's cost is not known from the beginning.
-    runs.check_bias(BURST, 0.03);
-    assert!(runs.coverage(BURST) >= 0.9);
-    // As independent samples they would promise too much.
-    assert!(runs.naive_coverage(BURST) < 0.7);
+    for runs in both(|vm| bursts(vm, END, 40 * MILLISECOND, 7 * SECOND)) {
+        runs.check_total();
+        // The hook's cost is not known from the beginning.
+        runs.check_bias(BURST, 0.03);
+        assert!(runs.coverage(BURST) >= 0.9);
+        // As independent samples they would promise too much.
+        assert!(runs.naive_coverage(BURST) < 0.7);
+    }
 }
 
 #[test]
 fn a_single_burst() {
-    let runs = runs(EXPECTED_COST, |vm| one_burst(vm, END));
-    runs.check_total();
-    runs.check_bias(BURST, 0.03);
-    assert!(runs.coverage(BURST) >= 0.9);
+    for runs in both(|vm| one_burst(vm, END)) {
+        runs.check_total();
+        runs.check_bias(BURST, 0.03);
+        assert!(runs.coverage(BURST) >= 0.9);
+    }
 }
 
 #[test]
 fn bursts_shorter_than_a_window() {
-    let runs = runs(EXPECTED_COST, |vm| bursts(vm, END, MILLISECOND / 2, SECOND));
-    runs.check_total();
-    runs.check_bias(BURST, 0.01);
-    // One in thirty of them is seen; in many runs none is.
-    assert!(runs.coverage(BURST) >= 0.5);
+    for runs in both(|vm| bursts(vm, END, MILLISECOND / 2, SECOND)) {
+        runs.check_total();
+        runs.check_bias(BURST, 0.01);
+        // One in thirty of them is seen; in many runs none is.
+        assert!(runs.coverage(BURST) >= 0.5);
+    }
 }
 
 #[test]
 fn a_program_with_the_period_of_a_frame() {
-    let runs = runs(EXPECTED_COST, |vm| periodic(vm, END));
-    runs.check_total();
-    assert!(runs.coverage(BURST) >= 0.93);
+    for runs in both(|vm| periodic(vm, END)) {
+        runs.check_total();
+        assert!(runs.coverage(BURST) >= 0.93);
+    }
 }
 
 #[test]
 fn c_functions_without_safe_points() {
-    let runs = runs(EXPECTED_COST, |vm| c_calls(vm, END));
-    runs.check_total();
-    for site in [OTHER, ALL_OVER, LEAK] {
-        runs.check_bias(site, 0.01);
+    for runs in both(|vm| c_calls(vm, END)) {
+        runs.check_total();
+        for site in [OTHER, ALL_OVER, LEAK] {
+            runs.check_bias(site, 0.01);
+        }
+        // Five calls are seen in a run.
+        assert!(runs.coverage(OTHER) >= 0.9);
     }
-    // Five calls are seen in a run.
-    assert!(runs.coverage(OTHER) >= 0.9);
 }
 
 #[test]
 fn dense_and_sparse_phases() {
-    let runs = runs(EXPECTED_COST, |vm| phases(vm, END));
-    runs.check_phases();
-    assert!(runs.coverage(BURST) >= 0.93 && runs.coverage(OTHER) >= 0.93);
+    for runs in both(|vm| phases(vm, END)) {
+        runs.check_phases();
+        assert!(runs.coverage(BURST) >= 0.93 && runs.coverage(OTHER) >= 0.93);
+    }
 }
 
 #[test]
@@ -170,25 +187,28 @@ fn phases_where_others_have_the_cpus() {
         vm.share_cpus();
         phases(vm, END);
     };
-    let runs = runs(EXPECTED_COST, run);
-    runs.check_phases();
+    for runs in both(run) {
+        runs.check_phases();
+    }
 }
 
 #[test]
 fn short_dense_and_sparse_phases() {
-    let runs = runs(EXPECTED_COST, |vm| short_phases(vm, END));
-    runs.check_phases();
+    for runs in both(|vm| short_phases(vm, END)) {
+        runs.check_phases();
+    }
 }
 
 #[test]
 fn a_fine_mix_of_dense_and_sparse() {
-    let runs = runs(EXPECTED_COST, |vm| fine_mix(vm, END));
-    runs.check_phases();
+    for runs in both(|vm| fine_mix(vm, END)) {
+        runs.check_phases();
+    }
 }
 
 #[test]
 fn without_the_hooks_cost_dense_phases_would_seem_smaller() {
-    let runs = runs(0.0, |vm| phases(vm, END));
+    let runs = runs(Toggle::SafePoint, 0.0, |vm| phases(vm, END));
     assert!(runs.bias(BURST).0 < -0.15);
     assert!(runs.bias(OTHER).0.abs() < 0.02);
 }

@@ -4,7 +4,7 @@ use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{ClassId, Countdown, Departed, Fate, LiveSample, Reservoir, Timing, Windows};
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::window_group::{WindowGroup, variance};
-use memprofiler_core::windows::{Anticipation, Moment, Pace, Progress, Schedule};
+use memprofiler_core::windows::{Anticipation, Moment, Openings, Pace, Progress, Schedule};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::cell::Cell;
@@ -59,7 +59,25 @@ fn timing() -> Timing {
     Timing { overdue: NOW.get().saturating_sub(OVERDUE.get()), ..TIMING.get() }
 }
 
+/// How windows open and close.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Toggle {
+    /// By a job at a safe point, which the timer asks for.
+    SafePoint,
+    /// The timer opens them, the first allocation after their end closes them.
+    Timer,
+}
+
 pub struct Vm {
+    toggle: Toggle,
+    openings: Openings,
+    /// When the window closes that the timer has opened last, by the schedule's clock, when it began, and whether it may
+    /// still be open.
+    closes: u64,
+    began: u64,
+    on: bool,
+    /// When the one before has ended.
+    ended: u64,
     reservoir: Reservoir,
     countdown: Arc<Countdown>,
     schedule: Schedule,
@@ -110,7 +128,7 @@ impl Outcome {
 
 impl Vm {
     /// A VM whose hook is expected to cost that many nanoseconds.
-    pub fn new(seed: u64, expected_cost: f64) -> Self {
+    pub fn new(toggle: Toggle, seed: u64, expected_cost: f64) -> Self {
         NOW.set(0);
         TIMING.set(Timing::default());
         ASKED.set(0);
@@ -118,8 +136,14 @@ impl Vm {
         let mut reservoir = Reservoir::new(RATE, usize::MAX, seed);
         let hook_time = hook_time();
         reservoir.clear(false);
-        reservoir.use_windows(Some(Windows::new(DUTY, expected_cost, || NOW.get(), timing, hook_time)));
+        reservoir.use_windows(Some(Windows::new(DUTY, expected_cost, timing, hook_time)));
         Self {
+            toggle,
+            openings: Openings::default(),
+            closes: 0,
+            began: 0,
+            on: false,
+            ended: 0,
             countdown: Arc::clone(reservoir.countdown()),
             reservoir,
             schedule: Schedule::new(FRAME, DUTY, seed),
@@ -158,6 +182,9 @@ impl Vm {
 
     /// Runs some stretches between safe points, each of `work` nanoseconds without the hook.
     pub fn run(&mut self, mut stretches: u64, work: u64, objects: &Objects) {
+        if self.toggle == Toggle::Timer {
+            return self.run_without_jobs(stretches, work, objects);
+        }
         let per_stretch: u64 = objects.iter().sum();
         while stretches > 0 {
             let mut due = false;
@@ -181,6 +208,75 @@ impl Vm {
             self.truth.iter_mut().zip(objects).for_each(|(sum, count)| *sum += some * count);
             stretches -= some;
         }
+    }
+
+    /// The same where windows take no safe point.
+    fn run_without_jobs(&mut self, mut stretches: u64, work: u64, objects: &Objects) {
+        let per_stretch: u64 = objects.iter().sum();
+        while stretches > 0 {
+            // Up to the one in which the timer wakes up.
+            let some = if self.on { 0 } else { (ASKED.get().saturating_sub(self.now()) / work.max(1)).min(stretches) };
+            if some == 0 {
+                self.run_stretch(work, objects);
+            }
+            NOW.set(self.now() + some * work);
+            self.allocated += some * per_stretch;
+            self.truth.iter_mut().zip(objects).for_each(|(sum, count)| *sum += some.max(1) * count);
+            stretches -= some.max(1);
+        }
+    }
+
+    /// A stretch whose objects are spread over it.
+    fn run_stretch(&mut self, work: u64, objects: &Objects) {
+        let per_stretch: u64 = objects.iter().sum();
+        for place in 0..per_stretch {
+            self.pass(work / per_stretch);
+            if self.on && self.enter_window() {
+                NOW.set(self.now() + HOOK_COST);
+                match self.countdown.left() {
+                    0 => self.take_sample(site_at(objects, place)),
+                    left => self.countdown.pass(left),
+                }
+            }
+            self.allocated += 1;
+        }
+        self.pass(work - work / per_stretch.max(1) * per_stretch);
+    }
+
+    /// Some time passes, in which the timer may wake up.
+    fn pass(&mut self, time: u64) {
+        self.stretch = (self.now(), self.reservoir.publish_hook_time());
+        NOW.set(self.now() + time);
+        while ASKED.get() <= self.now() {
+            self.open_window();
+        }
+    }
+
+    /// The timer wakes up, and opens a window if it is time.
+    fn open_window(&mut self) {
+        let asked = ASKED.get();
+        let (time, _) = self.advance_timer(asked);
+        self.progress.record(self.alarm, asked);
+        if let Some(window) = self.openings.due(self.schedule, time) {
+            self.ended = self.closes + self.reservoir.publish_hook_time();
+            self.scheduled = Some(window);
+            (self.began, self.closes, self.on) = (asked, time + self.schedule.window(), true);
+        }
+        let delay = self.progress.until_open(self.openings.until_next(time), self.schedule.window());
+        self.alarm += delay + self.lateness(delay);
+        ASKED.set(self.cpu_time(self.alarm));
+    }
+
+    /// For the hook: whether an allocation is in a window, which may have just been opened.
+    fn enter_window(&mut self) -> bool {
+        if self.open != self.scheduled {
+            self.reservoir.close_window(self.ended, self.allocated);
+            self.open = self.scheduled;
+            let group = self.schedule.group(self.open.unwrap_or_default());
+            self.reservoir.open_window(group, self.began);
+        }
+        self.on = self.now() - self.reservoir.publish_hook_time() < self.closes;
+        self.on
     }
 
     /// The time by the schedule's clock, and what the hook has taken, at a moment that is not before the last stretch.
@@ -208,10 +304,10 @@ impl Vm {
         if soon.on && open == Some(soon.window) {
             return self.anticipation.undo();
         }
-        self.reservoir.close_window(self.allocated);
+        self.reservoir.close_window(NOW.get(), self.allocated);
         self.open = self.scheduled;
         if let Some(window) = self.scheduled {
-            self.reservoir.open_window(self.schedule.group(window));
+            self.reservoir.open_window(self.schedule.group(window), NOW.get());
         }
         OVERDUE.set(u64::MAX);
     }
@@ -267,7 +363,12 @@ impl Vm {
         self.woken = time;
         TIMING.set(Timing {
             elapsed: elapsed + passed,
-            wanted: wanted + if self.scheduled.is_some() { passed } else { 0 },
+            wanted: wanted
+                + match self.toggle {
+                    Toggle::SafePoint if self.scheduled.is_none() => 0,
+                    Toggle::SafePoint => passed,
+                    Toggle::Timer => passed.min(self.closes.saturating_sub(time - passed)),
+                },
             overdue: 0,
         });
         (time, hook_time)
@@ -299,22 +400,22 @@ impl Vm {
                 self.countdown.pass(1);
             }
             events -= left + 1;
-            let candidate = self.reservoir.select();
-            self.note_time();
-            let mut place = events % per_stretch;
-            let site = objects.iter().position(|&count| {
-                let here = place < count;
-                place = place.wrapping_sub(count);
-                here
-            });
-            let class = ClassId(site.unwrap_or(0) as u32);
-            // Stacks differ in depth.
-            let cost = SAMPLE_COST * u64::from(class.0 + 1);
-            NOW.set(NOW.get() + cost);
-            self.reservoir.add_sampling_time(cost);
-            let sample = LiveSample::new(0, StackId::EMPTY, class, 0, Readers::NONE);
-            assert!(self.reservoir.insert(candidate, sample, drop).is_none());
+            self.take_sample(site_at(objects, events % per_stretch));
         }
+    }
+
+    fn take_sample(&mut self, site: usize) {
+        let candidate = self.reservoir.select();
+        if self.toggle == Toggle::SafePoint {
+            self.note_time();
+        }
+        let class = ClassId(site as u32);
+        // Stacks differ in depth.
+        let cost = SAMPLE_COST * u64::from(class.0 + 1);
+        NOW.set(NOW.get() + cost);
+        self.reservoir.add_sampling_time(cost);
+        let sample = LiveSample::new(0, StackId::EMPTY, class, 0, Readers::NONE);
+        assert!(self.reservoir.insert(candidate, sample, drop).is_none());
     }
 
     /// A garbage collection, which finds all objects dead.
@@ -335,7 +436,7 @@ impl Vm {
 
     /// The estimates, by site.
     pub fn outcomes(mut self) -> [Outcome; SITES] {
-        self.reservoir.close_window(self.allocated);
+        self.reservoir.close_window(NOW.get(), self.allocated);
         self.collect(0);
         std::array::from_fn(|site| {
             let groups = self.found[site];
@@ -344,4 +445,14 @@ impl Vm {
             Outcome { truth, estimate, variance, naive_variance }
         })
     }
+}
+
+/// Which site the object at that place of a stretch is from.
+fn site_at(objects: &Objects, mut place: u64) -> usize {
+    let site = objects.iter().position(|&count| {
+        let here = place < count;
+        place = place.wrapping_sub(count);
+        here
+    });
+    site.unwrap_or(0)
 }

@@ -3,6 +3,7 @@
 use super::{Collector, Phase, windows};
 use crate::faults::{self, InHook};
 use crate::vm::errno::SavedErrno;
+use crate::vm::event_flags::SWITCHED;
 use crate::vm::hooks::{self, END_MARK, END_SWEEP, FREEOBJ, NEWOBJ, TraceArg};
 use crate::vm::ractor::{self, MainRactor};
 use crate::vm::{clock, threads};
@@ -69,6 +70,17 @@ impl Collector {
     /// Removes the hook of a window, if it is on.
     pub(super) fn unhook_window(&self, main: MainRactor) {
         hooks::remove(main, on_event, self.tagged(IN_WINDOW));
+    }
+
+    /// Adds the hook that windows switch on and off. The collector must be anchored.
+    pub(super) fn hook_switched(&self, main: MainRactor) -> Result<(), Error> {
+        // SAFETY: as in `add_hook`.
+        unsafe { hooks::add(main, on_switched_event, SWITCHED, self.tagged(IN_WINDOW)) }
+    }
+
+    /// Removes the hook that windows switch on and off, if there is one.
+    pub(super) fn unhook_switched(&self, main: MainRactor) {
+        hooks::remove(main, on_switched_event, self.tagged(IN_WINDOW));
     }
 
     fn add_hook(&self, main: MainRactor, events: rb_event_flag_t, data: VALUE) -> Result<(), Error> {
@@ -141,6 +153,23 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
                 collector.missed_collections.saw_sweep();
             }
         }
+    }
+}
+
+/// Like [`on_event`], for the hook that windows switch on and off. An allocation counts only in a window. FREEOBJ is not
+/// wanted, see [`SWITCHED`].
+///
+/// # Safety
+/// As for [`on_event`].
+unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
+    // SAFETY: as in `on_event`.
+    let (collector, event) = unsafe { (Collector::from_hook_data(data), (*arg).event) };
+    if event == NEWOBJ
+        && (windows::is_in_force() || collector.enter_window())
+        && (!windows::may_be_over() || collector.window_goes_on())
+    {
+        // SAFETY: passes on what the VM has passed.
+        unsafe { on_event(data, arg) };
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const SETTLING: Duration = Duration::from_secs(60);
 
 /// How long frames are, each of which has a window, unless that is set. What bursts do is known the better the shorter
-/// they are. But where a window opens or closes, compiled code goes on in the interpreter until its method returns: a
+/// they are. But where a job opens or closes a window, compiled code goes on in the interpreter until its method returns: a
 /// program of loops that were compiled did up to a quarter less, and half as much of it seemed to happen, as with none.
 const FRAME: Duration = Duration::from_millis(30);
 const FRAME_WITH_JIT: Duration = Duration::from_millis(100);
@@ -84,8 +84,7 @@ impl Collector {
     pub(super) fn adopt_sampling(&self, main: MainRactor) -> Result<(), Error> {
         let Options { window_frame, window_duty, sampling, .. } = self.options();
         let choice = self.preferred_sampling();
-        let frame = if choice.windows { window_frame.unwrap_or_else(default_frame) } else { FRAME };
-        self.switch_windows(main, choice, frame, window_duty)?;
+        self.switch_windows(main, choice, window_frame, window_duty)?;
         let undecided = sampling == Sampling::Auto && !self.windows.are_used() && cfg!(ruby_gte_3_3);
         self.look_again.set(undecided.then(|| Instant::now() + PAUSE));
         Ok(())
@@ -115,8 +114,9 @@ impl Collector {
     }
 }
 
-fn default_frame() -> Duration {
-    if Ruby::get().is_ok_and(|ruby| jit::is_on(&ruby)) { FRAME_WITH_JIT } else { FRAME }
+/// How long frames are unless that is set. `direct` tells whether windows open and close without a job.
+pub(super) fn default_frame(direct: bool) -> Duration {
+    if !direct && Ruby::get().is_ok_and(|ruby| jit::is_on(&ruby)) { FRAME_WITH_JIT } else { FRAME }
 }
 
 /// The job.

@@ -20,6 +20,9 @@ impl Collector {
     #[cold]
     pub(super) fn suspend_hook(&self, main: MainRactor) {
         self.stack_ends.fetch_add(1, Ordering::Relaxed);
+        if self.windows.are_direct() {
+            return self.cut_window_short();
+        }
         if self.windows.are_used() {
             // If a hook is removed while it runs, the VM frees it afterwards. The timer asks for another window.
             return self.close_window(main);

@@ -16,6 +16,8 @@ pub struct WindowFigures {
     pub opened: u64,
     /// In how much of the program's CPU time one opens, in seconds; None if windows are not used.
     pub frame: Option<f64>,
+    /// Whether the timer opens and closes them itself, rather than jobs at safe points; None if they are not used.
+    pub direct: Option<bool>,
     /// The fraction of the time that they cover, as estimated; None if windows are not used.
     pub coverage: Option<f64>,
     /// Windows that closed after more than a millisecond of CPU time too many, since no safe point came in time.

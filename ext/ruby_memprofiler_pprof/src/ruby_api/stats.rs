@@ -35,6 +35,8 @@ fn stats(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<RHash, Error> {
     hash.aset(ruby.to_symbol("sampling_reason"), stats.sampling.reason)?;
     hash.aset(ruby.to_symbol("windows"), stats.windows.opened)?;
     hash.aset(ruby.to_symbol("window_frame"), stats.windows.frame)?;
+    let toggle = stats.windows.direct.map(|direct| ruby.to_symbol(if direct { "timer" } else { "safe_point" }));
+    hash.aset(ruby.to_symbol("window_toggle"), toggle)?;
     hash.aset(ruby.to_symbol("window_coverage"), stats.windows.coverage)?;
     hash.aset(ruby.to_symbol("late_windows"), stats.windows.late)?;
     hash.aset(ruby.to_symbol("hook_cost_nsecs"), stats.windows.hook_cost)?;

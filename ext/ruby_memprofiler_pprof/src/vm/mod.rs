@@ -13,6 +13,7 @@ pub mod cpu_timer;
 #[path = "no_cpu_timer.rs"]
 pub mod cpu_timer;
 pub mod errno;
+pub mod event_flags;
 pub mod frames;
 pub mod gc;
 pub mod heap;
@@ -48,6 +49,7 @@ pub mod threads;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only timers tick"))]
 pub mod ticks;
 mod typed_data;
+mod variables;
 
 pub use protect::protect;
 pub use ruby_layout::layout;

@@ -4,15 +4,21 @@ use super::program_clock::CLOCK;
 use super::timer::TIMER;
 use super::{Collector, LATE, Phase, Plan};
 use crate::collector::hooked;
+use crate::collector::state::State;
 use crate::vm::gc;
 use crate::vm::ractor::{self, MainRactor};
 use magnus::Error;
+use memprofiler_core::windows::Schedule;
 use std::ffi::c_void;
 
 impl Collector {
     /// Opens or closes the window as the timer has noticed that it should.
     fn follow_schedule(&self, main: MainRactor) -> Result<(), Error> {
         let Some(Plan { schedule, .. }) = self.windows.used.get() else { return Ok(()) };
+        if TIMER.is_direct() {
+            self.look_for_other_hooks(main);
+            return Ok(());
+        }
         let (open, scheduled) = (self.windows.open.get(), TIMER.scheduled());
         if open == scheduled {
             return Ok(());
@@ -31,42 +37,58 @@ impl Collector {
             return Ok(());
         };
         if open.is_some() {
-            self.weigh_window();
+            self.weigh_window(CLOCK.cpu());
         } else {
             self.hook_window(main)?;
         }
-        self.state.with(|state| state.reservoir.open_window(schedule.group(window)));
-        self.windows.open.set(Some(window));
-        self.windows.opened.set(self.windows.opened.get() + 1);
+        self.state.with(|state| self.begin_window(state, schedule, window, CLOCK.cpu()));
         TIMER.set_in_force(Some(window));
         Ok(())
     }
 
-    /// Closes the window if one is open.
+    /// Begins a window at `since` by the program's CPU time. None must be open.
+    pub(super) fn begin_window(&self, state: &mut State, schedule: Schedule, window: u64, since: u64) {
+        state.reservoir.open_window(schedule.group(window), since);
+        self.windows.open.set(Some(window));
+        self.windows.opened.set(self.windows.opened.get() + 1);
+    }
+
+    /// Closes the window if one is open. From then on windows take jobs.
     pub(in crate::collector) fn close_window(&self, main: MainRactor) {
+        if !self.windows.are_used() {
+            return;
+        }
+        let direct = self.cease_to_be_direct(main);
+        self.leave_window(main, direct);
+    }
+
+    /// Closes the window if one is open. Where the timer has switched the hook that is removed already.
+    pub(super) fn leave_window(&self, main: MainRactor, direct: bool) {
         if self.windows.open.take().is_none() {
             return;
         }
-        self.unhook_window(main);
+        if !direct {
+            self.unhook_window(main);
+        }
         if self.failure().is_none() {
-            self.weigh_window();
+            self.weigh_window(if direct { TIMER.end() } else { CLOCK.cpu() });
         }
         // Only now, since it forgets for how long the window was overdue.
         TIMER.set_in_force(None);
     }
 
-    /// Gives the samples of the window that ends their weights.
-    fn weigh_window(&self) {
+    fn weigh_window(&self, ended: u64) {
+        self.state.with(|state| self.weigh(state, ended));
+    }
+
+    /// Gives the samples of the window that `ended` by the program's CPU time their weights.
+    pub(super) fn weigh(&self, state: &mut State, ended: u64) {
         let compactions = gc::compactions();
-        let moved = self.windows.compactions.replace(compactions) != compactions;
-        let overdue = self.state.with(|state| {
-            if moved {
-                // The VM has counted objects that no hook has seen.
-                state.reservoir.forget_interval();
-            }
-            state.reservoir.close_window(gc::allocated())
-        });
-        if overdue > LATE {
+        if self.windows.compactions.replace(compactions) != compactions {
+            // The VM has counted objects that no hook has seen.
+            state.reservoir.forget_interval();
+        }
+        if state.reservoir.close_window(ended, gc::allocated()) > LATE {
             self.windows.late.set(self.windows.late.get() + 1);
         }
     }

@@ -1,15 +1,17 @@
 //! Sampling in windows: the hook on allocations is on only while a window is open. What tracks deaths stays on.
 //!
-//! A native thread notices when the schedule changes ([`timer`]) and asks for a job ([`follow`]); the job runs at the
-//! next safe point and does what the thread has noticed by then. So whatever runs between two safe points is seen if it
-//! begins in a window, which it does with the same probability as everything else. That probability is measured: the
-//! part of the program's time for which the thread thinks that a window should be open, late or not.
+//! A native thread notices when the schedule changes ([`timer`]). Where it can, it switches the hook on, and the hook
+//! switches itself off ([`direct`]). Otherwise it asks for a job ([`follow`]), which runs at the next safe point and does
+//! what the thread has noticed by then. So whatever runs between two safe points is seen if it begins in a window, which it does with the
+//! same probability as everything else. That probability is measured: the part of the program's time for which the
+//! thread thinks that a window should be open, late or not.
 
+mod direct;
 mod follow;
 mod program_clock;
 mod timer;
 
-use super::sampling::Choice;
+use super::sampling::{Choice, default_frame};
 use super::stats::WindowFigures;
 use super::{Collector, Phase, hooked, random_seed};
 use crate::vm::ractor::MainRactor;
@@ -72,6 +74,11 @@ impl Windows {
         self.used.get().is_some()
     }
 
+    /// Whether the timer switches the hook, with no job.
+    pub fn are_direct(&self) -> bool {
+        self.are_used() && TIMER.is_direct()
+    }
+
     /// The kind of sampling in force.
     pub fn choice(&self) -> Choice {
         Choice { windows: self.are_used(), reason: self.reason.get() }
@@ -94,6 +101,18 @@ pub fn has_no_timer() -> bool {
     NO_TIMER.load(Ordering::Relaxed)
 }
 
+/// Whether the window that should be open is in force, for the hook that the timer switches.
+#[inline]
+pub fn is_in_force() -> bool {
+    TIMER.is_in_force()
+}
+
+/// Whether that window may be over.
+#[inline]
+pub fn may_be_over() -> bool {
+    TIMER.may_be_over()
+}
+
 /// For the hook, when it takes a sample in a window at `now`, by the monotonic clock.
 pub fn note_time(now: u64) {
     TIMER.note_time(now);
@@ -107,6 +126,7 @@ impl Collector {
             WindowFigures {
                 opened: self.windows.opened.get(),
                 frame: self.windows.used.get().map(|plan| plan.frame.as_secs_f64()),
+                direct: self.windows.are_used().then(|| TIMER.is_direct()),
                 late: self.windows.late.get(),
                 coverage: exposure.map(|exposure| exposure.share()),
                 hook_cost: exposure.map(|exposure| exposure.cost()),
@@ -120,43 +140,46 @@ impl Collector {
         owner != 0 && owner != std::ptr::from_ref(self) as usize
     }
 
-    /// Uses windows of the part `duty` of each `frame`, or stops using them. The collector must be running.
+    /// Uses windows of the part `duty` of each `frame`, or of the usual one, or stops using them. The collector must be
+    /// running.
     pub(super) fn switch_windows(
         &self,
         main: MainRactor,
         choice: Choice,
-        frame: Duration,
+        frame: Option<Duration>,
         duty: f64,
     ) -> Result<(), Error> {
-        let unchanged = |plan: Plan| choice.windows && (plan.frame, plan.duty) == (frame, duty);
-        let plan = self.windows.used.get();
         self.windows.reason.set(choice.reason);
-        match plan {
-            Some(plan) if unchanged(plan) => {
+        if let Some(plan) = self.windows.used.get() {
+            let wanted = (frame.unwrap_or_else(|| default_frame(TIMER.is_direct())), duty);
+            if choice.windows && (plan.frame, plan.duty) == wanted && !self.could_be_direct(main) {
                 if TIMER.is_gone() {
                     self.windows_after_fork(main);
                 }
                 return Ok(());
             }
-            Some(_) => self.stop_windows(main)?,
-            None => {}
+            self.stop_windows(main)?;
         }
         if choice.windows { self.use_windows(main, frame, duty) } else { Ok(()) }
     }
 
     /// Replaces the hook that is always on by windows. None must be in use.
-    fn use_windows(&self, main: MainRactor, frame: Duration, duty: f64) -> Result<(), Error> {
+    fn use_windows(&self, main: MainRactor, frame: Option<Duration>, duty: f64) -> Result<(), Error> {
         end_with_the_process()?;
         // A window may end in a hook, where these are safe once they were called outside.
         gc::allocated();
         self.windows.compactions.set(gc::compactions());
-        let plan = Plan::new(frame, duty, self.options().seed.unwrap_or_else(random_seed));
-        self.exchange_hook(main, || self.windows.used.set(Some(plan)))
+        let seed = self.options().seed.unwrap_or_else(random_seed);
+        let plan = |direct| Plan::new(frame.unwrap_or_else(|| default_frame(direct)), duty, seed);
+        self.exchange_hook(main, || self.windows.used.set(Some(plan(false))))
             // Without memory for a hook. The one that is added later is on all the time.
             .inspect_err(|_| self.windows.used.set(None))?;
         OWNER.store(std::ptr::from_ref(self) as usize, Ordering::Relaxed);
-        let windows = ReservoirWindows::new(duty, EXPECTED_COST, || CLOCK.cpu(), || TIMER.timing(), &CLOCK.hooks);
+        let windows = ReservoirWindows::new(duty, EXPECTED_COST, || TIMER.timing(), &CLOCK.hooks);
         self.state.with(|state| state.reservoir.use_windows(Some(windows)));
+        self.become_direct(main);
+        let plan = plan(TIMER.is_direct());
+        self.windows.used.set(Some(plan));
         self.start_timer(main, plan)
     }
 
@@ -196,6 +219,7 @@ impl Collector {
         // The clock of CPU time has begun anew.
         self.state.with(|state| state.reservoir.abandon_window());
         self.close_window(main);
+        self.become_direct(main);
         let plan = Plan::new(frame, duty, seed ^ u64::from(std::process::id()));
         self.windows.used.set(Some(plan));
         // Without memory for a hook the next flush adds it; what a fork calls must not raise.

@@ -1,14 +1,16 @@
-//! The thread that notices when a window opens or closes. It touches no Ruby object: it asks the VM to run a job at the
-//! next safe point, which does what the schedule says then. While no Ruby thread runs it waits without a time limit.
+//! The thread that notices when a window opens or closes. It touches no Ruby object: it switches the hook on, which the
+//! hook itself switches off, or asks the VM to run a job at the next safe point. While no Ruby thread runs it waits
+//! without a time limit.
 //!
 //! A process has at most one, which exists from the first window to the process's end.
 
 use super::program_clock::CLOCK;
 use crate::faults;
+use crate::vm::event_flags::EventFlags;
 use crate::vm::safepoint::{self, Job};
 use crate::vm::{activity, clock, signals};
 use memprofiler_core::reservoir::Timing;
-use memprofiler_core::windows::{Anticipation, Moment, Pace, Progress, Schedule};
+use memprofiler_core::windows::{Anticipation, Moment, Openings, Pace, Progress, Schedule};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, Thread};
@@ -22,7 +24,7 @@ pub static TIMER: Timer = Timer {
     thread: AtomicPtr::new(std::ptr::null_mut()),
     process: AtomicU32::new(0),
     wanted: AtomicBool::new(false),
-    requesting: AtomicBool::new(false),
+    acting: AtomicBool::new(false),
     frame: AtomicU64::new(0),
     duty: AtomicU64::new(0),
     seed: AtomicU64::new(0),
@@ -35,6 +37,11 @@ pub static TIMER: Timer = Timer {
     ends: AtomicU64::new(NONE),
     elapsed: AtomicU64::new(0),
     wanted_open: AtomicU64::new(0),
+    toggle: AtomicU32::new(JOBS),
+    beginning: AtomicU64::new(0),
+    closes: AtomicU64::new(0),
+    look_at: AtomicU64::new(0),
+    end: AtomicU64::new(0),
 };
 
 /// The most nanoseconds that threads are taken to need to be interrupted. Above that the program is to blame, which is
@@ -44,6 +51,13 @@ const MOST_LATE: i64 = 100_000;
 /// What is in force when no window is open.
 const NONE: u64 = u64::MAX;
 
+/// Jobs open and close windows.
+const JOBS: u32 = 0;
+/// The thread opens them, the hook closes them.
+const DIRECT: u32 = 1;
+/// For a moment nobody opens any.
+const PAUSED: u32 = 2;
+
 /// What the thread shares with the job.
 #[derive(Debug)]
 pub struct Timer {
@@ -52,14 +66,15 @@ pub struct Timer {
     /// The process that it belongs to: a forked child has none.
     process: AtomicU32,
     wanted: AtomicBool,
-    /// Whether the thread may be about to call the VM.
-    requesting: AtomicBool,
+    /// Whether the thread may be about to call the VM, or to switch the hook on.
+    acting: AtomicBool,
     /// The parts of the schedule. If the thread reads them while they change it may ask for a job too much or too late,
     /// no more: the job has a schedule of its own.
     frame: AtomicU64,
     duty: AtomicU64,
     seed: AtomicU64,
-    /// The number of the window that should be open by the schedule, or [`NONE`], as of when the thread last looked.
+    /// The number of the window that should be open by the schedule, or [`NONE`], as of when the thread last looked; of one
+    /// that the hook closes, until then.
     scheduled: AtomicU64,
     /// What the schedule's clock said when that changed; read after it.
     noticed: AtomicU64,
@@ -78,6 +93,15 @@ pub struct Timer {
     /// and how many of those while a window was scheduled.
     elapsed: AtomicU64,
     wanted_open: AtomicU64,
+    /// How windows open and close: [`JOBS`], [`DIRECT`] or [`PAUSED`].
+    toggle: AtomicU32,
+    /// When it has last switched it on, by the program's CPU time, and when that window closes by the schedule's clock.
+    beginning: AtomicU64,
+    closes: AtomicU64,
+    /// When the hook has to look whether the window is over, by the monotonic clock without what hooks take.
+    look_at: AtomicU64,
+    /// When the last window that was in force has ended, by the program's CPU time.
+    end: AtomicU64,
 }
 
 impl Timer {
@@ -88,6 +112,7 @@ impl Timer {
         self.duty.store(duty.to_bits(), Ordering::Relaxed);
         self.seed.store(seed, Ordering::Relaxed);
         self.scheduled.store(NONE, Ordering::SeqCst);
+        self.closes.store(0, Ordering::SeqCst);
         self.wanted.store(true, Ordering::SeqCst);
         if self.is_gone() {
             return self.create(job).inspect_err(|_| self.wanted.store(false, Ordering::SeqCst));
@@ -100,7 +125,7 @@ impl Timer {
         if faults::denied("timer of windows") {
             return Err(io::Error::from_raw_os_error(libc::EAGAIN));
         }
-        self.requesting.store(false, Ordering::SeqCst);
+        self.acting.store(false, Ordering::SeqCst);
         CLOCK.restart();
         let builder = thread::Builder::new().name("memprofiler-win".into()).stack_size(STACK_SIZE);
         // The program's signals are for Ruby's threads.
@@ -119,9 +144,42 @@ impl Timer {
     /// Lets the thread wait until the next start. When this returns it does not call the VM any more.
     pub fn stop(&self) {
         self.wanted.store(false, Ordering::SeqCst);
-        // SeqCst, as in `request`: that sees the store, or this sees that it is under way.
+        self.wait_for_action();
+    }
+
+    /// Has the thread switch the hook on from now on.
+    pub fn set_direct(&self) {
+        self.toggle.store(DIRECT, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Whether the thread switches the hook on.
+    pub fn is_direct(&self) -> bool {
+        self.toggle.load(Ordering::SeqCst) == DIRECT
+    }
+
+    /// Has the thread do nothing until this is changed again. When this returns it does not switch the hook on any more.
+    pub fn pause(&self) {
+        self.toggle.store(PAUSED, Ordering::SeqCst);
+        self.wait_for_action();
+    }
+
+    /// Has the thread ask for jobs from now on. When this returns it does not switch the hook on any more. Whether it did.
+    pub fn leave_direct(&self) -> bool {
+        let direct = self.toggle.swap(JOBS, Ordering::SeqCst) != JOBS;
+        self.wait_for_action();
+        if direct {
+            self.note_end();
+            self.scheduled.store(NONE, Ordering::SeqCst);
+        }
+        direct
+    }
+
+    /// Waits until the thread has done what it may have begun before it could know better.
+    fn wait_for_action(&self) {
+        // SeqCst, as in `act`: that sees what was stored before, or this sees that it is under way.
         // It takes nanoseconds, unless the system has interrupted the thread there. In a forked child it has vanished.
-        while self.requesting.load(Ordering::SeqCst) && !self.is_gone() {
+        while self.acting.load(Ordering::SeqCst) && !self.is_gone() {
             thread::yield_now();
         }
     }
@@ -159,6 +217,65 @@ impl Timer {
     /// The number of the window that should be open, as far as the thread has noticed.
     pub fn scheduled(&self) -> Option<u64> {
         Some(self.scheduled.load(Ordering::SeqCst)).filter(|&window| window != NONE)
+    }
+
+    /// Whether the window that should be open is in force. For the hook that the thread switches.
+    #[inline]
+    pub fn is_in_force(&self) -> bool {
+        let scheduled = self.scheduled.load(Ordering::Relaxed);
+        scheduled == self.in_force.load(Ordering::Relaxed) && scheduled != NONE
+    }
+
+    /// Whether the window may be over, so that [`is_over`](Self::is_over) has to be asked.
+    #[inline]
+    pub fn may_be_over(&self) -> bool {
+        clock::monotonic().saturating_sub(CLOCK.hooks()) >= self.look_at.load(Ordering::Relaxed)
+    }
+
+    /// Whether the window is over. If so it is no longer scheduled. What the hook has taken must be published.
+    pub fn is_over(&self) -> bool {
+        let (now, closes) = (CLOCK.now(), self.closes.load(Ordering::SeqCst));
+        if now < closes {
+            let time = clock::monotonic().saturating_sub(CLOCK.hooks());
+            self.look_at.store(time.saturating_add(closes - now), Ordering::Relaxed);
+            return false;
+        }
+        self.note_end();
+        let in_force = self.in_force.load(Ordering::SeqCst);
+        // Unless the thread has just opened another one.
+        let _ = self.scheduled.compare_exchange(in_force, NONE, Ordering::SeqCst, Ordering::SeqCst);
+        true
+    }
+
+    /// When the window that was opened last began, by the program's CPU time.
+    pub fn beginning(&self) -> u64 {
+        self.beginning.load(Ordering::SeqCst)
+    }
+
+    /// When the window that was in force last has ended, by the program's CPU time.
+    pub fn end(&self) -> u64 {
+        self.end.load(Ordering::SeqCst)
+    }
+
+    /// Notes that the window which is scheduled ends, if it is in force: at the latest when it closes.
+    fn note_end(&self) {
+        let in_force = self.in_force.load(Ordering::SeqCst);
+        if in_force != NONE && self.scheduled.load(Ordering::SeqCst) == in_force {
+            let end = self.closes.load(Ordering::SeqCst).min(CLOCK.now()).saturating_add(CLOCK.hooks());
+            self.end.store(end, Ordering::SeqCst);
+        }
+    }
+
+    /// Has the window close now. Safe in hooks.
+    pub fn cut_short(&self) {
+        self.closes.fetch_min(CLOCK.now(), Ordering::SeqCst);
+    }
+
+    /// Notes that a window is in force, for the hook that the thread has switched on.
+    pub fn confirm(&self, window: u64) {
+        self.in_force.store(window, Ordering::SeqCst);
+        self.requested.store(0, Ordering::SeqCst);
+        self.look_at.store(0, Ordering::Relaxed);
     }
 
     /// Notes that the job opens a window, or closes one, at `now` by the schedule's clock. It comes later than the thread
@@ -200,10 +317,10 @@ impl Timer {
 
     fn run(&self, job: Job) {
         clock::sleep_exactly();
-        // The time by the schedule's clock before the thread slept or waited, and whether a window was scheduled then.
+        // The time by the schedule's clock before the thread slept or waited, and until when a window was open then.
         let mut slept = None;
         let (mut pace, mut progress) = (Pace::default(), Progress::default());
-        let mut anticipation = Anticipation::default();
+        let (mut anticipation, mut openings) = (Anticipation::default(), Openings::default());
         loop {
             if !self.wanted.load(Ordering::SeqCst) {
                 slept = None;
@@ -214,45 +331,51 @@ impl Timer {
             let hook_time = CLOCK.hooks();
             let cpu = CLOCK.cpu_now();
             let now = cpu.saturating_sub(hook_time);
-            if let Some((since, on)) = slept.take() {
+            if let Some((since, open_until)) = slept.take() {
                 // It may seem to go back where the hook's time was not up to date.
-                let passed = now.saturating_sub(since);
-                self.elapsed.fetch_add(passed, Ordering::Relaxed);
-                self.wanted_open.fetch_add(if on { passed } else { 0 }, Ordering::Relaxed);
+                self.elapsed.fetch_add(now.saturating_sub(since), Ordering::Relaxed);
+                self.wanted_open.fetch_add(now.min(open_until).saturating_sub(since), Ordering::Relaxed);
             }
             let real = clock::monotonic();
             progress.record(real, cpu);
             let schedule = self.schedule();
-            if self.too_early.swap(false, Ordering::SeqCst) {
-                anticipation.undo();
-            }
-            let moment = anticipation.at(schedule, now);
-            let Moment { on, window, .. } = moment;
-            let left = anticipation.until_change(now, pace.slowdown(moment, now, hook_time));
-            if on {
-                self.early.store(anticipation.early(), Ordering::Relaxed);
-            }
-            let scheduled = if on { window } else { NONE };
-            if self.scheduled.load(Ordering::SeqCst) != scheduled {
-                self.noticed.store(now, Ordering::Relaxed);
-            }
-            self.ask_for(scheduled, cpu, job);
-            CLOCK.note_timer();
-            // Also of a wait: it may take the thread long to notice that the program goes on.
-            slept = Some((now, on));
-            if activity::is_running() {
-                let length = schedule.window();
-                let delay = if on { progress.until_close(left, length) } else { progress.until_open(left, length) };
+            let length = schedule.window();
+            let (open_until, delay) = if self.toggle.load(Ordering::SeqCst) != JOBS {
+                let due = if self.is_direct() { openings.due(schedule, now) } else { None };
+                if let Some(window) = due {
+                    self.open(window, cpu, now.saturating_add(length), job);
+                }
+                (self.closes.load(Ordering::SeqCst), progress.until_open(openings.until_next(now), length))
+            } else {
+                if self.too_early.swap(false, Ordering::SeqCst) {
+                    anticipation.undo();
+                }
+                let moment = anticipation.at(schedule, now);
+                let Moment { on, window, .. } = moment;
+                let left = anticipation.until_change(now, pace.slowdown(moment, now, hook_time));
                 if on {
+                    self.early.store(anticipation.early(), Ordering::Relaxed);
                     let least = progress.until_close(anticipation.least(now), length);
                     self.ends.store(real.saturating_sub(hook_time).saturating_add(least), Ordering::Relaxed);
                 }
+                let scheduled = if on { window } else { NONE };
+                if self.scheduled.load(Ordering::SeqCst) != scheduled {
+                    self.noticed.store(now, Ordering::Relaxed);
+                }
+                self.ask_for(scheduled, cpu, job);
+                if on { (u64::MAX, progress.until_close(left, length)) } else { (0, progress.until_open(left, length)) }
+            };
+            CLOCK.note_timer();
+            // Also of a wait: it may take the thread long to notice that the program goes on.
+            slept = Some((now, open_until));
+            if activity::is_running() {
                 thread::park_timeout(Duration::from_nanos(delay));
-                self.ends.store(NONE, Ordering::Relaxed);
             } else {
+                self.ends.store(NONE, Ordering::Relaxed);
                 progress.pause();
                 activity::wait();
             }
+            self.ends.store(NONE, Ordering::Relaxed);
         }
     }
 
@@ -271,12 +394,33 @@ impl Timer {
         }
     }
 
+    /// Switches the hook on for a window that begins at `cpu` by the program's CPU time, and closes at `closes` by the
+    /// schedule's clock. The first allocation after its end switches it off.
+    fn open(&self, window: u64, cpu: u64, closes: u64, job: Job) {
+        // Unless the hook has noticed that already.
+        self.note_end();
+        self.beginning.store(cpu, Ordering::SeqCst);
+        self.closes.store(closes, Ordering::SeqCst);
+        self.scheduled.store(window, Ordering::SeqCst);
+        self.act(|| {
+            let flags = EventFlags::known().filter(|_| self.is_direct());
+            if !flags.is_some_and(|flags| flags.switch(true)) {
+                safepoint::request(job);
+            }
+        });
+    }
+
     fn request(&self, job: Job) {
-        // See `stop`.
-        self.requesting.store(true, Ordering::SeqCst);
+        self.act(|| safepoint::request(job));
+    }
+
+    /// Calls the VM, or switches the hook on, unless that is not wanted any more.
+    fn act(&self, action: impl FnOnce()) {
+        // See `wait_for_action`.
+        self.acting.store(true, Ordering::SeqCst);
         if self.wanted.load(Ordering::SeqCst) {
-            safepoint::request(job);
+            action();
         }
-        self.requesting.store(false, Ordering::SeqCst);
+        self.acting.store(false, Ordering::SeqCst);
     }
 }
