@@ -1,14 +1,15 @@
-//! Whether Ruby code is running, from the VM's thread events.
+//! Whether Ruby code is running, and how much CPU time it has used, from the VM's thread events.
 
 #[cfg(ruby_gte_3_3)]
 mod watched {
-    use crate::vm::cpu_clock::{NativeId, native_id};
+    use crate::vm::clock;
+    use crate::vm::cpu_clock::{NativeId, native_id, thread_cpu_of};
     use crate::vm::ractor;
     use crate::vm::thread_events::{RESUMED, SUSPENDED, add_hook};
     use std::cell::Cell;
     use std::ffi::c_void;
     use std::sync::Once;
-    use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
     use std::thread::Thread;
 
     /// Whether a Ruby thread has the GVL. The events of two threads are ordered: one is suspended before the other
@@ -16,6 +17,13 @@ mod watched {
     static RUNNING: AtomicBool = AtomicBool::new(true);
     /// The native thread that got the GVL last.
     static HOLDER: AtomicI32 = AtomicI32::new(0);
+    /// For how many nanoseconds of CPU time threads have had the GVL, without the one that has it.
+    static USED: AtomicU64 = AtomicU64::new(0);
+    /// What that thread's own clock showed when it got the GVL; [`NOBODY`] if none has it.
+    static SINCE: AtomicU64 = AtomicU64::new(NOBODY);
+    /// Odd while these change, all of which a thread does that gets or gives up the GVL.
+    static VERSION: AtomicU32 = AtomicU32::new(0);
+    const NOBODY: u64 = u64::MAX;
     /// Whether `WAITER` waits for a Ruby thread to resume.
     static WAITING: AtomicBool = AtomicBool::new(false);
     static WAITER: AtomicPtr<Thread> = AtomicPtr::new(std::ptr::null_mut());
@@ -31,6 +39,10 @@ mod watched {
             return;
         }
         if event != RESUMED {
+            change(|| {
+                USED.store(used_until(clock::thread_cpu().as_nanos() as u64), Ordering::SeqCst);
+                SINCE.store(NOBODY, Ordering::SeqCst);
+            });
             // Whoever sees this late only begins to wait a little later.
             return RUNNING.store(ractor::others(), Ordering::Relaxed);
         }
@@ -39,13 +51,55 @@ mod watched {
         if ID.get() == 0 {
             ID.set(native_id());
         }
-        HOLDER.store(ID.get(), Ordering::Relaxed);
+        resume();
         if WAITING.load(Ordering::SeqCst) && WAITING.swap(false, Ordering::SeqCst) {
             // SAFETY: a handle set by `watch_for`, which is never freed.
             if let Some(waiter) = unsafe { WAITER.load(Ordering::Acquire).as_ref() } {
                 waiter.unpark();
             }
         }
+    }
+
+    /// The calling thread has the GVL from now on.
+    fn resume() {
+        change(|| {
+            HOLDER.store(ID.get(), Ordering::SeqCst);
+            SINCE.store(clock::thread_cpu().as_nanos() as u64, Ordering::SeqCst);
+        });
+    }
+
+    fn change(change: impl FnOnce()) {
+        VERSION.fetch_add(1, Ordering::SeqCst);
+        change();
+        VERSION.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// For how long threads have had the GVL when the clock of the one that has it shows `now`.
+    fn used_until(now: u64) -> u64 {
+        let since = SINCE.load(Ordering::SeqCst);
+        let more = if since == NOBODY { 0 } else { now.saturating_sub(since) };
+        USED.load(Ordering::SeqCst).saturating_add(more)
+    }
+
+    /// The CPU time in nanoseconds that Ruby threads have used while they had the GVL, since some moment before
+    /// [`watch_for`] was first called; once there are other Ractors, that of all threads. Safe on any thread, and in hooks.
+    pub fn cpu() -> u64 {
+        if ractor::others() {
+            return clock::process_cpu();
+        }
+        /// A thread has the GVL for longer than it takes to read this.
+        const ATTEMPTS: u32 = 3;
+        let mut used = 0;
+        for _ in 0..ATTEMPTS {
+            let version = VERSION.load(Ordering::SeqCst);
+            // A thread that has ended has given up the GVL.
+            let now = thread_cpu_of(HOLDER.load(Ordering::SeqCst)).unwrap_or(0);
+            used = used_until(now);
+            if version % 2 == 0 && VERSION.load(Ordering::SeqCst) == version {
+                break;
+            }
+        }
+        used
     }
 
     /// Has [`watch_for`] find a hook, which does nothing until then. Must be called with the GVL, and first before
@@ -61,7 +115,7 @@ mod watched {
     pub fn watch_for(waiter: Thread) {
         RUNNING.store(true, Ordering::SeqCst);
         ID.set(native_id());
-        HOLDER.store(ID.get(), Ordering::Relaxed);
+        resume();
         WAITER.store(Box::into_raw(Box::new(waiter)), Ordering::Release);
     }
 
@@ -84,16 +138,10 @@ mod watched {
     pub fn is_running() -> bool {
         RUNNING.load(Ordering::SeqCst)
     }
-
-    /// The native thread that got the GVL last; of several Ractors, any one's.
-    pub fn holder() -> NativeId {
-        HOLDER.load(Ordering::Relaxed)
-    }
 }
 
 #[cfg(not(ruby_gte_3_3))]
 mod watched {
-    use crate::vm::cpu_clock::NativeId;
     use std::thread::{Thread, park};
 
     /// Nobody samples in windows before Ruby 3.3.
@@ -116,9 +164,9 @@ mod watched {
     }
 
     /// As above.
-    pub fn holder() -> NativeId {
+    pub fn cpu() -> u64 {
         0
     }
 }
 
-pub use watched::{forget, holder, is_running, prepare, wait, watch_for};
+pub use watched::{cpu, forget, is_running, prepare, wait, watch_for};

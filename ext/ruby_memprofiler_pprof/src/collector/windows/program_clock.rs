@@ -1,46 +1,38 @@
-//! The program's CPU time: the process's, without what windows cost.
+//! The program's CPU time: what Ruby threads use with the GVL, without what windows cost.
 //!
-//! The timer and its jobs work in windows more than between them, so with their time these would seem to cover more of
-//! the program than they do.
+//! Objects are allocated with the GVL only. Where other threads keep CPUs busy as well, such as those of C libraries, the
+//! process's CPU time would go on faster, and by jumps: of other threads the kernel counts it at its ticks only. (Windows
+//! that lasted as long by that clock saw half as much again of what there was, beside one such thread.)
 
-use crate::vm::{activity, clock, cpu_clock};
+use crate::vm::{activity, clock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The one clock, as there is one timer.
-pub static CLOCK: ProgramClock =
-    ProgramClock { timer: AtomicU64::new(0), jobs: AtomicU64::new(0), hooks: AtomicU64::new(0) };
+pub static CLOCK: ProgramClock = ProgramClock { jobs: AtomicU64::new(0), hooks: AtomicU64::new(0) };
 
 /// What is not the program's, in nanoseconds.
 #[derive(Debug)]
 pub struct ProgramClock {
-    /// The timer's own CPU time, up to when it last went to sleep or woke up.
-    timer: AtomicU64,
-    /// The CPU time that jobs have taken.
+    /// The CPU time that jobs have taken: they work in windows more than between them, so with it these would seem to
+    /// cover more of the program than they do.
     jobs: AtomicU64,
     /// For how long allocation hooks have run in windows, as of the last sample.
     pub hooks: AtomicU64,
 }
 
 impl ProgramClock {
-    /// For a new timer: a forked child's CPU time begins anew.
+    /// For a new timer.
     pub fn restart(&self) {
-        for time in [&self.timer, &self.jobs, &self.hooks] {
+        for time in [&self.jobs, &self.hooks] {
             time.store(0, Ordering::Relaxed);
         }
     }
 
     /// The program's CPU time in nanoseconds, with what hooks take. Safe in hooks.
     pub fn cpu(&self) -> u64 {
-        let [timer, jobs] = [&self.timer, &self.jobs].map(|time| time.load(Ordering::Relaxed));
-        clock::process_cpu().saturating_sub(timer + jobs)
-    }
-
-    /// The same, for the timer. For the process's clock the kernel counts what other threads run only up to its last
-    /// tick, but brings that up to date when their own clocks are read.
-    pub fn cpu_now(&self) -> u64 {
-        self.note_timer();
-        cpu_clock::thread_cpu_of(activity::holder());
-        self.cpu()
+        // Elsewhere the CPU time of another thread cannot be read.
+        let used = if cfg!(target_os = "linux") { activity::cpu() } else { clock::process_cpu() };
+        used.saturating_sub(self.jobs.load(Ordering::Relaxed))
     }
 
     /// The time by the schedule's clock, which stands still for what hooks take in windows. (By a clock that goes on
@@ -60,10 +52,5 @@ impl ProgramClock {
         body();
         let taken = clock::thread_cpu().saturating_sub(began);
         self.jobs.fetch_add(taken.as_nanos() as u64, Ordering::Relaxed);
-    }
-
-    /// Brings the timer's own CPU time up to date; for its thread.
-    pub fn note_timer(&self) {
-        self.timer.store(clock::thread_cpu().as_nanos() as u64, Ordering::Relaxed);
     }
 }

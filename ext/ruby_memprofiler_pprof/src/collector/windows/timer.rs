@@ -329,7 +329,7 @@ impl Timer {
                 continue;
             }
             let hook_time = CLOCK.hooks();
-            let cpu = CLOCK.cpu_now();
+            let cpu = CLOCK.cpu();
             let now = cpu.saturating_sub(hook_time);
             if let Some((since, open_until)) = slept.take() {
                 // It may seem to go back where the hook's time was not up to date.
@@ -365,7 +365,6 @@ impl Timer {
                 self.ask_for(scheduled, cpu, job);
                 if on { (u64::MAX, progress.until_close(left, length)) } else { (0, progress.until_open(left, length)) }
             };
-            CLOCK.note_timer();
             // Also of a wait: it may take the thread long to notice that the program goes on.
             slept = Some((now, open_until));
             if activity::is_running() {
