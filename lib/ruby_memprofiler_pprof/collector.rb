@@ -16,8 +16,8 @@ module MemprofilerPprof
   #     rate so much higher that `sample_rate` remains the fraction of all allocations; `:auto` in windows where they
   #     pay. Where windows are impossible it is `:always`; {#stats} says which one is used, and why
   #   @param window_frame [Numeric, nil] the seconds in each of which one window opens, 0.001..1.0; nil for 0.03, or 0.1
-  #     where windows open at safe points while YJIT or ZJIT is on, since compiled code is left there. {#stats} says what
-  #     is used
+  #     where windows open at safe points while YJIT or ZJIT is on, since compiled code is left there. {#stats} says
+  #     what is used
   #   @param window_duty [Numeric] the fraction of the time that windows are open, 0.01..0.5
   #   @param max_heap_samples [Integer] the most live samples to keep, from 1. Beyond it, every other sample is dropped
   #     and the rate halved, which keeps estimates unbiased; the rate rises again when few live samples are left

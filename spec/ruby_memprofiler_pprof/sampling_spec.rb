@@ -33,7 +33,8 @@ RSpec.describe MemprofilerPprof::Collector, "sampling" do
 
   it "has no figures of windows before the first one" do
     expect(new_collector(sampling: :always).start.stats)
-      .to include(windows: 0, window_frame: nil, window_toggle: nil, window_coverage: nil, late_windows: 0, hook_cost_nsecs: nil)
+      .to include(windows: 0, window_frame: nil, window_toggle: nil, window_coverage: nil, late_windows: 0,
+                  hook_cost_nsecs: nil)
   end
 
   describe "from Ruby 3.3 on" do
