@@ -154,8 +154,8 @@ impl Reservoir {
         }
     }
 
-    /// Closes the open window without learning from it or from the time since the one before: after a fork, whose CPU
-    /// time begins anew, or when windows pause.
+    /// Closes the open window without learning from it or from the time since the one before: after a fork, whose clock
+    /// is another one, or when windows pause.
     pub fn abandon_window(&mut self) {
         self.publish_hook_time();
         if let Some(windows) = &mut self.windows {

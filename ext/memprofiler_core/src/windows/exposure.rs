@@ -39,7 +39,7 @@ pub struct Segment {
     pub group: WindowGroup,
     /// Objects that the hook has seen.
     pub objects: u64,
-    /// CPU time of the process in nanoseconds, with the hook's own.
+    /// The program's CPU time in nanoseconds, with the hook's own.
     pub on_time: u64,
     /// For how many of those the hook had waited, at the window's end, for a safe point at which to be removed.
     pub overdue: u64,

@@ -22,7 +22,8 @@ impl Openings {
             _ => schedule.next_opening(now),
         };
         let after = schedule.next_opening(soon);
-        self.followed = Some((schedule, after.max(next)));
+        // Also where the clock has gone back.
+        self.followed = Some((schedule, after));
         (after > next).then(|| after - 1)
     }
 
@@ -90,6 +91,14 @@ mod tests {
         let last = openings.due(schedule, now);
         assert_eq!(last.map(|last| last + 1), Some(schedule.next_opening(now + schedule.window() / 2)));
         assert_eq!(openings.due(schedule, now), None);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_does_not_stop_it() {
+        let (schedule, mut openings) = (schedule(8), Openings::default());
+        openings.due(schedule, 1_000 * FRAME);
+        openings.due(schedule, 0);
+        assert!(openings.until_next(0) <= 2 * FRAME);
     }
 
     #[test]

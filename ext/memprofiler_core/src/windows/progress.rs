@@ -49,7 +49,13 @@ impl Progress {
         self.until_close(near.saturating_add(far as u64), window)
     }
 
-    /// The same, until it ends.
+    /// For how many nanoseconds to sleep until the program has used `left` nanoseconds of CPU time, if it runs as much as
+    /// lately.
+    pub fn until(&self, left: u64) -> u64 {
+        (left as f64 / self.rate()) as u64
+    }
+
+    /// For how many nanoseconds to sleep until a window of length `window` ends; at least a part of what was slept in vain.
     pub fn until_close(&self, left: u64, window: u64) -> u64 {
         left.max(self.lost.min(window / STEPS))
     }
@@ -83,6 +89,11 @@ mod tests {
     #[test]
     fn up_to_shortly_before_a_window_it_runs_as_much_as_lately() {
         assert_eq!(progress(5_000_000).until_open(FAR, WINDOW), 8_000_000 + 44_000_000);
+    }
+
+    #[test]
+    fn a_program_runs_as_much_as_lately() {
+        assert_eq!([progress(5_000_000).until(FAR), progress(10_000_000).until(FAR)], [2 * FAR, FAR]);
     }
 
     #[test]

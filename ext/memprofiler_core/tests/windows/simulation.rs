@@ -262,7 +262,7 @@ impl Vm {
             self.scheduled = Some(window);
             (self.began, self.closes, self.on) = (asked, time + self.schedule.window(), true);
         }
-        let delay = self.progress.until_open(self.openings.until_next(time), self.schedule.window());
+        let delay = self.progress.until(self.openings.until_next(time));
         self.alarm += delay + self.lateness(delay);
         ASKED.set(self.cpu_time(self.alarm));
     }

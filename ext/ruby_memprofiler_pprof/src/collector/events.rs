@@ -246,6 +246,7 @@ unsafe fn end_mark(collector: &Collector) {
     if collector.failure().is_some() {
         return;
     }
+    windows::ensure_running();
     collector.reconsider_sampling();
     let work = AssertUnwindSafe(|| {
         collector.state.with(|state| {

@@ -23,6 +23,10 @@ mod watched {
     static SINCE: AtomicU64 = AtomicU64::new(NOBODY);
     /// Odd while these change, all of which a thread does that gets or gives up the GVL.
     static VERSION: AtomicU32 = AtomicU32::new(0);
+    /// What [`cpu`] has returned last.
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    /// Whether anybody wants to know: to read a thread's clock takes a system call.
+    static MEASURED: AtomicBool = AtomicBool::new(false);
     const NOBODY: u64 = u64::MAX;
     /// Whether `WAITER` waits for a Ruby thread to resume.
     static WAITING: AtomicBool = AtomicBool::new(false);
@@ -39,19 +43,24 @@ mod watched {
             return;
         }
         if event != RESUMED {
-            change(|| {
-                USED.store(used_until(clock::thread_cpu().as_nanos() as u64), Ordering::SeqCst);
-                SINCE.store(NOBODY, Ordering::SeqCst);
-            });
+            if SINCE.load(Ordering::Relaxed) != NOBODY {
+                change(|| {
+                    USED.store(used_until(thread_cpu()), Ordering::SeqCst);
+                    SINCE.store(NOBODY, Ordering::SeqCst);
+                });
+            }
             // Whoever sees this late only begins to wait a little later.
             return RUNNING.store(ractor::others(), Ordering::Relaxed);
         }
+        if MEASURED.load(Ordering::Relaxed) && !ractor::others() {
+            resume();
+        }
+        note_running();
+    }
+
+    fn note_running() {
         // Either `wait` sees this, or the load below sees that it waits: SeqCst on both sides.
         RUNNING.store(true, Ordering::SeqCst);
-        if ID.get() == 0 {
-            ID.set(native_id());
-        }
-        resume();
         if WAITING.load(Ordering::SeqCst) && WAITING.swap(false, Ordering::SeqCst) {
             // SAFETY: a handle set by `watch_for`, which is never freed.
             if let Some(waiter) = unsafe { WAITER.load(Ordering::Acquire).as_ref() } {
@@ -62,10 +71,34 @@ mod watched {
 
     /// The calling thread has the GVL from now on.
     fn resume() {
+        if ID.get() == 0 {
+            ID.set(native_id());
+        }
         change(|| {
             HOLDER.store(ID.get(), Ordering::SeqCst);
-            SINCE.store(clock::thread_cpu().as_nanos() as u64, Ordering::SeqCst);
+            SINCE.store(thread_cpu(), Ordering::SeqCst);
         });
+    }
+
+    /// For a thread that has the GVL: the VM may have said that it gives it up, and have found that it need not, as
+    /// where an exception is pending. Safe in hooks.
+    pub fn ensure_running() {
+        if MEASURED.load(Ordering::Relaxed) && SINCE.load(Ordering::Relaxed) == NOBODY && !ractor::others() {
+            resume();
+            note_running();
+        }
+    }
+
+    /// Measures from now on what [`cpu`] tells, or no longer. Must be called with the GVL, after [`prepare`].
+    pub fn measure(measured: bool) {
+        MEASURED.store(measured, Ordering::Relaxed);
+        if measured {
+            ensure_running();
+        }
+    }
+
+    fn thread_cpu() -> u64 {
+        clock::thread_cpu().as_nanos() as u64
     }
 
     fn change(change: impl FnOnce()) {
@@ -87,19 +120,20 @@ mod watched {
         if ractor::others() {
             return clock::process_cpu();
         }
-        /// A thread has the GVL for longer than it takes to read this.
+        /// Threads seldom get the GVL while this is read.
         const ATTEMPTS: u32 = 3;
-        let mut used = 0;
         for _ in 0..ATTEMPTS {
             let version = VERSION.load(Ordering::SeqCst);
+            let holder = HOLDER.load(Ordering::SeqCst);
             // A thread that has ended has given up the GVL.
-            let now = thread_cpu_of(HOLDER.load(Ordering::SeqCst)).unwrap_or(0);
-            used = used_until(now);
+            let now = if holder == ID.get() { thread_cpu() } else { thread_cpu_of(holder).unwrap_or(0) };
+            let used = used_until(now);
             if version % 2 == 0 && VERSION.load(Ordering::SeqCst) == version {
-                break;
+                LAST.store(used, Ordering::Relaxed);
+                return used;
             }
         }
-        used
+        LAST.load(Ordering::Relaxed)
     }
 
     /// Has [`watch_for`] find a hook, which does nothing until then. Must be called with the GVL, and first before
@@ -114,6 +148,7 @@ mod watched {
     /// the GVL, after [`prepare`]. The handles of all waiters are kept: there is one in each process.
     pub fn watch_for(waiter: Thread) {
         RUNNING.store(true, Ordering::SeqCst);
+        // Of a forked child the only thread has another number than in its parent.
         ID.set(native_id());
         resume();
         WAITER.store(Box::into_raw(Box::new(waiter)), Ordering::Release);
@@ -167,6 +202,12 @@ mod watched {
     pub fn cpu() -> u64 {
         0
     }
+
+    /// As above.
+    pub fn ensure_running() {}
+
+    /// As above.
+    pub fn measure(_: bool) {}
 }
 
-pub use watched::{cpu, forget, is_running, prepare, wait, watch_for};
+pub use watched::{cpu, ensure_running, forget, is_running, measure, prepare, wait, watch_for};

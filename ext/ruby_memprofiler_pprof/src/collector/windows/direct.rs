@@ -14,7 +14,7 @@ use crate::faults::{self, InHook};
 use crate::vm::errno::SavedErrno;
 use crate::vm::event_flags::EventFlags;
 use crate::vm::ractor::{self, MainRactor};
-use crate::vm::{safepoint, threads};
+use crate::vm::{activity, safepoint, threads};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Collector {
@@ -78,6 +78,7 @@ impl Collector {
         if ractor::others() || self.failure().is_some() {
             return self.end_windows_soon();
         }
+        activity::ensure_running();
         let Some(plan) = self.windows.used.get() else { return false };
         let Some(window) = TIMER.scheduled() else {
             // The VM has switched the hook on, since hooks were added or removed.
@@ -116,9 +117,11 @@ impl Collector {
     #[cold]
     #[inline(never)]
     pub(in crate::collector) fn window_goes_on(&self) -> bool {
-        if self.failure().is_some() {
+        if ractor::others() || self.failure().is_some() {
             return self.end_windows_soon();
         }
+        let _errno = SavedErrno::new();
+        activity::ensure_running();
         // Without the state, which another thread may have, it ends a little early.
         self.state.try_with(|state| state.reservoir.publish_hook_time());
         let over = TIMER.is_over();

@@ -15,7 +15,7 @@ use super::sampling::{Choice, default_frame};
 use super::stats::WindowFigures;
 use super::{Collector, Phase, hooked, random_seed};
 use crate::vm::ractor::MainRactor;
-use crate::vm::{gc, protect};
+use crate::vm::{activity, gc, protect};
 use magnus::Error;
 use memprofiler_core::reservoir::Windows as ReservoirWindows;
 use memprofiler_core::windows::Schedule;
@@ -111,6 +111,11 @@ pub fn is_in_force() -> bool {
 #[inline]
 pub fn may_be_over() -> bool {
     TIMER.may_be_over()
+}
+
+/// For hooks: the calling thread has the GVL, whatever the VM has said last.
+pub fn ensure_running() {
+    activity::ensure_running();
 }
 
 /// For the hook, when it takes a sample in a window at `now`, by the monotonic clock.
@@ -216,7 +221,7 @@ impl Collector {
     pub(super) fn windows_after_fork(&self, main: MainRactor) {
         self.windows.reset_figures();
         let Some(Plan { frame, duty, seed, .. }) = self.windows.used.get() else { return };
-        // The clock of CPU time has begun anew.
+        // The clock of CPU time is another one.
         self.state.with(|state| state.reservoir.abandon_window());
         self.close_window(main);
         self.become_direct(main);

@@ -113,6 +113,7 @@ impl Timer {
         self.seed.store(seed, Ordering::Relaxed);
         self.scheduled.store(NONE, Ordering::SeqCst);
         self.closes.store(0, Ordering::SeqCst);
+        activity::measure(true);
         self.wanted.store(true, Ordering::SeqCst);
         if self.is_gone() {
             return self.create(job).inspect_err(|_| self.wanted.store(false, Ordering::SeqCst));
@@ -144,6 +145,7 @@ impl Timer {
     /// Lets the thread wait until the next start. When this returns it does not call the VM any more.
     pub fn stop(&self) {
         self.wanted.store(false, Ordering::SeqCst);
+        activity::measure(false);
         self.wait_for_action();
     }
 
@@ -235,7 +237,8 @@ impl Timer {
     /// Whether the window is over. If so it is no longer scheduled. What the hook has taken must be published.
     pub fn is_over(&self) -> bool {
         let (now, closes) = (CLOCK.now(), self.closes.load(Ordering::SeqCst));
-        if now < closes {
+        // The clock may have gone back, as where another Ractor was created.
+        if now < closes && closes - now <= self.schedule().window() {
             let time = clock::monotonic().saturating_sub(CLOCK.hooks());
             self.look_at.store(time.saturating_add(closes - now), Ordering::Relaxed);
             return false;
@@ -317,13 +320,17 @@ impl Timer {
 
     fn run(&self, job: Job) {
         clock::sleep_exactly();
-        // The time by the schedule's clock before the thread slept or waited, and until when a window was open then.
-        let mut slept = None;
+        // The time by the schedule's clock before the thread slept or waited, and until when a window was open then, unless
+        // it closes by itself.
+        let mut slept: Option<(u64, Option<u64>)> = None;
         let (mut pace, mut progress) = (Pace::default(), Progress::default());
         let (mut anticipation, mut openings) = (Anticipation::default(), Openings::default());
+        // Whether it has waited for the program just now.
+        let mut waited = false;
         loop {
             if !self.wanted.load(Ordering::SeqCst) {
-                slept = None;
+                (slept, waited) = (None, false);
+                openings = Openings::default();
                 progress.pause();
                 thread::park();
                 continue;
@@ -332,6 +339,7 @@ impl Timer {
             let cpu = CLOCK.cpu();
             let now = cpu.saturating_sub(hook_time);
             if let Some((since, open_until)) = slept.take() {
+                let open_until = open_until.unwrap_or_else(|| self.closes.load(Ordering::SeqCst));
                 // It may seem to go back where the hook's time was not up to date.
                 self.elapsed.fetch_add(now.saturating_sub(since), Ordering::Relaxed);
                 self.wanted_open.fetch_add(now.min(open_until).saturating_sub(since), Ordering::Relaxed);
@@ -345,7 +353,7 @@ impl Timer {
                 if let Some(window) = due {
                     self.open(window, cpu, now.saturating_add(length), job);
                 }
-                (self.closes.load(Ordering::SeqCst), progress.until_open(openings.until_next(now), length))
+                (None, progress.until(openings.until_next(now)))
             } else {
                 if self.too_early.swap(false, Ordering::SeqCst) {
                     anticipation.undo();
@@ -363,16 +371,23 @@ impl Timer {
                     self.noticed.store(now, Ordering::Relaxed);
                 }
                 self.ask_for(scheduled, cpu, job);
-                if on { (u64::MAX, progress.until_close(left, length)) } else { (0, progress.until_open(left, length)) }
+                if on {
+                    (Some(u64::MAX), progress.until_close(left, length))
+                } else {
+                    (Some(0), progress.until_open(left, length))
+                }
             };
             // Also of a wait: it may take the thread long to notice that the program goes on.
             slept = Some((now, open_until));
-            if activity::is_running() {
+            // A program that runs for moments only need not be seen to run: it has since it was waited for.
+            if waited || activity::is_running() {
+                waited = false;
                 thread::park_timeout(Duration::from_nanos(delay));
             } else {
                 self.ends.store(NONE, Ordering::Relaxed);
                 progress.pause();
                 activity::wait();
+                waited = true;
             }
             self.ends.store(NONE, Ordering::Relaxed);
         }
