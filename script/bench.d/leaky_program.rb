@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# A program for script/bench_leaks: `leaky_program.rb SEED leak|none`. Prints the verdict of `leaks`: "first" if the
-# leak is the first growing line, "nothing" if no line grows, or else the name of the first one; then the number of
-# other growing lines.
+# A program for script/bench_leaks: `leaky_program.rb SEED leak|none always|windows`. Prints the verdict of `leaks`:
+# "first" if the leak is the first growing line, "nothing" if no line grows, or else the name of the first one; then the
+# number of other growing lines.
 
 require "ruby_memprofiler_pprof/report"
 
@@ -15,12 +15,16 @@ class BusyLines
   LEAKED = 40
   FILE = "/app/lines.rb"
 
-  def initialize(seed, leak:)
+  # @param seed [Integer]
+  # @param leak [Boolean]
+  # @param pieces [Integer] in how many pieces the leak's objects of a round come
+  def initialize(seed, leak:, pieces: 1)
     @random = Random.new(seed)
     @kinds = Array.new(SITES) { KINDS.sample(random: @random) }
     @sizes = Array.new(SITES) { @random.rand(20..300) }
     @held = Array.new(SITES) { [] }
     @leak = leak
+    @pieces = pieces
     @leaked = []
     (SITES + 1).times { |site| define_line(site) }
   end
@@ -31,16 +35,18 @@ class BusyLines
   end
 
   def round(number)
-    SITES.times { |site| send(@kinds[site], site, @held[site], @sizes[site], number) }
-    leak_some if @leak
+    SITES.times do |site|
+      send(@kinds[site], site, @held[site], @sizes[site], number)
+      leak_some if @leak && ((site + 1) % (SITES / @pieces)).zero?
+    end
   end
 
   private
 
   # Some objects that are kept, and as many that are not.
   def leak_some
-    @leaked.concat(allocate(SITES, LEAKED))
-    allocate(SITES, @random.rand(2 * LEAKED))
+    @leaked.concat(allocate(SITES, LEAKED / @pieces))
+    allocate(SITES, @random.rand(2 * LEAKED / @pieces))
   end
 
   def define_line(site)
@@ -106,8 +112,13 @@ end
 seed = Integer(ARGV.fetch(0))
 # Collections happen per round, independently of the machine.
 GC.disable
-program = BusyLines.new(seed, leak: ARGV.fetch(1) == "leak")
-collector = MemprofilerPprof::Collector.new(sample_rate: 0.1, seed: seed).start
+sampling = ARGV.fetch(2).to_sym
+pieces = sampling == :windows ? BusyLines::LEAKED : 1
+program = BusyLines.new(seed, leak: ARGV.fetch(1) == "leak", pieces: pieces)
+windows = { window_frame: 0.001, window_duty: 0.25 }
+collector = MemprofilerPprof::Collector.new(sample_rate: 0.1, sampling: sampling, seed: seed, **windows).start
+raise "sampling is not #{sampling}" unless collector.stats[:sampling] == sampling
+
 snapshots = Array.new(BusyLines::ROUNDS) do |round|
   program.round(round)
   GC.start(full_mark: (round % 6).zero?, immediate_sweep: true) if (round % 2).zero?
