@@ -1,10 +1,10 @@
 //! Sampling in windows: the hook on allocations is on only while a window is open. What tracks deaths stays on.
 //!
 //! A native thread notices when the schedule changes ([`timer`]). Where it can, it switches the hook on, and the hook
-//! switches itself off ([`direct`]). Otherwise it asks for a job ([`follow`]), which runs at the next safe point and does
-//! what the thread has noticed by then. So whatever runs between two safe points is seen if it begins in a window, which it does with the
-//! same probability as everything else. That probability is measured: the part of the program's time for which the
-//! thread thinks that a window should be open, late or not.
+//! switches itself off ([`direct`]): each allocation is seen that is in a window. Otherwise the thread asks for a job
+//! ([`follow`]), which runs at the next safe point and does what the thread has noticed by then: whatever runs between
+//! two safe points is seen if it begins in a window. Either has the same probability everywhere. It is measured: the
+//! part of the program's time for which the thread thinks that a window should be open, late or not.
 
 mod direct;
 mod follow;
