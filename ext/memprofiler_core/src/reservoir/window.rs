@@ -82,8 +82,8 @@ impl Reservoir {
         self.windows.as_ref().is_some_and(|windows| windows.open.is_some())
     }
 
-    /// Opens a window of this group, just before events are counted again. `since` is the program's CPU time at which it
-    /// began, in nanoseconds. One that is open must be closed before. Does nothing if windows are not used.
+    /// Opens a window of this group, just before events are counted again. `since` is the program's CPU time at which
+    /// it began, in nanoseconds. One that is open must be closed before. Does nothing if windows are not used.
     pub fn open_window(&mut self, group: WindowGroup, since: u64) {
         debug_assert!(!self.is_window_open());
         let Some(windows) = &mut self.windows else { return };

@@ -49,13 +49,14 @@ impl Progress {
         self.until_close(near.saturating_add(far as u64), window)
     }
 
-    /// For how many nanoseconds to sleep until the program has used `left` nanoseconds of CPU time, if it runs as much as
-    /// lately.
+    /// For how many nanoseconds to sleep until the program has used `left` nanoseconds of CPU time, if it runs as much
+    /// as lately.
     pub fn until(&self, left: u64) -> u64 {
         (left as f64 / self.rate()) as u64
     }
 
-    /// For how many nanoseconds to sleep until a window of length `window` ends; at least a part of what was slept in vain.
+    /// For how many nanoseconds to sleep until a window of length `window` ends; at least a part of what was slept in
+    /// vain.
     pub fn until_close(&self, left: u64, window: u64) -> u64 {
         left.max(self.lost.min(window / STEPS))
     }

@@ -71,8 +71,8 @@ pub enum Toggle {
 pub struct Vm {
     toggle: Toggle,
     openings: Openings,
-    /// When the window closes that the timer has opened last, by the schedule's clock, when it began, and whether it may
-    /// still be open.
+    /// When the window closes that the timer has opened last, by the schedule's clock, when it began, and whether it
+    /// may still be open.
     closes: u64,
     began: u64,
     on: bool,

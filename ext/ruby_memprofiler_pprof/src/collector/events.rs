@@ -156,8 +156,8 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
     }
 }
 
-/// Like [`on_event`], for the hook that windows switch on and off. An allocation counts only in a window. FREEOBJ is not
-/// wanted, see [`SWITCHED`].
+/// Like [`on_event`], for the hook that windows switch on and off. An allocation counts only in a window. FREEOBJ is
+/// not wanted, see [`SWITCHED`].
 ///
 /// # Safety
 /// As for [`on_event`].

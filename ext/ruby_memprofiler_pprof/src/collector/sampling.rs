@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 const SETTLING: Duration = Duration::from_secs(60);
 
 /// How long frames are, each of which has a window, unless that is set. What bursts do is known the better the shorter
-/// they are. But where a job opens or closes a window, compiled code goes on in the interpreter until its method returns: a
-/// program of loops that were compiled did up to a quarter less, and half as much of it seemed to happen, as with none.
+/// they are. But where a job opens or closes a window, compiled code goes on in the interpreter until its method
+/// returns: a program of loops that were compiled did up to a quarter less, and half as much of it seemed to happen, as
+/// with none.
 const FRAME: Duration = Duration::from_millis(30);
 const FRAME_WITH_JIT: Duration = Duration::from_millis(100);
 

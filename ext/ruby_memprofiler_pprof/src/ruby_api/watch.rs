@@ -25,8 +25,8 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_singleton_method("end", function!(watch::end, 0))
 }
 
-/// Watches for a part of the limit, or else for so many bytes. Returns the number of the watcher; nil if there is nothing
-/// to watch.
+/// Watches for a part of the limit, or else for so many bytes. Returns the number of the watcher; nil if there is
+/// nothing to watch.
 fn begin(
     ruby: &Ruby,
     this: Obj<RubyCollector>,

@@ -1,8 +1,8 @@
 //! The VM's variable `ruby_vm_event_flags`: the events that hooks are called for.
 //!
 //! The VM computes it when hooks are added or removed, which takes a safe point. But from Ruby 3.4 on an allocation
-//! looks at nothing else before it calls hooks (gc.c `rb_gc_event_hook_required_p`), so a hook can stay in the VM's list
-//! and be switched on and off by one bit, at any moment, by any thread, while compiled code goes on.
+//! looks at nothing else before it calls hooks (gc.c `rb_gc_event_hook_required_p`), so a hook can stay in the VM's
+//! list and be switched on and off by one bit, at any moment, by any thread, while compiled code goes on.
 //!
 //! The variable is not exported. It is found by what happens to it when a hook is added and removed, and used only if
 //! its bit has been seen to switch a hook.
@@ -16,8 +16,8 @@ use rb_sys::{VALUE, rb_event_flag_t};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What a hook that is switched subscribes to. FREEOBJ is taken out of the variable at once, as long as nobody else wants
-/// it: if it is there again, the VM has computed the variable anew, and somebody else may want either of the two.
+/// What a hook that is switched subscribes to. FREEOBJ is taken out of the variable at once, as long as nobody else
+/// wants it: if it is there again, the VM has computed the variable anew, and somebody else may want either of the two.
 pub const SWITCHED: rb_event_flag_t = NEWOBJ | FREEOBJ;
 
 /// How often a variable is tried that does what it should, but does not switch hooks.
@@ -35,8 +35,8 @@ impl EventFlags {
         VARIABLE.get().map(|&variable| Self(variable))
     }
 
-    /// Searches for the variable if it is not known, which adds and removes a hook. None if that failed: another hook may
-    /// be in the way. There must be no other Ractors.
+    /// Searches for the variable if it is not known, which adds and removes a hook. None if that failed: another hook
+    /// may be in the way. There must be no other Ractors.
     pub fn find(main: MainRactor) -> Option<Self> {
         static FAILED: AtomicU32 = AtomicU32::new(0);
         if Self::known().is_none() && FAILED.load(Ordering::Relaxed) < ATTEMPTS && !faults::denied("event flags") {
@@ -60,8 +60,8 @@ impl EventFlags {
         self.0.load(Ordering::SeqCst) & FREEOBJ != 0
     }
 
-    /// Takes the events of [`SWITCHED`] over from the VM, once a hook for them was added. Nobody else may want them. The
-    /// hook is off.
+    /// Takes the events of [`SWITCHED`] over from the VM, once a hook for them was added. Nobody else may want them.
+    /// The hook is off.
     pub fn claim(self) {
         self.0.fetch_and(!SWITCHED, Ordering::SeqCst);
     }

@@ -1,5 +1,5 @@
-//! Whether a JIT compiles the program: code that it has compiled leaves it at an interrupt, and goes on in the interpreter
-//! until its method returns.
+//! Whether a JIT compiles the program: code that it has compiled leaves it at an interrupt, and goes on in the
+//! interpreter until its method returns.
 
 use magnus::{Module, RClass, RModule, Ruby, value::ReprValue};
 

@@ -85,7 +85,8 @@ pub fn after_fork() {
 
 /// Waits, on a Ruby thread without the GVL, until a profile is to be taken for the watcher of this number, and then
 /// expects [`done`] from this thread. None once the watcher was stopped, or another one has begun. Fails with what was
-/// raised in this thread. `path` is the name of the file to write in case that this thread does not get the GVL in time.
+/// raised in this thread. `path` is the name of the file to write in case that this thread does not get the GVL in
+/// time.
 pub fn wait(number: u64, path: PathBuf) -> Result<Option<Alarm>, Error> {
     let Some(shared) = current().filter(|shared| shared.number == number) else { return Ok(None) };
     shared.serve(threads::current(), path);

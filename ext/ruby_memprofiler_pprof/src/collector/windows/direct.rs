@@ -1,8 +1,8 @@
 //! Windows that take no safe point: the timer switches the hook on, and the hook itself off.
 //!
-//! The hook stays in the VM's list, and is switched by the variable that allocations look at ([`EventFlags`]). The first
-//! allocation in a window does what the job would do otherwise, the first after its end switches the hook off. So each
-//! allocation is seen if its own time is in a window, and a program of compiled code is not interrupted.
+//! The hook stays in the VM's list, and is switched by the variable that allocations look at ([`EventFlags`]). The
+//! first allocation in a window does what the job would do otherwise, the first after its end switches the hook off. So
+//! each allocation is seen if its own time is in a window, and a program of compiled code is not interrupted.
 //!
 //! That is possible only as long as nobody else has a hook on allocations, which would be switched, too. Whenever hooks
 //! were added or removed a job looks.
@@ -35,8 +35,8 @@ impl Collector {
         }
     }
 
-    /// Has the timer switch the hook on if nobody else wants its events, by what the VM has just computed. Without memory
-    /// for a hook nothing changes.
+    /// Has the timer switch the hook on if nobody else wants its events, by what the VM has just computed. Without
+    /// memory for a hook nothing changes.
     fn take_over(&self, main: MainRactor, flags: EventFlags) -> bool {
         let added = flags.are_clear() && self.hook_switched(main).is_ok();
         if added {

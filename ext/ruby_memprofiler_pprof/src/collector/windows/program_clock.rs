@@ -1,8 +1,8 @@
 //! The program's CPU time: what Ruby threads use with the GVL, without what windows cost.
 //!
-//! Objects are allocated with the GVL only. Where other threads keep CPUs busy as well, such as those of C libraries, the
-//! process's CPU time would go on faster, and by jumps: of other threads the kernel counts it at its ticks only. (Windows
-//! that lasted as long by that clock saw half as much again of what there was, beside one such thread.)
+//! Objects are allocated with the GVL only. Where other threads keep CPUs busy as well, such as those of C libraries,
+//! the process's CPU time would go on faster, and by jumps: of other threads the kernel counts it at its ticks only.
+//! (Windows that lasted as long by that clock saw half as much again of what there was, beside one such thread.)
 
 use crate::vm::{activity, clock};
 use std::sync::atomic::{AtomicU64, Ordering};

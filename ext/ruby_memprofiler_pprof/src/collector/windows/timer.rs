@@ -73,8 +73,8 @@ pub struct Timer {
     frame: AtomicU64,
     duty: AtomicU64,
     seed: AtomicU64,
-    /// The number of the window that should be open by the schedule, or [`NONE`], as of when the thread last looked; of one
-    /// that the hook closes, until then.
+    /// The number of the window that should be open by the schedule, or [`NONE`], as of when the thread last looked; of
+    /// one that the hook closes, until then.
     scheduled: AtomicU64,
     /// What the schedule's clock said when that changed; read after it.
     noticed: AtomicU64,
@@ -86,8 +86,8 @@ pub struct Timer {
     /// found the last end to be too early.
     early: AtomicU64,
     too_early: AtomicBool,
-    /// When the open window will probably end, by the monotonic clock without what hooks take; [`NONE`] if the thread is
-    /// awake anyway, or none is open.
+    /// When the open window will probably end, by the monotonic clock without what hooks take; [`NONE`] if the thread
+    /// is awake anyway, or none is open.
     ends: AtomicU64,
     /// How many nanoseconds of CPU time the program has used while windows were used, without what hooks took in them,
     /// and how many of those while a window was scheduled.
@@ -160,13 +160,15 @@ impl Timer {
         self.toggle.load(Ordering::SeqCst) == DIRECT
     }
 
-    /// Has the thread do nothing until this is changed again. When this returns it does not switch the hook on any more.
+    /// Has the thread do nothing until this is changed again. When this returns it does not switch the hook on any
+    /// more.
     pub fn pause(&self) {
         self.toggle.store(PAUSED, Ordering::SeqCst);
         self.wait_for_action();
     }
 
-    /// Has the thread ask for jobs from now on. When this returns it does not switch the hook on any more. Whether it did.
+    /// Has the thread ask for jobs from now on. When this returns it does not switch the hook on any more. Whether it
+    /// did.
     pub fn leave_direct(&self) -> bool {
         let direct = self.toggle.swap(JOBS, Ordering::SeqCst) != JOBS;
         self.wait_for_action();
@@ -186,8 +188,8 @@ impl Timer {
         }
     }
 
-    /// Whether the open window has ended at `now` by the schedule's clock, or is about to. If the thread has taken it to
-    /// end too early, not knowing what the hook has taken of its time, this has it look again.
+    /// Whether the open window has ended at `now` by the schedule's clock, or is about to. If the thread has taken it
+    /// to end too early, not knowing what the hook has taken of its time, this has it look again.
     pub fn ends(&self, schedule: Schedule, window: u64, now: u64) -> bool {
         let moment = schedule.at(now.saturating_add(self.early.load(Ordering::Relaxed)));
         if !moment.on || moment.window != window {
@@ -200,8 +202,8 @@ impl Timer {
         false
     }
 
-    /// Wakes the thread if the open window has probably ended at `now`, by the monotonic clock: how much of its time the
-    /// hook takes cannot be foreseen, but hooks know it. Safe in hooks.
+    /// Wakes the thread if the open window has probably ended at `now`, by the monotonic clock: how much of its time
+    /// the hook takes cannot be foreseen, but hooks know it. Safe in hooks.
     pub fn note_time(&self, now: u64) {
         let time = now.saturating_sub(CLOCK.hooks());
         if time >= self.ends.load(Ordering::Relaxed) && self.ends.swap(NONE, Ordering::Relaxed) != NONE {
@@ -281,9 +283,10 @@ impl Timer {
         self.look_at.store(0, Ordering::Relaxed);
     }
 
-    /// Notes that the job opens a window, or closes one, at `now` by the schedule's clock. It comes later than the thread
-    /// has noticed, for lack of a safe point: on average equally late when windows open and close. But a thread also
-    /// takes time to be interrupted, and the longer it was not, the more: that part of a window is not in it, or is.
+    /// Notes that the job opens a window, or closes one, at `now` by the schedule's clock. It comes later than the
+    /// thread has noticed, for lack of a safe point: on average equally late when windows open and close. But a thread
+    /// also takes time to be interrupted, and the longer it was not, the more: that part of a window is not in it, or
+    /// is.
     pub fn note_change(&self, opens: bool, now: u64) {
         let noticed = self.noticed.load(Ordering::Relaxed);
         let late = (now as i64).saturating_sub(noticed as i64).clamp(-MOST_LATE, MOST_LATE);
@@ -320,8 +323,8 @@ impl Timer {
 
     fn run(&self, job: Job) {
         clock::sleep_exactly();
-        // The time by the schedule's clock before the thread slept or waited, and until when a window was open then, unless
-        // it closes by itself.
+        // The time by the schedule's clock before the thread slept or waited, and until when a window was open then,
+        // unless it closes by itself.
         let mut slept: Option<(u64, Option<u64>)> = None;
         let (mut pace, mut progress) = (Pace::default(), Progress::default());
         let (mut anticipation, mut openings) = (Anticipation::default(), Openings::default());

@@ -66,8 +66,8 @@ impl Prepared {
         }
     }
 
-    /// Whether a Thread or Fiber has ended, or is a Fiber that has not begun. A Thread that waits for its beginning has no
-    /// stack yet either, but is listed.
+    /// Whether a Thread or Fiber has ended, or is a Fiber that has not begun. A Thread that waits for its beginning has
+    /// no stack yet either, but is listed.
     ///
     /// # Safety
     /// As for [`context`](Self::context).
