@@ -90,19 +90,6 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     expect(collector.stats[:window_coverage]).to be_between(0.075, 0.125)
   end
 
-  it "knows how much windows cover beside a thread that uses a CPU without the GVL", :slow, :timing do
-    collector = windows_collector(window_frame: 0.01, window_duty: 0.1).start
-    ended = false
-    reader = Thread.new do
-      buffer = +""
-      File.open("/dev/urandom") { |file| file.sysread(20_000_000, buffer) until ended }
-    end
-    allocate_for(collector, 200)
-    ended = true
-    reader.join
-    expect(collector.stats[:window_coverage]).to be_between(0.075, 0.125)
-  end
-
   it "counts windows whose end has waited for a safe point" do
     trace_allocations
     collector = windows_collector.start
