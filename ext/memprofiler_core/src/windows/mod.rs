@@ -12,6 +12,7 @@ mod anticipation;
 mod calibration;
 mod cost;
 mod exposure;
+mod gvl_clock;
 mod openings;
 mod pace;
 mod progress;
@@ -19,6 +20,7 @@ mod schedule;
 
 pub use anticipation::Anticipation;
 pub use exposure::{Exposure, Interval, Segment};
+pub use gvl_clock::{Clocks, GvlClock};
 pub use openings::Openings;
 pub use pace::Pace;
 pub use progress::Progress;

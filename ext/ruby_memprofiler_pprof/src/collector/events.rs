@@ -125,16 +125,8 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
     // SAFETY: a collector is kept alive for as long as it has hooks; the VM passes a valid argument.
     let (collector, arg) = unsafe { (Collector::from_hook_data(data), &*arg) };
     match arg.event {
-        NEWOBJ => {
-            let left = collector.countdown.left();
-            // Also when a sample is due.
-            if left % STACK_CHECKS == 0 {
-                // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
-                unsafe { check_stack_then_sample(collector, arg, left) };
-            } else {
-                collector.countdown.pass(left);
-            }
-        }
+        // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
+        NEWOBJ => unsafe { allocated(collector, arg, None) },
         FREEOBJ => {
             // SAFETY: in a hook, and not inside another body of `state`: those allocate nothing through the VM, so no
             // object is freed in them.
@@ -163,13 +155,30 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
 /// As for [`on_event`].
 unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
     // SAFETY: as in `on_event`.
-    let (collector, event) = unsafe { (Collector::from_hook_data(data), (*arg).event) };
-    if event == NEWOBJ
-        && (windows::is_in_force() || collector.enter_window())
-        && (!windows::may_be_over() || collector.window_goes_on())
-    {
-        // SAFETY: passes on what the VM has passed.
-        unsafe { on_event(data, arg) };
+    let (collector, arg) = unsafe { (Collector::from_hook_data(data), &*arg) };
+    if arg.event != NEWOBJ || !(windows::is_in_force() || collector.enter_window()) {
+        return;
+    }
+    let now = clock::monotonic();
+    if !windows::may_be_over(now) || collector.window_goes_on() {
+        // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
+        unsafe { allocated(collector, arg, Some(now)) };
+    }
+}
+
+/// Counts an allocation, and takes a sample if one is due. `now` is the time by the monotonic clock, if that was asked.
+///
+/// # Safety
+/// Must be called in a NEWOBJ hook with its argument.
+#[inline]
+unsafe fn allocated(collector: &Collector, arg: &TraceArg, now: Option<u64>) {
+    let left = collector.countdown.left();
+    // Also when a sample is due.
+    if left % STACK_CHECKS == 0 {
+        // SAFETY: as required above.
+        unsafe { check_stack_then_sample(collector, arg, left, now) };
+    } else {
+        collector.countdown.pass(left);
     }
 }
 
@@ -179,7 +188,7 @@ unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
 /// # Safety
 /// Must be called in a NEWOBJ hook with its argument.
 #[inline(never)]
-unsafe fn check_stack_then_sample(collector: &Collector, arg: &TraceArg, left: u64) {
+unsafe fn check_stack_then_sample(collector: &Collector, arg: &TraceArg, left: u64, now: Option<u64>) {
     // Where the hook stays on, as it does beside other Ractors, no sample may be taken without this check.
     let look = left > 0 || cfg!(ruby_gte_4_0) || {
         let samples = collector.samples.load(Ordering::Relaxed);
@@ -196,14 +205,14 @@ unsafe fn check_stack_then_sample(collector: &Collector, arg: &TraceArg, left: u
         collector.countdown.pass(left);
     } else {
         // SAFETY: this is the NEWOBJ hook to which the VM passed `arg`.
-        unsafe { take_sample(collector, arg) };
+        unsafe { take_sample(collector, arg, now) };
     }
 }
 
 /// # Safety
 /// Must be called in a NEWOBJ hook with its argument.
 #[inline]
-unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
+unsafe fn take_sample(collector: &Collector, arg: &TraceArg, now: Option<u64>) {
     if collector.countdown.is_stopped() {
         // A hook of another Ractor has overwritten it.
         return collector.countdown.stop();
@@ -213,7 +222,7 @@ unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         collector.state.try_with(|state| {
             faults::point("NEWOBJ");
-            let began = state.reservoir.is_window_open().then(clock::monotonic);
+            let began = state.reservoir.is_window_open().then(|| now.unwrap_or_else(clock::monotonic));
             let candidate = state.reservoir.select();
             // SAFETY: in the NEWOBJ hook; the holder is registered as a root while there are hooks.
             unsafe { state.allocated(candidate, arg, collector.holder.get()) };

@@ -6,28 +6,20 @@ mod watched {
     use crate::vm::cpu_clock::{NativeId, native_id, thread_cpu_of};
     use crate::vm::ractor;
     use crate::vm::thread_events::{RESUMED, SUSPENDED, add_hook};
+    use memprofiler_core::windows::{Clocks, GvlClock};
     use std::cell::Cell;
     use std::ffi::c_void;
     use std::sync::Once;
-    use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
     use std::thread::Thread;
 
     /// Whether a Ruby thread has the GVL. The events of two threads are ordered: one is suspended before the other
     /// resumes. Each Ractor has a GVL of its own; once there are others, some thread is taken to run at any time.
     static RUNNING: AtomicBool = AtomicBool::new(true);
-    /// The native thread that got the GVL last.
-    static HOLDER: AtomicI32 = AtomicI32::new(0);
-    /// For how many nanoseconds of CPU time threads have had the GVL, without the one that has it.
-    static USED: AtomicU64 = AtomicU64::new(0);
-    /// What that thread's own clock showed when it got the GVL; [`NOBODY`] if none has it.
-    static SINCE: AtomicU64 = AtomicU64::new(NOBODY);
-    /// Odd while these change, all of which a thread does that gets or gives up the GVL.
-    static VERSION: AtomicU32 = AtomicU32::new(0);
-    /// What [`cpu`] has returned last.
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    /// Whether anybody wants to know: to read a thread's clock takes a system call.
+    /// How much CPU time threads have used with the GVL.
+    static USED: GvlClock = GvlClock::new();
+    /// Whether anybody wants to know.
     static MEASURED: AtomicBool = AtomicBool::new(false);
-    const NOBODY: u64 = u64::MAX;
     /// Whether `WAITER` waits for a Ruby thread to resume.
     static WAITING: AtomicBool = AtomicBool::new(false);
     static WAITER: AtomicPtr<Thread> = AtomicPtr::new(std::ptr::null_mut());
@@ -43,19 +35,18 @@ mod watched {
             return;
         }
         if event != RESUMED {
-            if SINCE.load(Ordering::Relaxed) != NOBODY {
-                change(|| {
-                    USED.store(used_until(thread_cpu()), Ordering::SeqCst);
-                    SINCE.store(NOBODY, Ordering::SeqCst);
-                });
-            }
+            USED.give_up(&ThisThread);
             // Whoever sees this late only begins to wait a little later.
             return RUNNING.store(ractor::others(), Ordering::Relaxed);
         }
-        if MEASURED.load(Ordering::Relaxed) && !ractor::others() {
-            resume();
+        if is_measured() {
+            USED.take(&ThisThread);
         }
         note_running();
+    }
+
+    fn is_measured() -> bool {
+        MEASURED.load(Ordering::Relaxed) && !ractor::others()
     }
 
     fn note_running() {
@@ -69,23 +60,14 @@ mod watched {
         }
     }
 
-    /// The calling thread has the GVL from now on.
-    fn resume() {
-        if ID.get() == 0 {
-            ID.set(native_id());
-        }
-        change(|| {
-            HOLDER.store(ID.get(), Ordering::SeqCst);
-            SINCE.store(thread_cpu(), Ordering::SeqCst);
-        });
-    }
-
     /// For a thread that has the GVL: the VM may have said that it gives it up, and have found that it need not, as
     /// where an exception is pending. Safe in hooks.
     pub fn ensure_running() {
-        if MEASURED.load(Ordering::Relaxed) && SINCE.load(Ordering::Relaxed) == NOBODY && !ractor::others() {
-            resume();
-            note_running();
+        if is_measured() {
+            USED.keep(&ThisThread);
+            if !is_running() {
+                note_running();
+            }
         }
     }
 
@@ -94,47 +76,40 @@ mod watched {
         MEASURED.store(measured, Ordering::Relaxed);
         if measured {
             ensure_running();
+        } else {
+            USED.stop(&ThisThread);
         }
     }
 
-    fn thread_cpu() -> u64 {
-        clock::thread_cpu().as_nanos() as u64
-    }
+    /// The clocks of the system.
+    struct ThisThread;
 
-    fn change(change: impl FnOnce()) {
-        VERSION.fetch_add(1, Ordering::SeqCst);
-        change();
-        VERSION.fetch_add(1, Ordering::SeqCst);
-    }
+    impl Clocks for ThisThread {
+        fn id(&self) -> NativeId {
+            if ID.get() == 0 {
+                ID.set(native_id());
+            }
+            ID.get()
+        }
 
-    /// For how long threads have had the GVL when the clock of the one that has it shows `now`.
-    fn used_until(now: u64) -> u64 {
-        let since = SINCE.load(Ordering::SeqCst);
-        let more = if since == NOBODY { 0 } else { now.saturating_sub(since) };
-        USED.load(Ordering::SeqCst).saturating_add(more)
+        fn real(&self) -> u64 {
+            clock::monotonic()
+        }
+
+        fn cpu(&self) -> u64 {
+            clock::thread_cpu().as_nanos() as u64
+        }
+
+        fn cpu_of(&self, thread: NativeId) -> Option<u64> {
+            thread_cpu_of(thread)
+        }
     }
 
     /// The CPU time in nanoseconds that Ruby threads have used while they had the GVL, since some moment before
-    /// [`watch_for`] was first called; once there are other Ractors, that of all threads. Safe on any thread, and in
-    /// hooks.
+    /// [`watch_for`] was first called, as [`GvlClock`] knows it; once there are other Ractors, that of all threads. Safe
+    /// on any thread, and in hooks.
     pub fn cpu() -> u64 {
-        if ractor::others() {
-            return clock::process_cpu();
-        }
-        /// Threads seldom get the GVL while this is read.
-        const ATTEMPTS: u32 = 3;
-        for _ in 0..ATTEMPTS {
-            let version = VERSION.load(Ordering::SeqCst);
-            let holder = HOLDER.load(Ordering::SeqCst);
-            // A thread that has ended has given up the GVL.
-            let now = if holder == ID.get() { thread_cpu() } else { thread_cpu_of(holder).unwrap_or(0) };
-            let used = used_until(now);
-            if version % 2 == 0 && VERSION.load(Ordering::SeqCst) == version {
-                LAST.store(used, Ordering::Relaxed);
-                return used;
-            }
-        }
-        LAST.load(Ordering::Relaxed)
+        if ractor::others() { clock::process_cpu() } else { USED.now(&ThisThread) }
     }
 
     /// Has [`watch_for`] find a hook, which does nothing until then. Must be called with the GVL, and first before
@@ -151,7 +126,7 @@ mod watched {
         RUNNING.store(true, Ordering::SeqCst);
         // Of a forked child the only thread has another number than in its parent.
         ID.set(native_id());
-        resume();
+        USED.take(&ThisThread);
         WAITER.store(Box::into_raw(Box::new(waiter)), Ordering::Release);
     }
 

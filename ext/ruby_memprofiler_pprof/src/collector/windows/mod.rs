@@ -107,10 +107,10 @@ pub fn is_in_force() -> bool {
     TIMER.is_in_force()
 }
 
-/// Whether that window may be over.
+/// Whether that window may be over at `now`, by the monotonic clock.
 #[inline]
-pub fn may_be_over() -> bool {
-    TIMER.may_be_over()
+pub fn may_be_over(now: u64) -> bool {
+    TIMER.may_be_over(now)
 }
 
 /// For hooks: the calling thread has the GVL, whatever the VM has said last.

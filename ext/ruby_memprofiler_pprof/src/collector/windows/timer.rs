@@ -230,10 +230,11 @@ impl Timer {
         scheduled == self.in_force.load(Ordering::Relaxed) && scheduled != NONE
     }
 
-    /// Whether the window may be over, so that [`is_over`](Self::is_over) has to be asked.
+    /// Whether the window may be over at `now`, by the monotonic clock, so that [`is_over`](Self::is_over) has to be
+    /// asked.
     #[inline]
-    pub fn may_be_over(&self) -> bool {
-        clock::monotonic().saturating_sub(CLOCK.hooks()) >= self.look_at.load(Ordering::Relaxed)
+    pub fn may_be_over(&self, now: u64) -> bool {
+        now.saturating_sub(CLOCK.hooks()) >= self.look_at.load(Ordering::Relaxed)
     }
 
     /// Whether the window is over. If so it is no longer scheduled. What the hook has taken must be published.
