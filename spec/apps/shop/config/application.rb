@@ -11,6 +11,7 @@ module Shop
     config.root = File.expand_path("..", __dir__)
     config.load_defaults "#{Rails::VERSION::MAJOR}.#{Rails::VERSION::MINOR}"
 
+    config.cache_classes = Rails.env.production?
     config.eager_load = Rails.env.production?
     config.secret_key_base = ENV.fetch("SECRET_KEY_BASE") { SecureRandom.hex(64) }
     config.cache_store = :memory_store, { size: 8 * 1024 * 1024 }
