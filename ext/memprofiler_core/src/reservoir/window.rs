@@ -49,6 +49,10 @@ struct Open {
 /// interrupted.
 const LONGEST_SAMPLE: u64 = 50_000;
 
+/// What the hook takes for an event before a window that is ready, compared with one in the window: less, since the
+/// event is not counted. (41 ns and 57 ns were measured with Ruby 4.0.5.)
+const UNSEEN: f64 = 0.7;
+
 /// Steps of probabilities per factor of two: 1.1 % each. There are so few different ones for each group, and halving
 /// leads from one to another.
 const STEPS: f64 = 64.0;
@@ -96,6 +100,17 @@ impl Reservoir {
             cost: windows.exposure.cost(),
         });
         self.tune();
+    }
+
+    /// Adds what the hook has taken for so many events that have come before a window that is ready, also if the one
+    /// before has ended and was not closed yet.
+    pub fn add_unseen(&mut self, events: u64) {
+        let Some(windows) = &mut self.windows else { return };
+        let time = (events as f64 * windows.exposure.cost() * UNSEEN) as u64;
+        if let Some(open) = &mut windows.open {
+            open.hook_time += time;
+        }
+        windows.hook_time.fetch_add(time, Ordering::Relaxed);
     }
 
     /// Adds the nanoseconds that it took to take a sample.
@@ -278,6 +293,18 @@ mod tests {
         assert_eq!(reservoir.publish_hook_time(), 21_000);
         reservoir.abandon_window();
         assert_eq!(reservoir.publish_hook_time(), 21_000);
+    }
+
+    #[test]
+    fn what_the_hook_takes_for_events_that_it_passes_over_is_its_time() {
+        let mut reservoir = in_window(0.01);
+        reservoir.add_unseen(50);
+        assert_eq!(reservoir.publish_hook_time(), 700);
+        reservoir.close_window(NOW.get(), 0);
+        reservoir.add_unseen(50);
+        reservoir.open_window(WindowGroup::new(8), NOW.get());
+        allocate(&mut reservoir, 0..10);
+        assert_eq!(reservoir.publish_hook_time(), 1_600);
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod schedule;
 pub use anticipation::Anticipation;
 pub use exposure::{Exposure, Interval, Segment};
 pub use gvl_clock::{Clocks, GvlClock};
-pub use openings::Openings;
+pub use openings::{Opening, Openings};
 pub use pace::Pace;
 pub use progress::Progress;
 pub use schedule::{Moment, Schedule, mix};

@@ -14,6 +14,10 @@ pub struct Progress {
     used: f64,
     /// For how many nanoseconds of the last sleep the program did not run.
     lost: u64,
+    /// Its CPU time when it was last seen to go on after it had waited, and how much it used until it was seen to wait
+    /// again.
+    resumed: Option<u64>,
+    burst: u64,
 }
 
 /// The time after which sleeps count for 1/e, in nanoseconds.
@@ -22,13 +26,18 @@ const MEMORY: f64 = 100e6;
 const LEAST_RATE: f64 = 0.1;
 /// A window is near if it is no further away than so many times its length.
 const NEAR: u64 = 8;
+/// By which part of its length a window is got ready before it opens.
+const EARLY: u64 = 4;
 /// Where the program does not run, the least sleep is this part of a window: by that a window may be too long.
 const STEPS: u64 = 4;
 
 impl Progress {
     /// Notes the real time and the program's CPU time, with what the hook has taken, after a sleep and before the next.
     pub fn record(&mut self, real: u64, cpu: u64) {
-        let Some((began, before)) = self.last.replace((real, cpu)) else { return };
+        let Some((began, before)) = self.last.replace((real, cpu)) else {
+            self.resumed = Some(cpu);
+            return;
+        };
         let (slept, used) = (real.saturating_sub(began), cpu.saturating_sub(before));
         let keep = (-(slept as f64) / MEMORY).exp();
         self.slept = self.slept * keep + slept as f64;
@@ -38,6 +47,9 @@ impl Progress {
 
     /// Notes that the time up to the next [`record`](Self::record) says nothing: the program waits.
     pub fn pause(&mut self) {
+        if let (Some((_, cpu)), Some(resumed)) = (self.last, self.resumed) {
+            self.burst = cpu.saturating_sub(resumed);
+        }
         (self.last, self.lost) = (None, 0);
     }
 
@@ -49,10 +61,27 @@ impl Progress {
         self.until_close(near.saturating_add(far as u64), window)
     }
 
-    /// For how many nanoseconds to sleep until the program has used `left` nanoseconds of CPU time, if it runs as much
-    /// as lately.
-    pub fn until(&self, left: u64) -> u64 {
-        (left as f64 / self.rate()) as u64
+    /// For how many nanoseconds to sleep until a window of length `window` can be got ready, which opens when the
+    /// program has used `left` nanoseconds of CPU time. It should be too early rather than too late: so it is only taken to run
+    /// as much as lately until the window is near, which depends on for how long it runs between waits, or if these are
+    /// moments.
+    pub fn until_ready(&self, left: u64, window: u64) -> u64 {
+        let rate = self.rate();
+        let margin = (NEAR / 2 * window).max(self.burst / 2 * 3);
+        let likely = if left > 2 * margin {
+            (left - margin) as f64 / rate
+        } else if self.burst < window / 2 {
+            left.saturating_sub(window) as f64 / (2.0 * rate).min(1.0)
+        } else {
+            0.0
+        };
+        left.saturating_sub(window / EARLY).max(likely as u64).max(window / EARLY)
+    }
+
+    /// How many nanoseconds before it opens a window can be got ready. Earlier where the program waits: a thread that
+    /// is woken when it goes on may have to wait for a CPU itself, for a millisecond and more.
+    pub fn reach(window: u64, running: bool) -> u64 {
+        if running { window / 2 } else { 2 * window }
     }
 
     /// For how many nanoseconds to sleep until a window of length `window` ends; at least a part of what was slept in
@@ -93,8 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn a_program_runs_as_much_as_lately() {
-        assert_eq!([progress(5_000_000).until(FAR), progress(10_000_000).until(FAR)], [2 * FAR, FAR]);
+    fn a_window_is_got_ready_before_it_opens() {
+        assert_eq!(progress(10_000_000).until_ready(FAR, WINDOW), FAR - WINDOW / 4);
+        assert_eq!(progress(5_000_000).until_ready(FAR, WINDOW), 52_000_000);
+        assert_eq!(progress(2_500_000).until_ready(5_000_000, WINDOW), 8_000_000);
+        assert_eq!(progress(10_000_000).until_ready(0, WINDOW), WINDOW / 4);
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod programs;
 mod simulation;
 
 use programs::*;
-use simulation::{MILLISECOND, Outcome, SECOND, SITES, Toggle, Vm};
+use simulation::{MICROSECOND, MILLISECOND, Outcome, SECOND, SITES, Toggle, Vm};
 
 const SEEDS: u64 = 600;
 const END: u64 = 20 * SECOND;
@@ -106,6 +106,17 @@ fn requests_without_a_pause() {
 fn requests_with_pauses() {
     for runs in both(|vm| seldom_busy(vm, END)) {
         check_requests(&runs, 0.925..=1.0);
+    }
+}
+
+#[test]
+fn work_between_waits() {
+    for length in [80, 800, 1_360, 2_640, 9_040] {
+        let runs = runs(Toggle::Timer, EXPECTED_COST, |vm| waits(vm, END, length * MICROSECOND));
+        runs.check_total();
+        for site in 0..3 {
+            runs.check_bias(site, 0.01);
+        }
     }
 }
 

@@ -47,6 +47,18 @@ pub fn seldom_busy(vm: &mut Vm, end: u64) {
     }
 }
 
+/// Works for `length`, and then waits for 10 ms, again and again: what is allocated in the first quarter, the next half
+/// and the last quarter are different sites.
+pub fn waits(vm: &mut Vm, end: u64, length: u64) {
+    let quarter = length / STRETCH / 4;
+    while vm.now() < end {
+        vm.run(quarter, STRETCH, &[2, 0, 0, 0, 0, 0, 0]);
+        vm.run(2 * quarter, STRETCH, &[0, 2, 0, 0, 0, 0, 0]);
+        vm.run(quarter, STRETCH, &[0, 0, 2, 0, 0, 0, 0]);
+        vm.wait(10 * MILLISECOND);
+    }
+}
+
 /// Bursts of `length` at random intervals of `mean`.
 pub fn bursts(vm: &mut Vm, end: u64, length: u64, mean: u64) {
     let mut next = vm.exponential(mean as f64) as u64;

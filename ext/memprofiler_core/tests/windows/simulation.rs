@@ -4,7 +4,7 @@ use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{ClassId, Countdown, Departed, Fate, LiveSample, Reservoir, Timing, Windows};
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::window_group::{WindowGroup, variance};
-use memprofiler_core::windows::{Anticipation, Moment, Openings, Pace, Progress, Schedule};
+use memprofiler_core::windows::{Anticipation, Moment, Opening, Openings, Pace, Progress, Schedule};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::cell::Cell;
@@ -27,6 +27,8 @@ const FRAME: Duration = Duration::from_millis(30);
 /// real ones do, and the hook costs ten times as much, so that simulations are quick.
 const HOOK_COST: u64 = 200;
 const SAMPLE_COST: u64 = 100;
+/// What the hook costs for each object before a window that is ready.
+const UNSEEN_COST: u64 = 140;
 /// The mean delay of the timer and the job that opens and closes windows, which can come only later, and by how much
 /// later they come after a sleep of some milliseconds.
 const LATENESS: f64 = 30_000.0;
@@ -71,11 +73,13 @@ pub enum Toggle {
 pub struct Vm {
     toggle: Toggle,
     openings: Openings,
-    /// When the window closes that the timer has opened last, by the schedule's clock, when it began, and whether it
-    /// may still be open.
+    /// When the window opens that the timer has got ready last, and when it closes, by the schedule's clock, and
+    /// whether the hook is on.
+    opens: u64,
     closes: u64,
-    began: u64,
     on: bool,
+    /// For how long the program has waited.
+    waited: u64,
     /// When the one before has ended.
     ended: u64,
     reservoir: Reservoir,
@@ -140,9 +144,10 @@ impl Vm {
         Self {
             toggle,
             openings: Openings::default(),
+            opens: 0,
             closes: 0,
-            began: 0,
             on: false,
+            waited: 0,
             ended: 0,
             countdown: Arc::clone(reservoir.countdown()),
             reservoir,
@@ -231,8 +236,19 @@ impl Vm {
         let per_stretch: u64 = objects.iter().sum();
         for place in 0..per_stretch {
             self.pass(work / per_stretch);
-            if self.on && self.enter_window() {
-                NOW.set(self.now() + HOOK_COST);
+            let on = self.on;
+            let seen = on && self.enter_window();
+            NOW.set(
+                self.now()
+                    + if seen {
+                        HOOK_COST
+                    } else if on {
+                        UNSEEN_COST
+                    } else {
+                        0
+                    },
+            );
+            if seen {
                 match self.countdown.left() {
                     0 => self.take_sample(site_at(objects, place)),
                     left => self.countdown.pass(left),
@@ -248,21 +264,33 @@ impl Vm {
         self.stretch = (self.now(), self.reservoir.publish_hook_time());
         NOW.set(self.now() + time);
         while ASKED.get() <= self.now() {
-            self.open_window();
+            self.get_ready(ASKED.get(), true);
         }
     }
 
-    /// The timer wakes up, and opens a window if it is time.
-    fn open_window(&mut self) {
-        let asked = ASKED.get();
-        let (time, _) = self.advance_timer(asked);
-        self.progress.record(self.alarm, asked);
-        if let Some(window) = self.openings.due(self.schedule, time) {
-            self.ended = self.closes + self.reservoir.publish_hook_time();
-            self.scheduled = Some(window);
-            (self.began, self.closes, self.on) = (asked, time + self.schedule.window(), true);
+    /// The program waits, in which the timer may wake up; then it goes on waiting until the program runs.
+    pub fn wait(&mut self, time: u64) {
+        let end = self.real_time() + time;
+        if self.alarm <= end {
+            self.get_ready(self.now(), false);
+            self.progress.pause();
+            self.alarm = end + self.lateness(0);
         }
-        let delay = self.progress.until(self.openings.until_next(time));
+        self.waited += time;
+        ASKED.set(self.cpu_time(self.alarm));
+    }
+
+    /// The timer wakes up, and gets a window ready if it is time.
+    fn get_ready(&mut self, asked: u64, running: bool) {
+        let (time, hook_time) = self.advance_timer(asked);
+        self.progress.record(self.alarm, asked);
+        let reach = Progress::reach(self.schedule.window(), running);
+        if let Some(Opening { window, opens }) = self.openings.due(self.schedule, time, running, reach) {
+            self.ended = self.closes + hook_time;
+            self.scheduled = Some(window);
+            (self.opens, self.closes, self.on) = (opens, opens + self.schedule.window(), true);
+        }
+        let delay = self.progress.until_ready(self.openings.until_next(time), self.schedule.window());
         self.alarm += delay + self.lateness(delay);
         ASKED.set(self.cpu_time(self.alarm));
     }
@@ -270,10 +298,14 @@ impl Vm {
     /// For the hook: whether an allocation is in a window, which may have just been opened.
     fn enter_window(&mut self) -> bool {
         if self.open != self.scheduled {
+            if self.now() - self.reservoir.publish_hook_time() < self.opens {
+                self.reservoir.add_unseen(1);
+                return false;
+            }
             self.reservoir.close_window(self.ended, self.allocated);
             self.open = self.scheduled;
             let group = self.schedule.group(self.open.unwrap_or_default());
-            self.reservoir.open_window(group, self.began);
+            self.reservoir.open_window(group, self.opens + self.reservoir.publish_hook_time());
         }
         self.on = self.now() - self.reservoir.publish_hook_time() < self.closes;
         self.on
@@ -287,8 +319,15 @@ impl Vm {
         (at - hook_time, hook_time)
     }
 
+    /// The real time now.
+    fn real_time(&self) -> u64 {
+        let (on, off) = self.slices;
+        self.now() / on * (on + off) + self.now() % on + self.waited
+    }
+
     /// The CPU time at some real time.
     fn cpu_time(&self, real: u64) -> u64 {
+        let real = real.saturating_sub(self.waited);
         let (on, off) = self.slices;
         real / (on + off) * on + (real % (on + off)).min(on)
     }
@@ -342,8 +381,7 @@ impl Vm {
 
     /// The hook wakes the timer if the window has probably ended.
     fn note_time(&mut self) {
-        let (on, off) = self.slices;
-        let real = self.now() / on * (on + off) + self.now() % on;
+        let real = self.real_time();
         if real - self.reservoir.publish_hook_time() >= self.ends {
             self.ends = u64::MAX;
             self.alarm = self.alarm.min(real + self.lateness(0));
@@ -367,7 +405,7 @@ impl Vm {
                 + match self.toggle {
                     Toggle::SafePoint if self.scheduled.is_none() => 0,
                     Toggle::SafePoint => passed,
-                    Toggle::Timer => passed.min(self.closes.saturating_sub(time - passed)),
+                    Toggle::Timer => time.min(self.closes).saturating_sub((time - passed).max(self.opens)),
                 },
             overdue: 0,
         });
@@ -383,9 +421,8 @@ impl Vm {
     pub fn sleep(&mut self) {
         self.advance_timer(self.now());
         self.progress.pause();
-        // As nothing else has the CPUs, real time is the CPU time.
-        self.alarm = self.now() + self.lateness(0);
-        ASKED.set(self.alarm);
+        self.alarm = self.real_time() + self.lateness(0);
+        ASKED.set(self.cpu_time(self.alarm));
     }
 
     /// The hook, for objects of stretches that are all alike.

@@ -156,13 +156,16 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
 unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
     // SAFETY: as in `on_event`.
     let (collector, arg) = unsafe { (Collector::from_hook_data(data), &*arg) };
-    if arg.event != NEWOBJ || !(windows::is_in_force() || collector.enter_window()) {
+    if arg.event != NEWOBJ {
         return;
     }
     let now = clock::monotonic();
-    if !windows::may_be_over(now) || collector.window_goes_on() {
+    let seen = if windows::must_look(now) { collector.follow_window() } else { windows::is_in_force() };
+    if seen {
         // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
         unsafe { allocated(collector, arg, Some(now)) };
+    } else {
+        collector.windows.pass();
     }
 }
 

@@ -106,8 +106,8 @@ mod watched {
     }
 
     /// The CPU time in nanoseconds that Ruby threads have used while they had the GVL, since some moment before
-    /// [`watch_for`] was first called, as [`GvlClock`] knows it; once there are other Ractors, that of all threads. Safe
-    /// on any thread, and in hooks.
+    /// [`watch_for`] was first called, as [`GvlClock`] knows it; once there are other Ractors, that of all threads.
+    /// Safe on any thread, and in hooks.
     pub fn cpu() -> u64 {
         if ractor::others() { clock::process_cpu() } else { USED.now(&ThisThread) }
     }

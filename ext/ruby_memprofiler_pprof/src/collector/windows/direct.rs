@@ -1,8 +1,9 @@
 //! Windows that take no safe point: the timer switches the hook on, and the hook itself off.
 //!
-//! The hook stays in the VM's list, and is switched by the variable that allocations look at ([`EventFlags`]). The
-//! first allocation in a window does what the job would do otherwise, the first after its end switches the hook off. So
-//! each allocation is seen if its own time is in a window, and a program of compiled code is not interrupted.
+//! The hook stays in the VM's list, and is switched by the variable that allocations look at ([`EventFlags`]), shortly
+//! before a window. The first allocation in it does what the job would do otherwise, the first after its end switches
+//! the hook off. So each allocation is seen if its own time is in a window, and a program of compiled code is not
+//! interrupted.
 //!
 //! That is possible only as long as nobody else has a hook on allocations, which would be switched, too. Whenever hooks
 //! were added or removed a job looks.
@@ -16,6 +17,7 @@ use crate::vm::event_flags::EventFlags;
 use crate::vm::ractor::{self, MainRactor};
 use crate::vm::{activity, safepoint, threads};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 
 impl Collector {
     /// Whether windows take jobs now, and need not. False while it cannot be known, as a window is open.
@@ -71,10 +73,15 @@ impl Collector {
         }
     }
 
-    /// For the hook, if no window is in force that should be open: whether there is one, which it begins.
+    /// For the hook, when the window may have begun or be over: whether an allocation is in it.
     #[cold]
     #[inline(never)]
-    pub(in crate::collector) fn enter_window(&self) -> bool {
+    pub(in crate::collector) fn follow_window(&self) -> bool {
+        (TIMER.is_in_force() || self.enter_window()) && self.window_goes_on()
+    }
+
+    /// If no window is in force that should be open: whether there is one, which it begins.
+    fn enter_window(&self) -> bool {
         if ractor::others() || self.failure().is_some() {
             return self.end_windows_soon();
         }
@@ -91,6 +98,11 @@ impl Collector {
         }
         let _errno = SavedErrno::new();
         let _trap = InHook::enter("window");
+        // Without the state, which another thread may have, they are added later.
+        self.state.try_with(|state| state.reservoir.add_unseen(self.windows.unseen.swap(0, Ordering::Relaxed)));
+        if !TIMER.has_begun() {
+            return false;
+        }
         let work = AssertUnwindSafe(|| {
             self.state.try_with(|state| {
                 faults::point("window");
@@ -113,10 +125,8 @@ impl Collector {
         }
     }
 
-    /// For the hook, when the window that is in force may be over: whether it goes on. If not it ends here.
-    #[cold]
-    #[inline(never)]
-    pub(in crate::collector) fn window_goes_on(&self) -> bool {
+    /// When the window that is in force may be over: whether it goes on. If not it ends here.
+    fn window_goes_on(&self) -> bool {
         if ractor::others() || self.failure().is_some() {
             return self.end_windows_soon();
         }
@@ -141,8 +151,8 @@ impl Collector {
 
     fn switch_off_between_windows(&self) {
         self.switch_off();
-        // The timer may have opened one at this moment. It is scheduled before the hook is switched on: this sees the
-        // one, or is before the other.
+        // The timer may have got one ready at this moment. It is scheduled before the hook is switched on: this sees
+        // the one, or is before the other.
         if TIMER.scheduled().is_some() {
             EventFlags::known().map(|flags| flags.switch(true));
         }

@@ -22,7 +22,7 @@ use memprofiler_core::windows::Schedule;
 use program_clock::CLOCK;
 use rb_sys::VALUE;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use timer::TIMER;
 
@@ -49,6 +49,8 @@ pub struct Windows {
     reason: Cell<&'static str>,
     opened: Cell<u64>,
     late: Cell<u64>,
+    /// How many allocations the hook has seen lately while no window was in force.
+    unseen: AtomicU64,
     /// How often objects had been moved when a window ended last.
     compactions: Cell<u64>,
 }
@@ -79,6 +81,13 @@ impl Windows {
         self.are_used() && TIMER.is_direct()
     }
 
+    /// For the hook, which has seen an allocation while no window was in force.
+    #[inline]
+    pub fn pass(&self) {
+        // One thread at a time has the GVL; beside other Ractors windows end.
+        self.unseen.store(self.unseen.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
     /// The kind of sampling in force.
     pub fn choice(&self) -> Choice {
         Choice { windows: self.are_used(), reason: self.reason.get() }
@@ -107,10 +116,10 @@ pub fn is_in_force() -> bool {
     TIMER.is_in_force()
 }
 
-/// Whether that window may be over at `now`, by the monotonic clock.
+/// Whether that may change at `now`, by the monotonic clock.
 #[inline]
-pub fn may_be_over(now: u64) -> bool {
-    TIMER.may_be_over(now)
+pub fn must_look(now: u64) -> bool {
+    TIMER.must_look(now)
 }
 
 /// For hooks: the calling thread has the GVL, whatever the VM has said last.

@@ -10,7 +10,7 @@ use crate::vm::event_flags::EventFlags;
 use crate::vm::safepoint::{self, Job};
 use crate::vm::{activity, clock, signals};
 use memprofiler_core::reservoir::Timing;
-use memprofiler_core::windows::{Anticipation, Moment, Openings, Pace, Progress, Schedule};
+use memprofiler_core::windows::{Anticipation, Moment, Opening, Openings, Pace, Progress, Schedule};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, Thread};
@@ -38,7 +38,7 @@ pub static TIMER: Timer = Timer {
     elapsed: AtomicU64::new(0),
     wanted_open: AtomicU64::new(0),
     toggle: AtomicU32::new(JOBS),
-    beginning: AtomicU64::new(0),
+    opens: AtomicU64::new(0),
     closes: AtomicU64::new(0),
     look_at: AtomicU64::new(0),
     end: AtomicU64::new(0),
@@ -48,12 +48,15 @@ pub static TIMER: Timer = Timer {
 /// as late when windows open as when they close.
 const MOST_LATE: i64 = 100_000;
 
+/// How many times its length a window's beginning or end can be ahead when the hook looks.
+const MOST_AHEAD: u64 = 4;
+
 /// What is in force when no window is open.
 const NONE: u64 = u64::MAX;
 
 /// Jobs open and close windows.
 const JOBS: u32 = 0;
-/// The thread opens them, the hook closes them.
+/// The thread gets them ready, the hook opens and closes them.
 const DIRECT: u32 = 1;
 /// For a moment nobody opens any.
 const PAUSED: u32 = 2;
@@ -95,10 +98,11 @@ pub struct Timer {
     wanted_open: AtomicU64,
     /// How windows open and close: [`JOBS`], [`DIRECT`] or [`PAUSED`].
     toggle: AtomicU32,
-    /// When it has last switched it on, by the program's CPU time, and when that window closes by the schedule's clock.
-    beginning: AtomicU64,
+    /// When the window opens for which it has last switched the hook on, and when it closes, by the schedule's clock.
+    opens: AtomicU64,
     closes: AtomicU64,
-    /// When the hook has to look whether the window is over, by the monotonic clock without what hooks take.
+    /// When the hook has to look whether the window has begun, or is over, by the monotonic clock without what hooks
+    /// take.
     look_at: AtomicU64,
     /// When the last window that was in force has ended, by the program's CPU time.
     end: AtomicU64,
@@ -113,6 +117,7 @@ impl Timer {
         self.seed.store(seed, Ordering::Relaxed);
         self.scheduled.store(NONE, Ordering::SeqCst);
         self.closes.store(0, Ordering::SeqCst);
+        self.look_at.store(0, Ordering::Relaxed);
         activity::measure(true);
         self.wanted.store(true, Ordering::SeqCst);
         if self.is_gone() {
@@ -230,32 +235,47 @@ impl Timer {
         scheduled == self.in_force.load(Ordering::Relaxed) && scheduled != NONE
     }
 
-    /// Whether the window may be over at `now`, by the monotonic clock, so that [`is_over`](Self::is_over) has to be
-    /// asked.
+    /// Whether the window may have begun or be over at `now`, by the monotonic clock, so that
+    /// [`has_begun`](Self::has_begun) and [`is_over`](Self::is_over) have to be asked.
     #[inline]
-    pub fn may_be_over(&self, now: u64) -> bool {
+    pub fn must_look(&self, now: u64) -> bool {
         now.saturating_sub(CLOCK.hooks()) >= self.look_at.load(Ordering::Relaxed)
+    }
+
+    /// Whether the window that is scheduled has begun. What the hook has taken must be published.
+    pub fn has_begun(&self) -> bool {
+        !self.is_ahead(self.opens.load(Ordering::SeqCst), CLOCK.now())
     }
 
     /// Whether the window is over. If so it is no longer scheduled. What the hook has taken must be published.
     pub fn is_over(&self) -> bool {
-        let (now, closes) = (CLOCK.now(), self.closes.load(Ordering::SeqCst));
-        // The clock may have gone back, as where another Ractor was created.
-        if now < closes && closes - now <= self.schedule().window() {
-            let time = clock::monotonic().saturating_sub(CLOCK.hooks());
-            self.look_at.store(time.saturating_add(closes - now), Ordering::Relaxed);
+        if self.is_ahead(self.closes.load(Ordering::SeqCst), CLOCK.now()) {
             return false;
         }
         self.note_end();
+        self.look_at.store(0, Ordering::Relaxed);
         let in_force = self.in_force.load(Ordering::SeqCst);
-        // Unless the thread has just opened another one.
+        // Unless the thread has just got another one ready.
         let _ = self.scheduled.compare_exchange(in_force, NONE, Ordering::SeqCst, Ordering::SeqCst);
         true
     }
 
-    /// When the window that was opened last began, by the program's CPU time.
+    /// Whether a window's beginning or end is after `now`, both by the schedule's clock. Then the hook need not look
+    /// before that.
+    fn is_ahead(&self, time: u64, now: u64) -> bool {
+        let left = time.saturating_sub(now);
+        // The clock may have gone back, as where another Ractor was created.
+        let ahead = left > 0 && left <= MOST_AHEAD.saturating_mul(self.schedule().window());
+        if ahead {
+            let real = clock::monotonic().saturating_sub(CLOCK.hooks());
+            self.look_at.store(real.saturating_add(left), Ordering::Relaxed);
+        }
+        ahead
+    }
+
+    /// When the window that is scheduled begins, by the program's CPU time.
     pub fn beginning(&self) -> u64 {
-        self.beginning.load(Ordering::SeqCst)
+        self.opens.load(Ordering::SeqCst).saturating_add(CLOCK.hooks())
     }
 
     /// When the window that was in force last has ended, by the program's CPU time.
@@ -324,9 +344,9 @@ impl Timer {
 
     fn run(&self, job: Job) {
         clock::sleep_exactly();
-        // The time by the schedule's clock before the thread slept or waited, and until when a window was open then,
-        // unless it closes by itself.
-        let mut slept: Option<(u64, Option<u64>)> = None;
+        // The time by the schedule's clock before the thread slept or waited, and from when until when a window was
+        // open then, unless it opens and closes by itself.
+        let mut slept: Option<(u64, Option<(u64, u64)>)> = None;
         let (mut pace, mut progress) = (Pace::default(), Progress::default());
         let (mut anticipation, mut openings) = (Anticipation::default(), Openings::default());
         // Whether it has waited for the program just now.
@@ -342,22 +362,27 @@ impl Timer {
             let hook_time = CLOCK.hooks();
             let cpu = CLOCK.cpu();
             let now = cpu.saturating_sub(hook_time);
-            if let Some((since, open_until)) = slept.take() {
-                let open_until = open_until.unwrap_or_else(|| self.closes.load(Ordering::SeqCst));
+            if let Some((since, open)) = slept.take() {
+                let (opens, closes) =
+                    open.unwrap_or_else(|| (self.opens.load(Ordering::SeqCst), self.closes.load(Ordering::SeqCst)));
                 // It may seem to go back where the hook's time was not up to date.
                 self.elapsed.fetch_add(now.saturating_sub(since), Ordering::Relaxed);
-                self.wanted_open.fetch_add(now.min(open_until).saturating_sub(since), Ordering::Relaxed);
+                let wanted = now.min(closes).saturating_sub(since.max(opens));
+                self.wanted_open.fetch_add(wanted, Ordering::Relaxed);
             }
             let real = clock::monotonic();
             progress.record(real, cpu);
             let schedule = self.schedule();
             let length = schedule.window();
-            let (open_until, delay) = if self.toggle.load(Ordering::SeqCst) != JOBS {
-                let due = if self.is_direct() { openings.due(schedule, now) } else { None };
-                if let Some(window) = due {
-                    self.open(window, cpu, now.saturating_add(length), job);
+            let (open, delay) = if self.toggle.load(Ordering::SeqCst) != JOBS {
+                if self.is_direct() {
+                    let running = activity::is_running();
+                    let reach = Progress::reach(length, running);
+                    if let Some(opening) = openings.due(schedule, now, running, reach) {
+                        self.get_ready(opening, length, now, job);
+                    }
                 }
-                (None, progress.until(openings.until_next(now)))
+                (None, progress.until_ready(openings.until_next(now), length))
             } else {
                 if self.too_early.swap(false, Ordering::SeqCst) {
                     anticipation.undo();
@@ -376,13 +401,13 @@ impl Timer {
                 }
                 self.ask_for(scheduled, cpu, job);
                 if on {
-                    (Some(u64::MAX), progress.until_close(left, length))
+                    (Some((0, u64::MAX)), progress.until_close(left, length))
                 } else {
-                    (Some(0), progress.until_open(left, length))
+                    (Some((0, 0)), progress.until_open(left, length))
                 }
             };
             // Also of a wait: it may take the thread long to notice that the program goes on.
-            slept = Some((now, open_until));
+            slept = Some((now, open));
             // A program that runs for moments only need not be seen to run: it has since it was waited for.
             if waited || activity::is_running() {
                 waited = false;
@@ -412,13 +437,14 @@ impl Timer {
         }
     }
 
-    /// Switches the hook on for a window that begins at `cpu` by the program's CPU time, and closes at `closes` by the
-    /// schedule's clock. The first allocation after its end switches it off.
-    fn open(&self, window: u64, cpu: u64, closes: u64, job: Job) {
+    /// Switches the hook on for a window of this length, at `now` by the schedule's clock. The first allocation after
+    /// it opens begins it, the first after its end switches the hook off.
+    fn get_ready(&self, Opening { window, opens }: Opening, length: u64, now: u64, job: Job) {
         // Unless the hook has noticed that already.
         self.note_end();
-        self.beginning.store(cpu, Ordering::SeqCst);
-        self.closes.store(closes, Ordering::SeqCst);
+        self.opens.store(opens, Ordering::SeqCst);
+        self.closes.store(opens.saturating_add(length), Ordering::SeqCst);
+        self.is_ahead(opens, now);
         self.scheduled.store(window, Ordering::SeqCst);
         self.act(|| {
             let flags = EventFlags::known().filter(|_| self.is_direct());
