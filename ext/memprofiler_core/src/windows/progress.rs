@@ -62,9 +62,9 @@ impl Progress {
     }
 
     /// For how many nanoseconds to sleep until a window of length `window` can be got ready, which opens when the
-    /// program has used `left` nanoseconds of CPU time. It should be too early rather than too late: so it is only taken to run
-    /// as much as lately until the window is near, which depends on for how long it runs between waits, or if these are
-    /// moments.
+    /// program has used `left` nanoseconds of CPU time. It should be too early rather than too late: so the program is
+    /// only taken to run as much as lately until the window is near, which depends on for how long it runs between
+    /// waits, or if these are moments.
     pub fn until_ready(&self, left: u64, window: u64) -> u64 {
         let rate = self.rate();
         let margin = (NEAR / 2 * window).max(self.burst / 2 * 3);

@@ -238,16 +238,12 @@ impl Vm {
             self.pass(work / per_stretch);
             let on = self.on;
             let seen = on && self.enter_window();
-            NOW.set(
-                self.now()
-                    + if seen {
-                        HOOK_COST
-                    } else if on {
-                        UNSEEN_COST
-                    } else {
-                        0
-                    },
-            );
+            let cost = match (on, seen) {
+                (false, _) => 0,
+                (true, false) => UNSEEN_COST,
+                (true, true) => HOOK_COST,
+            };
+            NOW.set(self.now() + cost);
             if seen {
                 match self.countdown.left() {
                     0 => self.take_sample(site_at(objects, place)),
@@ -268,7 +264,7 @@ impl Vm {
         }
     }
 
-    /// The program waits, in which the timer may wake up; then it goes on waiting until the program runs.
+    /// The program waits. The timer may wake up meanwhile, and then waits for the program.
     pub fn wait(&mut self, time: u64) {
         let end = self.real_time() + time;
         if self.alarm <= end {

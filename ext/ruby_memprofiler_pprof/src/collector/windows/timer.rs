@@ -244,12 +244,12 @@ impl Timer {
 
     /// Whether the window that is scheduled has begun. What the hook has taken must be published.
     pub fn has_begun(&self) -> bool {
-        !self.is_ahead(self.opens.load(Ordering::SeqCst), CLOCK.now())
+        !self.put_off_look(self.opens.load(Ordering::SeqCst), CLOCK.now())
     }
 
     /// Whether the window is over. If so it is no longer scheduled. What the hook has taken must be published.
     pub fn is_over(&self) -> bool {
-        if self.is_ahead(self.closes.load(Ordering::SeqCst), CLOCK.now()) {
+        if self.put_off_look(self.closes.load(Ordering::SeqCst), CLOCK.now()) {
             return false;
         }
         self.note_end();
@@ -260,9 +260,9 @@ impl Timer {
         true
     }
 
-    /// Whether a window's beginning or end is after `now`, both by the schedule's clock. Then the hook need not look
-    /// before that.
-    fn is_ahead(&self, time: u64, now: u64) -> bool {
+    /// Has the hook look no earlier than at a window's beginning or end, if that is after `now`, both by the schedule's
+    /// clock. Whether it is.
+    fn put_off_look(&self, time: u64, now: u64) -> bool {
         let left = time.saturating_sub(now);
         // The clock may have gone back, as where another Ractor was created.
         let ahead = left > 0 && left <= MOST_AHEAD.saturating_mul(self.schedule().window());
@@ -444,7 +444,7 @@ impl Timer {
         self.note_end();
         self.opens.store(opens, Ordering::SeqCst);
         self.closes.store(opens.saturating_add(length), Ordering::SeqCst);
-        self.is_ahead(opens, now);
+        self.put_off_look(opens, now);
         self.scheduled.store(window, Ordering::SeqCst);
         self.act(|| {
             let flags = EventFlags::known().filter(|_| self.is_direct());
