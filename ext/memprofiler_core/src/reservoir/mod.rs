@@ -98,7 +98,6 @@ impl Reservoir {
     #[inline]
     pub fn select(&mut self) -> Candidate {
         self.sampler.select();
-        self.publish_hook_time();
         Candidate { halvings: self.halvings }
     }
 

@@ -5,7 +5,7 @@
 
 use super::Reservoir;
 use crate::window_group::WindowGroup;
-use crate::windows::{Exposure, Interval, Segment};
+use crate::windows::{Exposure, Interval, MOST_TAKEN, Segment};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How windows go.
@@ -35,14 +35,24 @@ pub struct Timing {
 #[derive(Debug, Clone, Copy)]
 struct Open {
     group: WindowGroup,
-    /// The CPU time when it opened, the hook's time and the events counted until then.
+    /// The CPU time when it opened, the monotonic time, the hook's time and the events counted until then.
     since: u64,
+    began: u64,
     hook_time: u64,
     counted: u64,
     /// For how many nanoseconds samples have been taken in it.
     sampling: u64,
     /// What the hook is taken to cost per event, apart from those.
     cost: f64,
+}
+
+impl Open {
+    /// What the hook has taken for so many events up to `now`, by the monotonic clock, in nanoseconds. Not nearly all
+    /// of the time: a window whose objects are taken to cost more than they do would hardly end.
+    fn taken(&self, events: u64, now: u64) -> u64 {
+        let other = now.saturating_sub(self.began).saturating_sub(self.sampling);
+        self.sampling + (events as f64 * self.cost).min(MOST_TAKEN * other as f64) as u64
+    }
 }
 
 /// The longest that taking a sample is believed to have needed, in nanoseconds: if it has taken longer, the thread was
@@ -87,13 +97,15 @@ impl Reservoir {
     }
 
     /// Opens a window of this group, just before events are counted again. `since` is the program's CPU time at which
-    /// it began, in nanoseconds. One that is open must be closed before. Does nothing if windows are not used.
-    pub fn open_window(&mut self, group: WindowGroup, since: u64) {
+    /// it began, `now` the time by the monotonic clock, both in nanoseconds. One that is open must be closed before.
+    /// Does nothing if windows are not used.
+    pub fn open_window(&mut self, group: WindowGroup, since: u64, now: u64) {
         debug_assert!(!self.is_window_open());
         let Some(windows) = &mut self.windows else { return };
         windows.open = Some(Open {
             group,
             since,
+            began: now,
             hook_time: windows.hook_time.load(Ordering::Relaxed),
             counted: self.sampler.counted(),
             sampling: 0,
@@ -113,30 +125,31 @@ impl Reservoir {
         windows.hook_time.fetch_add(time, Ordering::Relaxed);
     }
 
-    /// Adds the nanoseconds that it took to take a sample.
-    pub fn add_sampling_time(&mut self, time: u64) {
+    /// Adds the time for which a sample was taken, by the monotonic clock in nanoseconds, and tells the timer.
+    pub fn add_sampling_time(&mut self, began: u64, ended: u64) {
         if let Some(open) = self.windows.as_mut().and_then(|windows| windows.open.as_mut()) {
-            open.sampling += time.min(LONGEST_SAMPLE);
+            open.sampling += ended.saturating_sub(began).min(LONGEST_SAMPLE);
         }
+        self.publish_hook_time(ended);
     }
 
-    /// Tells the timer what the hook has taken so far, in nanoseconds, and returns it.
+    /// Tells the timer what the hook has taken up to `now`, by the monotonic clock, and returns it, in nanoseconds.
     #[inline]
-    pub fn publish_hook_time(&self) -> u64 {
+    pub fn publish_hook_time(&self, now: u64) -> u64 {
         let Some(windows) = &self.windows else { return 0 };
         let Some(open) = windows.open else { return windows.hook_time.load(Ordering::Relaxed) };
         // Where several threads count at once, or once counting has stopped, the count may seem to go back.
         let events = self.sampler.counted().saturating_sub(open.counted);
-        let time = open.hook_time + open.sampling + (events as f64 * open.cost) as u64;
+        let time = open.hook_time + open.taken(events, now);
         windows.hook_time.store(time, Ordering::Relaxed);
         time
     }
 
     /// Closes the open window, if there is one, once events are no longer counted, or to open the next one at once.
-    /// `ended` is the program's CPU time at which events were last counted, in nanoseconds; `allocated` is the VM's own
-    /// count of all events, whether in windows or not. Returns for how many nanoseconds it was overdue.
+    /// What the hook has taken must be published. `ended` is the program's CPU time at which events were last counted,
+    /// in nanoseconds; `allocated` is the VM's own count of all events, whether in windows or not. Returns for how many
+    /// nanoseconds it was overdue.
     pub fn close_window(&mut self, ended: u64, allocated: u64) -> u64 {
-        self.publish_hook_time();
         let counted = self.sampler.counted();
         let Some(windows) = &mut self.windows else { return 0 };
         let Some(open) = windows.open.take() else { return 0 };
@@ -147,7 +160,7 @@ impl Reservoir {
             on_time: ended.saturating_sub(open.since),
             overdue: timing.overdue,
             sampling: open.sampling,
-            cost: open.cost,
+            prolonged: windows.hook_time.load(Ordering::Relaxed).saturating_sub(open.hook_time),
         };
         if let Some((last, count)) = windows.last.replace((timing, allocated)) {
             let interval = Interval {
@@ -172,7 +185,6 @@ impl Reservoir {
     /// Closes the open window without learning from it or from the time since the one before: after a fork, whose clock
     /// is another one, or when windows pause.
     pub fn abandon_window(&mut self) {
-        self.publish_hook_time();
         if let Some(windows) = &mut self.windows {
             (windows.open, windows.last) = (None, None);
             self.tune();
@@ -220,6 +232,9 @@ mod tests {
     use std::cell::Cell;
     use std::sync::Mutex;
 
+    /// Seconds.
+    const LATER: u64 = 10_000_000_000;
+
     thread_local! {
         static NOW: Cell<u64> = const { Cell::new(0) };
     }
@@ -237,7 +252,7 @@ mod tests {
         let mut reservoir = Reservoir::new(rate, usize::MAX, 1);
         reservoir.use_windows(Some(Windows::new(0.1, 20.0, Timing::default, hook_time())));
         NOW.set(0);
-        reservoir.open_window(WindowGroup::new(7), NOW.get());
+        reservoir.open_window(WindowGroup::new(7), NOW.get(), NOW.get());
         reservoir
     }
 
@@ -252,6 +267,11 @@ mod tests {
                 left => reservoir.countdown().pass(left),
             }
         }
+    }
+
+    /// What the hook has taken, long after.
+    fn hook_takes(reservoir: &Reservoir) -> u64 {
+        reservoir.publish_hook_time(LATER)
     }
 
     fn close(weight: f64, expected: f64) {
@@ -284,44 +304,53 @@ mod tests {
     fn the_hook_takes_time_only_in_windows() {
         let mut reservoir = in_window(0.01);
         allocate(&mut reservoir, 0..1_000);
-        assert_eq!(reservoir.publish_hook_time(), 20_000);
+        assert_eq!(hook_takes(&reservoir), 20_000);
         reservoir.close_window(NOW.get(), 0);
         allocate(&mut reservoir, 1_000..2_000);
-        assert_eq!(reservoir.publish_hook_time(), 20_000);
-        reservoir.open_window(WindowGroup::new(8), NOW.get());
+        assert_eq!(hook_takes(&reservoir), 20_000);
+        reservoir.open_window(WindowGroup::new(8), NOW.get(), NOW.get());
         allocate(&mut reservoir, 2_000..2_050);
-        assert_eq!(reservoir.publish_hook_time(), 21_000);
+        assert_eq!(hook_takes(&reservoir), 21_000);
         reservoir.abandon_window();
-        assert_eq!(reservoir.publish_hook_time(), 21_000);
+        assert_eq!(hook_takes(&reservoir), 21_000);
     }
 
     #[test]
     fn what_the_hook_takes_for_events_that_it_passes_over_is_its_time() {
         let mut reservoir = in_window(0.01);
         reservoir.add_unseen(50);
-        assert_eq!(reservoir.publish_hook_time(), 700);
+        assert_eq!(hook_takes(&reservoir), 700);
         reservoir.close_window(NOW.get(), 0);
         reservoir.add_unseen(50);
-        reservoir.open_window(WindowGroup::new(8), NOW.get());
+        reservoir.open_window(WindowGroup::new(8), NOW.get(), NOW.get());
         allocate(&mut reservoir, 0..10);
-        assert_eq!(reservoir.publish_hook_time(), 1_600);
+        assert_eq!(hook_takes(&reservoir), 1_600);
     }
 
     #[test]
     fn what_samples_take_is_the_hooks_time_in_windows() {
         let mut reservoir = in_window(0.01);
-        reservoir.add_sampling_time(3_000);
-        assert_eq!(reservoir.publish_hook_time(), 3_000);
+        reservoir.add_sampling_time(1_000, 4_000);
+        assert_eq!(hook_takes(&reservoir), 3_000);
         reservoir.close_window(NOW.get(), 0);
-        reservoir.add_sampling_time(3_000);
-        assert_eq!(reservoir.publish_hook_time(), 3_000);
+        reservoir.add_sampling_time(1_000, 4_000);
+        assert_eq!(hook_takes(&reservoir), 3_000);
     }
 
     #[test]
     fn what_an_interrupted_sample_takes_is_bounded() {
         let mut reservoir = in_window(0.01);
-        reservoir.add_sampling_time(u64::MAX);
-        assert_eq!(reservoir.publish_hook_time(), LONGEST_SAMPLE);
+        reservoir.add_sampling_time(0, u64::MAX);
+        assert_eq!(hook_takes(&reservoir), LONGEST_SAMPLE);
+    }
+
+    #[test]
+    fn a_hook_that_seems_to_take_more_time_than_there_is_takes_most_of_it() {
+        let mut reservoir = in_window(0.01);
+        reservoir.add_sampling_time(0, 5_000);
+        allocate(&mut reservoir, 0..1_000);
+        assert_eq!(reservoir.publish_hook_time(15_000), 5_000 + 8_000);
+        assert_eq!(reservoir.publish_hook_time(40_000), 5_000 + 20_000);
     }
 
     #[test]
@@ -376,9 +405,10 @@ mod tests {
                         reservoir.forget_interval();
                     }
                 }
+                reservoir.publish_hook_time(NOW.get());
                 reservoir.close_window(NOW.get(), allocated);
                 NOW.set(NOW.get() + 9_000_000);
-                reservoir.open_window(WindowGroup::new(window as usize % 16), NOW.get());
+                reservoir.open_window(WindowGroup::new(window as usize % 16), NOW.get(), NOW.get());
             }
             reservoir.exposure().map_or(0.0, Exposure::cost)
         };
@@ -390,7 +420,7 @@ mod tests {
     fn a_window_can_close_once_sampling_has_stopped() {
         let mut reservoir = in_window(0.1);
         reservoir.close_window(NOW.get(), 0);
-        reservoir.open_window(WindowGroup::new(8), NOW.get());
+        reservoir.open_window(WindowGroup::new(8), NOW.get(), NOW.get());
         allocate(&mut reservoir, 0..100);
         reservoir.countdown().stop();
         NOW.set(2_000_000);

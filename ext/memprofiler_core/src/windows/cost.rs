@@ -36,9 +36,11 @@ const BINS: usize = 36;
 const BINS_PER_OCTAVE: f64 = 2.0;
 const LEAST_EXPONENT: f64 = -20.0;
 
-/// The greatest part of its window that the hook is taken to have. Above it costs are not told apart: were the hook
-/// taken to have much more than it does, windows would hardly end.
-const MOST: f64 = 0.7;
+/// The greatest part of a window's time apart from samples that the hook is believed to have. Above it costs are not
+/// told apart.
+pub const MOST_TAKEN: f64 = 0.8;
+/// The greatest part that anything has: where clocks do not agree it may seem to be more than all.
+const NEARLY_ALL: f64 = 0.99;
 
 impl Costs {
     pub fn new() -> Self {
@@ -57,22 +59,23 @@ impl Costs {
     }
 
     /// Adds what a window has seen.
-    pub fn add(&mut self, Seen { objects, density, in_time, share, sampling, cost, .. }: Seen) {
+    pub fn add(&mut self, Seen { objects, density, in_time, share, sampling, prolonged, .. }: Seen) {
         let position = ((density.log2() - LEAST_EXPONENT) * BINS_PER_OCTAVE).clamp(0.0, (BINS - 1) as f64);
         let bin = &mut self.bins[position as usize];
         let outside = objects * in_time * (1.0 - share) / share;
         self.seen += objects / share;
         bin.objects += outside;
         bin.moment += outside * density;
-        bin.sampling += outside * sampling;
-        bin.assumed += outside * (sampling + cost * density).min(MOST);
+        bin.sampling += outside * sampling.min(NEARLY_ALL);
+        bin.assumed += outside * prolonged.min(NEARLY_ALL);
     }
 
     /// How many objects the program has allocated, by what was seen, if the hook costs `cost`.
     pub fn total(&self, cost: f64) -> f64 {
         let bins = self.bins.iter().filter(|bin| bin.objects > 0.0);
         let displaced = |bin: &Bin| {
-            let part = ((bin.sampling + cost * bin.moment) / bin.objects).min(MOST);
+            let [sampling, other] = [bin.sampling, cost * bin.moment].map(|sum| sum / bin.objects);
+            let part = sampling + other.min(MOST_TAKEN * (1.0 - sampling));
             (bin.objects * part - bin.assumed) / (1.0 - part)
         };
         self.seen + bins.map(displaced).sum::<f64>()
@@ -96,21 +99,22 @@ mod tests {
 
     const SHARE: f64 = 0.1;
 
-    /// A window that was prolonged by `cost` per object.
-    fn seen(objects: f64, density: f64, cost: f64) -> Seen {
-        Seen { group: WindowGroup::new(0), objects, density, in_time: 1.0, share: SHARE, sampling: 0.0, cost }
+    /// A window, the part `prolonged` of which was added for the hook.
+    fn seen(objects: f64, density: f64, prolonged: f64) -> Seen {
+        Seen { group: WindowGroup::new(0), objects, density, in_time: 1.0, share: SHARE, sampling: 0.0, prolonged }
     }
 
     /// A second of each density, whose hook costs `cost` and `sampling`, in windows prolonged by `sampling` and `assumed`
     /// per object; and how many objects there are.
     fn mixed(cost: f64, sampling: f64, assumed: f64) -> (Costs, f64) {
         let (mut costs, mut allocated) = (Costs::new(), 0.0);
-        for per_nanosecond in [1e-5, 1e-3, 1e-2] {
+        for per_nanosecond in [1e-5, 1e-3, 1.3e-2] {
             let density = per_nanosecond / (1.0 + (cost + sampling) * per_nanosecond);
             // A nanosecond of the window meant to be is 1 / (1 - (sampling + assumed) * density) of it in fact.
             let left = |hook: f64| 1.0 - hook * density;
             let work = SHARE * 1e9 * left(cost + sampling) / left(assumed + sampling);
-            costs.add(Seen { sampling: sampling * density, ..seen(work * per_nanosecond, density, assumed) });
+            let prolonged = (sampling + assumed) * density;
+            costs.add(Seen { sampling: sampling * density, ..seen(work * per_nanosecond, density, prolonged) });
             allocated += (1.0 - SHARE) * 1e9 * per_nanosecond + work * per_nanosecond;
         }
         (costs, allocated)
@@ -118,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_cost_is_found_from_a_mix_of_densities() {
-        for assumed in [0.0, 20.0, 60.0] {
+        for assumed in [0.0, 20.0, 60.0, 100.0] {
             let (costs, allocated) = mixed(40.0, 0.0, assumed);
             let found = costs.solve(allocated, 100.0);
             assert!((found - 40.0).abs() < 0.1, "{found} where {assumed} was assumed");
@@ -127,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_samples_take_is_no_part_of_the_cost() {
-        for assumed in [0.0, 20.0, 60.0] {
+        for assumed in [0.0, 20.0, 60.0, 100.0] {
             let (costs, allocated) = mixed(40.0, 60.0, assumed);
             let found = costs.solve(allocated, 100.0);
             assert!((found - 40.0).abs() < 0.1, "{found} where {assumed} was assumed");
@@ -153,7 +157,7 @@ mod tests {
     fn no_density_is_too_high_or_too_low() {
         let mut costs = Costs::new();
         for density in [0.0, 1e-30, 1e30, f64::INFINITY] {
-            costs.add(seen(1.0, density, 20.0));
+            costs.add(seen(1.0, density, 20.0 * density));
         }
         assert!((0.0..=20.0).contains(&costs.solve(40.0, 20.0)), "{}", costs.solve(40.0, 20.0));
     }

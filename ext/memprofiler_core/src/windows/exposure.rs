@@ -28,8 +28,9 @@ pub struct Exposure {
     /// What tells the hook's cost: over a longer time, and in the last seconds.
     lasting: Calibration,
     recent: Calibration,
-    /// Windows since the estimates were made.
-    fresh: u32,
+    /// Windows so far, and after how many the next estimates are made.
+    windows: u32,
+    next: u32,
 }
 
 /// What a window has held.
@@ -45,8 +46,8 @@ pub struct Segment {
     pub overdue: u64,
     /// For how many nanoseconds samples were taken.
     pub sampling: u64,
-    /// The hook's cost apart from that, by which the window was prolonged, too, in nanoseconds per object.
-    pub cost: f64,
+    /// For how many nanoseconds the hook was taken to run, with that: the window was prolonged by them.
+    pub prolonged: u64,
 }
 
 impl Segment {
@@ -82,6 +83,8 @@ pub struct Interval {
 const LASTING_MEMORY: f64 = 30e9;
 const RECENT_MEMORY: f64 = 8e9;
 const SHARE_MEMORY: f64 = 2e9;
+/// The first estimates are made after so many windows, then twice as many, and so on, up to those after each block.
+const FIRST_ESTIMATE: u32 = 4;
 /// The duty counts as much as a measurement of this many nanoseconds.
 const DUTY_WEIGHT: f64 = 0.1e9;
 /// How far the cost may well be from the expected one, and that of the last seconds from the lasting one, as multiples
@@ -106,7 +109,8 @@ impl Exposure {
             wanted: 0.0,
             lasting: Calibration::new(LASTING_MEMORY),
             recent: Calibration::new(RECENT_MEMORY),
-            fresh: 0,
+            windows: 0,
+            next: FIRST_ESTIMATE,
         }
     }
 
@@ -138,14 +142,14 @@ impl Exposure {
             in_time: segment.in_time(),
             sampling: segment.part(segment.sampling),
             share: self.share,
-            cost: segment.cost,
+            prolonged: segment.part(segment.prolonged),
         };
         for calibration in [&mut self.lasting, &mut self.recent] {
             calibration.add(seen, elapsed, interval.allocated.max(segment.objects) as f64);
         }
-        self.fresh += 1;
-        if self.fresh as usize >= WindowGroup::COUNT {
-            self.fresh = 0;
+        self.windows = self.windows.wrapping_add(1);
+        if self.windows == self.next {
+            self.next = self.next.wrapping_add(self.next.min(WindowGroup::COUNT as u32));
             self.estimate();
         }
     }
@@ -167,13 +171,13 @@ mod tests {
     const FRAME: u64 = 10_000_000;
     const WINDOW: u64 = 1_000_000;
 
-    fn segment(number: usize, objects: u64, cost: f64) -> Segment {
-        Segment { group: WindowGroup::new(number), objects, on_time: WINDOW, overdue: 0, sampling: 0, cost }
+    fn segment(number: usize, objects: u64) -> Segment {
+        Segment { group: WindowGroup::new(number), objects, on_time: WINDOW, overdue: 0, sampling: 0, prolonged: 0 }
     }
 
     /// A window with `objects`, not prolonged, after a frame in which the VM has counted `allocated`.
     fn record(exposure: &mut Exposure, number: usize, objects: u64, allocated: u64) {
-        exposure.record(segment(number, objects, 0.0), Interval { elapsed: FRAME, wanted: WINDOW, allocated });
+        exposure.record(segment(number, objects), Interval { elapsed: FRAME, wanted: WINDOW, allocated });
     }
 
     #[test]
@@ -181,7 +185,7 @@ mod tests {
         let mut exposure = Exposure::new(DUTY, 50.0);
         assert_eq!(exposure.share(), DUTY);
         let interval = Interval { elapsed: FRAME, wanted: FRAME / 5, allocated: 0 };
-        (0..3_200).for_each(|_| exposure.record(segment(0, 0, 0.0), interval));
+        (0..3_200).for_each(|_| exposure.record(segment(0, 0), interval));
         assert!((0.19..=0.2).contains(&exposure.share()), "{}", exposure.share());
     }
 
@@ -200,8 +204,8 @@ mod tests {
         let (cost, density) = (80, 1_000);
         let mut exposure = Exposure::new(DUTY, 80.0);
         // Windows are prolonged by what the hook costs.
-        let on_time = WINDOW + WINDOW * cost * density / 1_000_000;
-        let window = Segment { on_time, ..segment(0, density, cost as f64) };
+        let prolonged = WINDOW * cost * density / 1_000_000;
+        let window = Segment { on_time: WINDOW + prolonged, prolonged, ..segment(0, density) };
         let interval = Interval { elapsed: FRAME, wanted: WINDOW, allocated: 10 * density };
         (0..1_600).for_each(|number| {
             exposure.record(Segment { group: WindowGroup::new(number), ..window }, interval);
@@ -220,7 +224,8 @@ mod tests {
     fn what_cannot_be_is_no_reason_to_fail() {
         let mut exposure = Exposure::new(1.0, 0.0);
         for _ in 0..100 {
-            let segment = |objects, on_time| Segment { on_time, overdue: u64::MAX, ..segment(0, objects, f64::MAX) };
+            let most = Segment { overdue: u64::MAX, prolonged: u64::MAX, ..segment(0, 0) };
+            let segment = |objects, on_time| Segment { objects, on_time, ..most };
             exposure.record(segment(u64::MAX, 0), Interval { elapsed: 0, wanted: u64::MAX, allocated: 0 });
             exposure.record(segment(0, u64::MAX), Interval { elapsed: u64::MAX, wanted: 0, allocated: u64::MAX });
         }

@@ -19,6 +19,7 @@ mod progress;
 mod schedule;
 
 pub use anticipation::Anticipation;
+pub(crate) use cost::MOST_TAKEN;
 pub use exposure::{Exposure, Interval, Segment};
 pub use gvl_clock::{Clocks, GvlClock};
 pub use openings::{Opening, Openings};

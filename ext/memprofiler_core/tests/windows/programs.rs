@@ -117,6 +117,15 @@ pub fn short_phases(vm: &mut Vm, end: u64) {
     }
 }
 
+/// The same, with objects for which the program needs half as long as the hook, apart from samples.
+pub fn densest_phases(vm: &mut Vm, end: u64) {
+    while vm.now() < end {
+        let [dense, sparse] = [vm.random.random_range(3..300), vm.random.random_range(2..200)];
+        vm.run(dense, STRETCH, &[0, 0, 0, 0, 0, 200, 0]);
+        vm.run(sparse, STRETCH, &[0, 0, 0, 0, 0, 0, 2]);
+    }
+}
+
 /// Dense and sparse work mixed finely.
 pub fn fine_mix(vm: &mut Vm, end: u64) {
     while vm.now() < end {

@@ -203,7 +203,7 @@ impl Vm {
             // Up to the first safe point at which the job is due.
             let some = if on { 1 } else { (ASKED.get() - self.now()).div_ceil(work.max(1)).clamp(1, stretches) };
             NOW.set(self.now() + (some - 1) * work);
-            self.stretch = (self.now(), self.reservoir.publish_hook_time());
+            self.stretch = (self.now(), self.publish());
             NOW.set(self.now() + work);
             if on {
                 NOW.set(self.now() + per_stretch * HOOK_COST);
@@ -257,7 +257,7 @@ impl Vm {
 
     /// Some time passes, in which the timer may wake up.
     fn pass(&mut self, time: u64) {
-        self.stretch = (self.now(), self.reservoir.publish_hook_time());
+        self.stretch = (self.now(), self.publish());
         NOW.set(self.now() + time);
         while ASKED.get() <= self.now() {
             self.get_ready(ASKED.get(), true);
@@ -294,22 +294,27 @@ impl Vm {
     /// For the hook: whether an allocation is in a window, which may have just been opened.
     fn enter_window(&mut self) -> bool {
         if self.open != self.scheduled {
-            if self.now() - self.reservoir.publish_hook_time() < self.opens {
+            if self.now() - self.publish() < self.opens {
                 self.reservoir.add_unseen(1);
                 return false;
             }
             self.reservoir.close_window(self.ended, self.allocated);
             self.open = self.scheduled;
             let group = self.schedule.group(self.open.unwrap_or_default());
-            self.reservoir.open_window(group, self.opens + self.reservoir.publish_hook_time());
+            self.reservoir.open_window(group, self.opens + self.publish(), NOW.get());
         }
-        self.on = self.now() - self.reservoir.publish_hook_time() < self.closes;
+        self.on = self.now() - self.publish() < self.closes;
         self.on
+    }
+
+    /// Publishes what the hook has taken, and returns it.
+    fn publish(&self) -> u64 {
+        self.reservoir.publish_hook_time(NOW.get())
     }
 
     /// The time by the schedule's clock, and what the hook has taken, at a moment that is not before the last stretch.
     fn times(&mut self, at: u64) -> (u64, u64) {
-        let ((began, before), now, after) = (self.stretch, self.now(), self.reservoir.publish_hook_time());
+        let ((began, before), now, after) = (self.stretch, self.now(), self.publish());
         let part = at.saturating_sub(began).min(now - began) as f64 / (now - began).max(1) as f64;
         let hook_time = before + ((after - before) as f64 * part) as u64;
         (at - hook_time, hook_time)
@@ -342,7 +347,7 @@ impl Vm {
         self.reservoir.close_window(NOW.get(), self.allocated);
         self.open = self.scheduled;
         if let Some(window) = self.scheduled {
-            self.reservoir.open_window(self.schedule.group(window), NOW.get());
+            self.reservoir.open_window(self.schedule.group(window), NOW.get(), NOW.get());
         }
         OVERDUE.set(u64::MAX);
     }
@@ -378,7 +383,7 @@ impl Vm {
     /// The hook wakes the timer if the window has probably ended.
     fn note_time(&mut self) {
         let real = self.real_time();
-        if real - self.reservoir.publish_hook_time() >= self.ends {
+        if real - self.publish() >= self.ends {
             self.ends = u64::MAX;
             self.alarm = self.alarm.min(real + self.lateness(0));
             ASKED.set(self.cpu_time(self.alarm));
@@ -446,7 +451,7 @@ impl Vm {
         // Stacks differ in depth.
         let cost = SAMPLE_COST * u64::from(class.0 + 1);
         NOW.set(NOW.get() + cost);
-        self.reservoir.add_sampling_time(cost);
+        self.reservoir.add_sampling_time(NOW.get() - cost, NOW.get());
         let sample = LiveSample::new(0, StackId::EMPTY, class, 0, Readers::NONE);
         assert!(self.reservoir.insert(candidate, sample, drop).is_none());
     }
@@ -465,6 +470,12 @@ impl Vm {
             },
         );
         self.reservoir.recover_rate(true);
+    }
+
+    /// Counts and estimates from now on.
+    pub fn forget(&mut self) {
+        self.collect(0);
+        (self.truth, self.found, self.naive) = Default::default();
     }
 
     /// The estimates, by site.

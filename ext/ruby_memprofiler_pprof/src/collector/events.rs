@@ -160,7 +160,7 @@ unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
         return;
     }
     let now = clock::monotonic();
-    let seen = if windows::must_look(now) { collector.follow_window() } else { windows::is_in_force() };
+    let seen = if windows::must_look(now) { collector.follow_window(now) } else { windows::is_in_force() };
     if seen {
         // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
         unsafe { allocated(collector, arg, Some(now)) };
@@ -230,8 +230,9 @@ unsafe fn take_sample(collector: &Collector, arg: &TraceArg, now: Option<u64>) {
             // SAFETY: in the NEWOBJ hook; the holder is registered as a root while there are hooks.
             unsafe { state.allocated(candidate, arg, collector.holder.get()) };
             if let Some(began) = began {
-                windows::note_time(began);
-                state.reservoir.add_sampling_time(clock::monotonic().saturating_sub(began));
+                let ended = clock::monotonic();
+                state.reservoir.add_sampling_time(began, ended);
+                windows::note_time(ended);
             }
         })
     }));

@@ -73,15 +73,16 @@ impl Collector {
         }
     }
 
-    /// For the hook, when the window may have begun or be over: whether an allocation is in it.
+    /// For the hook, when the window may have begun or be over: whether an allocation at `now` is in it, by the
+    /// monotonic clock.
     #[cold]
     #[inline(never)]
-    pub(in crate::collector) fn follow_window(&self) -> bool {
-        (TIMER.is_in_force() || self.enter_window()) && self.window_goes_on()
+    pub(in crate::collector) fn follow_window(&self, now: u64) -> bool {
+        (TIMER.is_in_force() || self.enter_window(now)) && self.window_goes_on(now)
     }
 
     /// If no window is in force that should be open: whether there is one, which it begins.
-    fn enter_window(&self) -> bool {
+    fn enter_window(&self, now: u64) -> bool {
         if ractor::others() || self.failure().is_some() {
             return self.end_windows_soon();
         }
@@ -110,7 +111,7 @@ impl Collector {
                     if self.windows.open.get().is_some() {
                         self.weigh(state, TIMER.end());
                     }
-                    self.begin_window(state, plan.schedule, window, TIMER.beginning());
+                    self.begin_window(state, plan.schedule, window, TIMER.beginning(), now);
                 });
                 TIMER.confirm(window);
             })
@@ -126,14 +127,14 @@ impl Collector {
     }
 
     /// When the window that is in force may be over: whether it goes on. If not it ends here.
-    fn window_goes_on(&self) -> bool {
+    fn window_goes_on(&self, now: u64) -> bool {
         if ractor::others() || self.failure().is_some() {
             return self.end_windows_soon();
         }
         let _errno = SavedErrno::new();
         activity::ensure_running();
         // Without the state, which another thread may have, it ends a little early.
-        self.state.try_with(|state| state.reservoir.publish_hook_time());
+        self.state.try_with(|state| state.reservoir.publish_hook_time(now));
         let over = TIMER.is_over();
         if over {
             self.switch_off_between_windows();

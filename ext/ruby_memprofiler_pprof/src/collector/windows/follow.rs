@@ -5,8 +5,8 @@ use super::timer::TIMER;
 use super::{Collector, LATE, Phase, Plan};
 use crate::collector::hooked;
 use crate::collector::state::State;
-use crate::vm::gc;
 use crate::vm::ractor::{self, MainRactor};
+use crate::vm::{clock, gc};
 use magnus::Error;
 use memprofiler_core::windows::Schedule;
 use std::ffi::c_void;
@@ -23,7 +23,7 @@ impl Collector {
         if open == scheduled {
             return Ok(());
         }
-        self.state.with(|state| state.reservoir.publish_hook_time());
+        self.state.with(|state| state.reservoir.publish_hook_time(clock::monotonic()));
         let now = CLOCK.now();
         if open.is_some_and(|window| !TIMER.ends(schedule, window, now)) {
             return Ok(());
@@ -41,14 +41,14 @@ impl Collector {
         } else {
             self.hook_window(main)?;
         }
-        self.state.with(|state| self.begin_window(state, schedule, window, CLOCK.cpu()));
+        self.state.with(|state| self.begin_window(state, schedule, window, CLOCK.cpu(), clock::monotonic()));
         TIMER.set_in_force(Some(window));
         Ok(())
     }
 
-    /// Begins a window at `since` by the program's CPU time. None must be open.
-    pub(super) fn begin_window(&self, state: &mut State, schedule: Schedule, window: u64, since: u64) {
-        state.reservoir.open_window(schedule.group(window), since);
+    /// Begins a window at `since` by the program's CPU time, or `now` by the monotonic clock. None must be open.
+    pub(super) fn begin_window(&self, state: &mut State, schedule: Schedule, window: u64, since: u64, now: u64) {
+        state.reservoir.open_window(schedule.group(window), since, now);
         self.windows.open.set(Some(window));
         self.windows.opened.set(self.windows.opened.get() + 1);
     }
@@ -78,7 +78,10 @@ impl Collector {
     }
 
     fn weigh_window(&self, ended: u64) {
-        self.state.with(|state| self.weigh(state, ended));
+        self.state.with(|state| {
+            state.reservoir.publish_hook_time(clock::monotonic());
+            self.weigh(state, ended);
+        });
     }
 
     /// Gives the samples of the window that `ended` by the program's CPU time their weights.
