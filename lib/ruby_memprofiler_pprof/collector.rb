@@ -8,17 +8,21 @@ module MemprofilerPprof
   # is below.
   #
   # @!method initialize(sample_rate: 0.01, sampling: :auto, window_frame: nil, window_duty: 0.03,
-  #     max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp, liveness: :auto, max_frames: 1000,
-  #     max_stack_bytes: 67_108_864, object_class: true, object_age: false, labels: true, thread_names: false,
-  #     track_peak: false, sample_type_names: :ruby, pretty_backtraces: true, seed: nil, tags: {})
+  #     max_sampling_time: 0.003, max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp, liveness: :auto,
+  #     max_frames: 1000, max_stack_bytes: 67_108_864, object_class: true, object_age: false, labels: true,
+  #     thread_names: false, track_peak: false, sample_type_names: :ruby, pretty_backtraces: true, seed: nil, tags: {})
   #   @param sample_rate [Numeric] the fraction of allocations to sample, 0.0..1.0
   #   @param sampling [Symbol] `:always` samples all the time, `:windows` only in short windows at random times, at a
-  #     rate so much higher that `sample_rate` remains the fraction of all allocations; `:auto` in windows where they
-  #     pay. Where windows are impossible it is `:always`; {#stats} says which one is used, and why
+  #     rate so much higher that `sample_rate` remains the fraction of all allocations, as long as `max_sampling_time`
+  #     allows that; `:auto` in windows where they pay. Where windows are impossible it is `:always`; {#stats} says
+  #     which one is used, and why
   #   @param window_frame [Numeric, nil] the seconds in each of which one window opens, 0.001..1.0; nil for 0.03, or 0.1
   #     where windows open at safe points while YJIT or ZJIT is on, since compiled code is left there. {#stats} says
   #     what is used
   #   @param window_duty [Numeric] the fraction of the time that windows are open, 0.01..0.5
+  #   @param max_sampling_time [Numeric] the fraction of the program's CPU time that samples in windows may take,
+  #     0.0001..1.0; 1.0 is no bound. Where they would take more, fewer are taken than `sample_rate` asks for, which
+  #     keeps estimates unbiased. {#stats} has the rate in force
   #   @param max_heap_samples [Integer] the most live samples to keep, from 1. Beyond it, every other sample is dropped
   #     and the rate halved, which keeps estimates unbiased; the rate rises again when few live samples are left
   #   @param track_allocations [Boolean] whether profiles also report the allocations since the last flush
@@ -123,6 +127,8 @@ module MemprofilerPprof
   # @!attribute [rw] window_frame
   #   @return [Float, nil] see {#initialize}
   # @!attribute [rw] window_duty
+  #   @return [Float] see {#initialize}
+  # @!attribute [rw] max_sampling_time
   #   @return [Float] see {#initialize}
   # @!attribute [rw] max_heap_samples
   #   @return [Integer] see {#initialize}

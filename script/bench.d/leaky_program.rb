@@ -115,7 +115,7 @@ GC.disable
 sampling = ARGV.fetch(2).to_sym
 pieces = sampling == :windows ? BusyLines::LEAKED : 1
 program = BusyLines.new(seed, leak: ARGV.fetch(1) == "leak", pieces: pieces)
-windows = { window_frame: 0.001, window_duty: 0.25 }
+windows = { window_frame: 0.001, window_duty: 0.25, max_sampling_time: 1.0 }
 collector = MemprofilerPprof::Collector.new(sample_rate: 0.1, sampling: sampling, seed: seed, **windows).start
 raise "sampling is not #{sampling}" unless collector.stats[:sampling] == sampling
 

@@ -22,15 +22,15 @@ RSpec.describe MemprofilerPprof::Configuration do
 
   it "gives the collector's settings their types" do
     configuration = from(SAMPLE_RATE: "0.5", SAMPLING: "windows", WINDOW_FRAME: "0.02", WINDOW_DUTY: "0.2",
-                         MAX_HEAP_SAMPLES: "50_000", TRACK_ALLOCATIONS: "false", BT_METHOD: "profile_frames",
-                         LIVENESS: "freeobj", MAX_FRAMES: "9", OBJECT_CLASS: "yes", OBJECT_AGE: "1", LABELS: "off",
-                         THREAD_NAMES: "on", TRACK_PEAK: "on", SAMPLE_TYPE_NAMES: "go", PRETTY_BACKTRACES: "no",
-                         SEED: "3", TAGS: "release=1.2, region=eu")
+                         MAX_SAMPLING_TIME: "0.01", MAX_HEAP_SAMPLES: "50_000", TRACK_ALLOCATIONS: "false",
+                         BT_METHOD: "profile_frames", LIVENESS: "freeobj", MAX_FRAMES: "9", OBJECT_CLASS: "yes",
+                         OBJECT_AGE: "1", LABELS: "off", THREAD_NAMES: "on", TRACK_PEAK: "on",
+                         SAMPLE_TYPE_NAMES: "go", PRETTY_BACKTRACES: "no", SEED: "3", TAGS: "release=1.2, region=eu")
     expect(configuration.collector_options).to eq(
-      sample_rate: 0.5, sampling: :windows, window_frame: 0.02, window_duty: 0.2, max_heap_samples: 50_000,
-      track_allocations: false, bt_method: :profile_frames,
-      liveness: :freeobj, max_frames: 9, object_class: true, object_age: true, labels: false,
-      thread_names: true, track_peak: true, sample_type_names: :go, pretty_backtraces: false, seed: 3,
+      sample_rate: 0.5, sampling: :windows, window_frame: 0.02, window_duty: 0.2, max_sampling_time: 0.01,
+      max_heap_samples: 50_000, track_allocations: false, bt_method: :profile_frames, liveness: :freeobj,
+      max_frames: 9, object_class: true, object_age: true, labels: false, thread_names: true,
+      track_peak: true, sample_type_names: :go, pretty_backtraces: false, seed: 3,
       tags: { "release" => "1.2", "region" => "eu" }
     )
   end

@@ -7,7 +7,8 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
   let(:kept) { [] }
 
   def windows_collector(**options)
-    new_collector(sampling: :windows, window_frame: 0.002, window_duty: 0.25, max_heap_samples: 1_000_000, **options)
+    new_collector(sampling: :windows, window_frame: 0.002, window_duty: 0.25, max_sampling_time: 1.0,
+                  max_heap_samples: 1_000_000, **options)
   end
 
   # Allocates until the collector has opened that many more windows.
@@ -46,6 +47,22 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     before = GC.stat(:total_allocated_objects)
     allocate_for(collector, 30)
     expect(collector.stats[:samples]).to be_between(1, 0.8 * (GC.stat(:total_allocated_objects) - before))
+  end
+
+  it "takes fewer samples where they take more time than they may" do
+    rates = [0.0001, 1.0].map do |max_sampling_time|
+      collector = windows_collector(sample_rate: 0.2, max_sampling_time: max_sampling_time).start
+      allocate_for(collector, 50)
+      collector.stats[:effective_sample_rate].tap { collector.stop }
+    end
+    expect(rates).to match([be_between(1e-9, 0.1), 0.2])
+  end
+
+  it "says in a profile which rate that leaves" do
+    collector = windows_collector(sample_rate: 0.2, max_sampling_time: 0.0001).start
+    allocate_for(collector, 50)
+    rate = Pprof.decode(collector.flush).comments.filter_map { |comment| comment[/\Asample_rate=(.*)/, 1] }
+    expect(rate.map(&:to_f)).to match([be_between(1e-9, 0.1)])
   end
 
   # Beside busy processes windows vary more.

@@ -38,6 +38,7 @@ module MemprofilerPprof
     sampling = Types.one_of(:auto, :always, :windows)
     frame = Types.number("SECONDS", "a number of seconds from 0.001 to 1") { |value| value.between?(0.001, 1) }
     duty = Types.number("FRACTION", "a number from 0.01 to 0.5") { |value| value.between?(0.01, 0.5) }
+    part = Types.number("FRACTION", "a number from 0.0001 to 1") { |value| value.between?(0.0001, 1) }
     seconds = Types.number("SECONDS", "a number of seconds above 0", &:positive?)
     up_to_a_day = Types.number("SECONDS", "a number of seconds above 0, at most 86400") do |value|
       value.positive? && value <= 86_400
@@ -54,6 +55,7 @@ module MemprofilerPprof
       ["SAMPLING", :sampling, sampling, "auto", "sample always, or in short windows at random times"],
       ["WINDOW_FRAME", :window_frame, frame, NONE, "seconds in each of which one window opens (0.03, or more)"],
       ["WINDOW_DUTY", :window_duty, duty, "0.03", "fraction of the time that windows are open"],
+      ["MAX_SAMPLING_TIME", :max_sampling_time, part, "0.003", "fraction of the CPU time for samples in windows"],
       ["MAX_HEAP_SAMPLES", :max_heap_samples, samples, "50000", "most live samples to keep"],
       ["TRACK_ALLOCATIONS", :track_allocations, boolean, "true", "report allocations, not only live objects"],
       ["BT_METHOD", :bt_method, methods, "cfp", "how stacks are read"],

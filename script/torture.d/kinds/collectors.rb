@@ -54,7 +54,7 @@ module Torture
       # From Ruby 3.3 on, and with the lower rates, one collector at a time samples in windows.
       def windows
         { sampling: %i[always windows].sample(random: random), window_frame: random.rand(0.001..0.02),
-          window_duty: random.rand(0.01..0.5) }
+          window_duty: random.rand(0.01..0.5), max_sampling_time: [0.0001, 0.003, 1.0].sample(random: random) }
       end
 
       def flags

@@ -37,6 +37,11 @@ impl Sampler {
         &self.countdown
     }
 
+    /// The fraction of allocations that are sampled.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
     /// Changes the rate and begins a new gap: the rest of the current one would end in a sample of the old rate.
     pub fn set_rate(&mut self, rate: f64) {
         debug_assert!((0.0..=1.0).contains(&rate));

@@ -1,17 +1,19 @@
 //! Windows in which samples are taken more densely; see [`windows`](crate::windows).
 //!
 //! Outside windows nothing is different. In a window events are selected with the rate divided by the duty, so that the
-//! probability of a sample is the rate, times what windows cover more or less than they should.
+//! probability of a sample is the rate, times what windows cover more or less than they should. Where that takes too
+//! much time it is less.
 
 use super::Reservoir;
 use crate::window_group::WindowGroup;
-use crate::windows::{Exposure, Interval, MOST_TAKEN, Segment};
+use crate::windows::{Budget, Exposure, Interval, MOST_TAKEN, Segment};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How windows go.
 #[derive(Debug)]
 pub struct Windows {
     exposure: Exposure,
+    budget: Budget,
     timer: fn() -> Timing,
     /// What the hook has taken, for the timer.
     hook_time: &'static AtomicU64,
@@ -40,8 +42,9 @@ struct Open {
     began: u64,
     hook_time: u64,
     counted: u64,
-    /// For how many nanoseconds samples have been taken in it.
+    /// For how many nanoseconds samples have been taken in it, and would have been if all events were selected.
     sampling: u64,
+    demand: f64,
     /// What the hook is taken to cost per event, apart from those.
     cost: f64,
 }
@@ -73,8 +76,13 @@ impl Windows {
     /// Windows that cover the part `duty` of the time, with a hook that is expected to cost `cost` nanoseconds per
     /// event. `timer` is called when windows close. `hook_time` is kept at the nanoseconds that the hook has taken so
     /// far: a window's end is to be delayed by them.
-    pub fn new(duty: f64, cost: f64, timer: fn() -> Timing, hook_time: &'static AtomicU64) -> Self {
-        Self { exposure: Exposure::new(duty, cost), timer, hook_time, open: None, last: None }
+    pub fn new(duty: f64, budget: Budget, cost: f64, timer: fn() -> Timing, hook_time: &'static AtomicU64) -> Self {
+        Self { exposure: Exposure::new(duty, cost), budget, timer, hook_time, open: None, last: None }
+    }
+
+    /// The part of the events in a window that are selected, if the rate is that.
+    fn density(&self, rate: f64) -> f64 {
+        (rate / self.exposure.duty()).min(self.budget.density())
     }
 }
 
@@ -88,6 +96,12 @@ impl Reservoir {
     /// What windows have covered so far, if they are used.
     pub fn exposure(&self) -> Option<&Exposure> {
         self.windows.as_ref().map(|windows| &windows.exposure)
+    }
+
+    /// The probability with which an event becomes a sample now, on average over windows if they are used.
+    pub fn effective_rate(&self) -> f64 {
+        let rate = self.rate();
+        self.windows.as_ref().map_or(rate, |windows| rate.min(windows.budget.density() * windows.exposure.duty()))
     }
 
     /// Whether a window is open.
@@ -109,6 +123,7 @@ impl Reservoir {
             hook_time: windows.hook_time.load(Ordering::Relaxed),
             counted: self.sampler.counted(),
             sampling: 0,
+            demand: 0.0,
             cost: windows.exposure.cost(),
         });
         self.tune();
@@ -127,8 +142,11 @@ impl Reservoir {
 
     /// Adds the time for which a sample was taken, by the monotonic clock in nanoseconds, and tells the timer.
     pub fn add_sampling_time(&mut self, began: u64, ended: u64) {
+        let density = self.sampler.rate();
         if let Some(open) = self.windows.as_mut().and_then(|windows| windows.open.as_mut()) {
-            open.sampling += ended.saturating_sub(began).min(LONGEST_SAMPLE);
+            let time = ended.saturating_sub(began).min(LONGEST_SAMPLE);
+            open.sampling += time;
+            open.demand += time as f64 / density;
         }
         self.publish_hook_time(ended);
     }
@@ -168,6 +186,7 @@ impl Reservoir {
                 wanted: timing.wanted.saturating_sub(last.wanted),
                 allocated: allocated.saturating_sub(count),
             };
+            windows.budget.record(interval.elapsed as f64, open.demand);
             windows.exposure.record(segment, interval);
         }
         self.tune();
@@ -194,13 +213,13 @@ impl Reservoir {
     /// Selects with the current rate: in a window more densely, outside as it is.
     pub(super) fn tune(&mut self) {
         let rate = self.rate();
-        let open = self.windows.as_ref().and_then(|windows| windows.open.map(|open| (open, &windows.exposure)));
+        let open = self.windows.as_ref().and_then(|windows| windows.open.map(|open| (open.group, windows)));
         let (selected, id) = match open {
             None => (rate, None),
-            Some((open, exposure)) => {
-                let selected = (rate / exposure.duty()).min(1.0);
-                let rounded = rounded(selected * exposure.share(), self.sampler.uniform());
-                (selected, self.rates.id(rounded, Some(open.group)))
+            Some((group, windows)) => {
+                let selected = windows.density(rate);
+                let rounded = rounded(selected * windows.exposure.share(), self.sampler.uniform());
+                (selected, self.rates.id(rounded, Some(group)))
             }
         };
         // Without room in the table, it is approximately the rate.
@@ -250,7 +269,7 @@ mod tests {
     /// With windows for a tenth of the time, of which the first is open, and a hook of 20 ns.
     fn in_window(rate: f64) -> Reservoir {
         let mut reservoir = Reservoir::new(rate, usize::MAX, 1);
-        reservoir.use_windows(Some(Windows::new(0.1, 20.0, Timing::default, hook_time())));
+        reservoir.use_windows(Some(Windows::new(0.1, Budget::new(1.0), 20.0, Timing::default, hook_time())));
         NOW.set(0);
         reservoir.open_window(WindowGroup::new(7), NOW.get(), NOW.get());
         reservoir
@@ -369,6 +388,31 @@ mod tests {
         allocate(&mut reservoir, 300..1_000);
         let last = reservoir.live().samples().last().copied().unwrap();
         assert_eq!(reservoir.weight(&last), 40.0);
+    }
+
+    #[test]
+    fn samples_that_take_too_much_time_become_fewer_and_stand_for_more() {
+        let mut reservoir = Reservoir::new(0.05, usize::MAX, 1);
+        let timer = || Timing { elapsed: NOW.get(), ..Timing::default() };
+        let windows = Windows::new(0.1, Budget::new(0.001), 20.0, timer, hook_time());
+        reservoir.use_windows(Some(windows));
+        assert_eq!(reservoir.effective_rate(), 0.05);
+        for window in 0..100 {
+            NOW.set((window + 1) * 10_000_000);
+            reservoir.open_window(WindowGroup::new(7), NOW.get(), NOW.get());
+            let density = reservoir.effective_rate() / 0.1;
+            // A millisecond if all were samples.
+            reservoir.add_sampling_time(0, (density * 1e5) as u64);
+            reservoir.close_window(NOW.get(), 0);
+        }
+        // Ten microseconds in each frame of ten milliseconds.
+        assert!((reservoir.effective_rate() - 0.01).abs() < 1e-4, "{}", reservoir.effective_rate());
+        reservoir.open_window(WindowGroup::new(7), NOW.get(), NOW.get());
+        allocate(&mut reservoir, 0..10_000);
+        assert!((800..1_200).contains(&reservoir.live().len()), "{}", reservoir.live().len());
+        // What windows cover seems to be less here than it should.
+        let share = reservoir.exposure().map_or(0.0, Exposure::share);
+        reservoir.live().samples().iter().for_each(|sample| close(reservoir.weight(sample), 10.0 / share));
     }
 
     #[test]

@@ -195,6 +195,18 @@ fn dense_and_sparse_phases() {
 }
 
 #[test]
+fn phases_with_samples_that_may_take_little_time() {
+    let run = |vm: &mut Vm| {
+        // A quarter of what all would take.
+        vm.limit_sampling_time(0.001, EXPECTED_COST);
+        phases(vm, END);
+    };
+    for runs in both(run) {
+        runs.check_phases();
+    }
+}
+
+#[test]
 fn phases_where_others_have_the_cpus() {
     let run = |vm: &mut Vm| {
         vm.share_cpus();

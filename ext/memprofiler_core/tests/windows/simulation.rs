@@ -4,7 +4,7 @@ use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{ClassId, Countdown, Departed, Fate, LiveSample, Reservoir, Timing, Windows};
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::window_group::{WindowGroup, variance};
-use memprofiler_core::windows::{Anticipation, Moment, Opening, Openings, Pace, Progress, Schedule};
+use memprofiler_core::windows::{Anticipation, Budget, Moment, Opening, Openings, Pace, Progress, Schedule};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::cell::Cell;
@@ -55,6 +55,10 @@ fn hook_time() -> &'static AtomicU64 {
     let hook_time = Box::leak(Box::default());
     ALL.lock().unwrap_or_else(PoisonError::into_inner).push(hook_time);
     hook_time
+}
+
+fn windows(max_sampling_time: f64, expected_cost: f64) -> Option<Windows> {
+    Some(Windows::new(DUTY, Budget::new(max_sampling_time), expected_cost, timing, hook_time()))
 }
 
 fn timing() -> Timing {
@@ -138,9 +142,8 @@ impl Vm {
         ASKED.set(0);
         OVERDUE.set(u64::MAX);
         let mut reservoir = Reservoir::new(RATE, usize::MAX, seed);
-        let hook_time = hook_time();
         reservoir.clear(false);
-        reservoir.use_windows(Some(Windows::new(DUTY, expected_cost, timing, hook_time)));
+        reservoir.use_windows(windows(1.0, expected_cost));
         Self {
             toggle,
             openings: Openings::default(),
@@ -174,6 +177,11 @@ impl Vm {
     /// Keeps at most `bound` samples.
     pub fn limit(&mut self, bound: usize) {
         self.reservoir.set_bound(bound);
+    }
+
+    /// Begins again, with samples that take at most that part of the time.
+    pub fn limit_sampling_time(&mut self, most: f64, expected_cost: f64) {
+        self.reservoir.use_windows(windows(most, expected_cost));
     }
 
     pub fn now(&self) -> u64 {

@@ -83,10 +83,9 @@ impl Collector {
 
     /// Changes the kind of sampling to the preferred one. The collector must be running.
     pub(super) fn adopt_sampling(&self, main: MainRactor) -> Result<(), Error> {
-        let Options { window_frame, window_duty, sampling, .. } = self.options();
-        let choice = self.preferred_sampling();
-        self.switch_windows(main, choice, window_frame, window_duty)?;
-        let undecided = sampling == Sampling::Auto && !self.windows.are_used() && cfg!(ruby_gte_3_3);
+        let options = self.options();
+        self.switch_windows(main, self.preferred_sampling(), &options)?;
+        let undecided = options.sampling == Sampling::Auto && !self.windows.are_used() && cfg!(ruby_gte_3_3);
         self.look_again.set(undecided.then(|| Instant::now() + PAUSE));
         Ok(())
     }

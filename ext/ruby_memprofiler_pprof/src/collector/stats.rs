@@ -75,7 +75,7 @@ impl Collector {
                 liveness: state.liveness(),
                 sampling,
                 windows,
-                effective_sample_rate: state.reservoir.rate(),
+                effective_sample_rate: state.reservoir.effective_rate(),
                 live_samples: state.reservoir.live().len(),
                 unreported_entries: state.tally.len(),
                 counters: state.counters,
@@ -122,7 +122,7 @@ pub fn tags(options: &Options) -> impl Iterator<Item = String> + '_ {
 pub fn remarks(state: &State, sampling: Choice, greatest_weight: f64) -> Vec<String> {
     let mut remarks = vec![
         format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
-        format!("sample_rate={}", state.reservoir.rate()),
+        format!("sample_rate={}", state.reservoir.effective_rate()),
         format!("sampling={}: {}", sampling.name(), sampling.reason),
         format!("greatest_weight={greatest_weight}"),
         format!("max_heap_samples={}", state.options.max_heap_samples),

@@ -11,11 +11,12 @@ use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
 
 /// The names of all options, in the order of the documentation.
-pub const NAMES: [&str; 19] = [
+pub const NAMES: [&str; 20] = [
     "sample_rate",
     "sampling",
     "window_frame",
     "window_duty",
+    "max_sampling_time",
     "max_heap_samples",
     "track_allocations",
     "bt_method",
@@ -84,6 +85,9 @@ pub fn set(ruby: &Ruby, options: &mut Options, name: &str, value: Value) -> Resu
             options.window_frame = frame.map(Duration::from_secs_f64);
         }
         "window_duty" => options.window_duty = number(ruby, name, value, 0.01..=0.5, "a number in 0.01..0.5")?,
+        "max_sampling_time" => {
+            options.max_sampling_time = number(ruby, name, value, 0.0001..=1.0, "a number in 0.0001..1.0")?;
+        }
         "max_heap_samples" => {
             options.max_heap_samples = integer(ruby, name, value, 1, Options::MAX_HEAP_SAMPLES as u64)? as usize;
         }
@@ -122,6 +126,7 @@ pub fn get(ruby: &Ruby, options: &Options, name: &str) -> Value {
         "sampling" => ruby.to_symbol(options.sampling.name()).as_value(),
         "window_frame" => options.window_frame.map(|frame| frame.as_secs_f64()).into_value_with(ruby),
         "window_duty" => options.window_duty.into_value_with(ruby),
+        "max_sampling_time" => options.max_sampling_time.into_value_with(ruby),
         "max_heap_samples" => options.max_heap_samples.into_value_with(ruby),
         "track_allocations" => options.track_allocations.into_value_with(ruby),
         "bt_method" => ruby.to_symbol(options.bt_method.name()).as_value(),

@@ -88,7 +88,7 @@ impl<'a> Emergency<'a> {
     fn new(state: &'a State, alarm: &Alarm, readable: bool, known: bool) -> Self {
         let mut comments = vec![
             format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
-            format!("sample_rate={}", state.reservoir.rate()),
+            format!("sample_rate={}", state.reservoir.effective_rate()),
             format!("greatest_weight={}", state.reservoir.greatest_weight()),
             format!("max_heap_samples={}", state.options.max_heap_samples),
             format!("dump_above={alarm}"),

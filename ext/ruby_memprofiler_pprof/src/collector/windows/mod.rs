@@ -11,6 +11,7 @@ mod follow;
 mod program_clock;
 mod timer;
 
+use super::options::Options;
 use super::sampling::{Choice, default_frame};
 use super::stats::WindowFigures;
 use super::{Collector, Phase, hooked, random_seed};
@@ -18,7 +19,7 @@ use crate::vm::ractor::MainRactor;
 use crate::vm::{activity, gc, protect};
 use magnus::Error;
 use memprofiler_core::reservoir::Windows as ReservoirWindows;
-use memprofiler_core::windows::Schedule;
+use memprofiler_core::windows::{Budget, Schedule};
 use program_clock::CLOCK;
 use rb_sys::VALUE;
 use std::cell::Cell;
@@ -56,17 +57,24 @@ pub struct Windows {
 }
 
 /// A schedule, and what it was made of.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Plan {
     schedule: Schedule,
     frame: Duration,
     duty: f64,
+    max_sampling_time: f64,
     seed: u64,
 }
 
 impl Plan {
-    fn new(frame: Duration, duty: f64, seed: u64) -> Self {
-        Self { schedule: Schedule::new(frame, duty, seed), frame, duty, seed }
+    fn new(options: &Options, direct: bool, seed: u64) -> Self {
+        let Options { window_frame, window_duty: duty, max_sampling_time, .. } = *options;
+        let frame = window_frame.unwrap_or_else(|| default_frame(direct));
+        Self { schedule: Schedule::new(frame, duty, seed), frame, duty, max_sampling_time, seed }
+    }
+
+    fn with_seed(self, seed: u64) -> Self {
+        Self { schedule: Schedule::new(self.frame, self.duty, seed), seed, ..self }
     }
 }
 
@@ -156,17 +164,11 @@ impl Collector {
 
     /// Uses windows of the part `duty` of each `frame`, or of the usual one, or stops using them. The collector must be
     /// running.
-    pub(super) fn switch_windows(
-        &self,
-        main: MainRactor,
-        choice: Choice,
-        frame: Option<Duration>,
-        duty: f64,
-    ) -> Result<(), Error> {
+    pub(super) fn switch_windows(&self, main: MainRactor, choice: Choice, options: &Options) -> Result<(), Error> {
         self.windows.reason.set(choice.reason);
         if let Some(plan) = self.windows.used.get() {
-            let wanted = (frame.unwrap_or_else(|| default_frame(TIMER.is_direct())), duty);
-            if choice.windows && (plan.frame, plan.duty) == wanted && !self.could_be_direct(main) {
+            let wanted = Plan::new(options, TIMER.is_direct(), plan.seed);
+            if choice.windows && plan == wanted && !self.could_be_direct(main) {
                 if TIMER.is_gone() {
                     self.windows_after_fork(main);
                 }
@@ -174,25 +176,26 @@ impl Collector {
             }
             self.stop_windows(main)?;
         }
-        if choice.windows { self.use_windows(main, frame, duty) } else { Ok(()) }
+        if choice.windows { self.use_windows(main, options) } else { Ok(()) }
     }
 
     /// Replaces the hook that is always on by windows. None must be in use.
-    fn use_windows(&self, main: MainRactor, frame: Option<Duration>, duty: f64) -> Result<(), Error> {
+    fn use_windows(&self, main: MainRactor, options: &Options) -> Result<(), Error> {
         end_with_the_process()?;
         // A window may end in a hook, where these are safe once they were called outside.
         gc::allocated();
         self.windows.compactions.set(gc::compactions());
-        let seed = self.options().seed.unwrap_or_else(random_seed);
-        let plan = |direct| Plan::new(frame.unwrap_or_else(|| default_frame(direct)), duty, seed);
-        self.exchange_hook(main, || self.windows.used.set(Some(plan(false))))
+        let seed = options.seed.unwrap_or_else(random_seed);
+        self.exchange_hook(main, || self.windows.used.set(Some(Plan::new(options, false, seed))))
             // Without memory for a hook. The one that is added later is on all the time.
             .inspect_err(|_| self.windows.used.set(None))?;
         OWNER.store(std::ptr::from_ref(self) as usize, Ordering::Relaxed);
-        let windows = ReservoirWindows::new(duty, EXPECTED_COST, || TIMER.timing(), &CLOCK.hooks);
+        let budget = Budget::new(options.max_sampling_time);
+        let windows =
+            ReservoirWindows::new(options.window_duty, budget, EXPECTED_COST, || TIMER.timing(), &CLOCK.hooks);
         self.state.with(|state| state.reservoir.use_windows(Some(windows)));
         self.become_direct(main);
-        let plan = plan(TIMER.is_direct());
+        let plan = Plan::new(options, TIMER.is_direct(), seed);
         self.windows.used.set(Some(plan));
         self.start_timer(main, plan)
     }
@@ -229,12 +232,12 @@ impl Collector {
     /// For a forked child, whose timer is gone.
     pub(super) fn windows_after_fork(&self, main: MainRactor) {
         self.windows.reset_figures();
-        let Some(Plan { frame, duty, seed, .. }) = self.windows.used.get() else { return };
+        let Some(plan) = self.windows.used.get() else { return };
         // The clock of CPU time is another one.
         self.state.with(|state| state.reservoir.abandon_window());
         self.close_window(main);
         self.become_direct(main);
-        let plan = Plan::new(frame, duty, seed ^ u64::from(std::process::id()));
+        let plan = plan.with_seed(plan.seed ^ u64::from(std::process::id()));
         self.windows.used.set(Some(plan));
         // Without memory for a hook the next flush adds it; what a fork calls must not raise.
         let _ = self.start_timer(main, plan);
