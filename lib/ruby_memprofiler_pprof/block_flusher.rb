@@ -9,8 +9,8 @@ module MemprofilerPprof
   # Flushes a collector at an interval, in a thread of its own, and hands each profile to a block.
   #
   # A flusher neither starts nor stops its collector: call `collector.start` before or after {#start!}, as early in the
-  # program as possible. While the collector is stopped, empty profiles are not delivered. Flushing a collector that was
-  # never started logs an error.
+  # program as possible. Empty profiles are delivered if the collector has run since the last one. Flushing a collector
+  # that was never started logs an error.
   #
   # It lives as long as the process. Forked children and daemons have a thread of their own, with the same interval, of
   # which the first is shorter at random, so that workers do not flush at the same moments. A flusher that still runs
@@ -59,6 +59,8 @@ module MemprofilerPprof
       Collector.check_flush_options(**flush_options)
       @flush_options = flush_options
       @thread = PeriodicThread.new(interval, name: "ruby_memprofiler_pprof flusher", priority: priority) { flush }
+      # Whether the collector has run since the last flush.
+      @ran = false
       # Threads in #stop!; the array is replaced, never changed.
       @stopping = []
       @mutex = Mutex.new
@@ -67,6 +69,7 @@ module MemprofilerPprof
     # Starts the thread, unless it runs already. Replaces one that was killed.
     # @return [self]
     def start!
+      @ran = @collector.running?
       @thread.start
       RunningFlushers.add(self)
       self
@@ -187,9 +190,11 @@ module MemprofilerPprof
 
     def flush
       MemprofilerPprof.without_profiling do
-        was_running = @collector.running?
+        running = @collector.running?
         profile = @collector.flush(**@flush_options)
-        deliver(profile) if was_running || !profile.empty?
+        ran = @ran || running
+        @ran = running
+        deliver(profile) if ran || !profile.empty?
       end
     rescue *SURVIVABLE => e
       failed(e, "flushing failed: #{e.class}: #{e.message} (#{e.backtrace&.first})")

@@ -56,7 +56,8 @@ module Bench
     def write_json(path, name, contents)
       path ||= File.join(ROOT, "tmp/bench/#{name}-#{RUBY_VERSION}-#{Time.now.strftime("%Y%m%d-%H%M%S")}.json")
       FileUtils.mkdir_p(File.dirname(path))
-      File.write(path, JSON.pretty_generate(contents))
+      # The interval of a single round is infinite.
+      File.write(path, JSON.pretty_generate(contents, allow_nan: true))
       path
     end
 

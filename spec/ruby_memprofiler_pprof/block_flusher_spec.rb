@@ -355,6 +355,15 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
     end
   end
 
+  it "delivers an empty profile of a collector that ran until it was stopped" do
+    idle = FakeCollector.new(samples: 0)
+    flusher = described_class.new(idle, on_flush: profiles.method(:push)).start!
+    idle.running = false
+    2.times { flusher.stop!.start! }
+    flusher.stop!
+    expect([idle.flushes.size, profiles.size]).to eq([3, 1])
+  end
+
   it "delivers an empty profile of a collector that runs" do
     idle = FakeCollector.new(samples: 0)
     described_class.new(idle, on_flush: profiles.method(:push)).start!.stop!
