@@ -18,6 +18,8 @@ pub struct Windows {
     /// What the hook has taken, for the timer.
     hook_time: &'static AtomicU64,
     open: Option<Open>,
+    /// Up to when events that were not in a window have been added, by the monotonic clock.
+    unseen_until: u64,
     /// What the timer said, and the VM's count of allocations, when the last window closed.
     last: Option<(Timing, u64)>,
 }
@@ -77,7 +79,7 @@ impl Windows {
     /// event. `timer` is called when windows close. `hook_time` is kept at the nanoseconds that the hook has taken so
     /// far: a window's end is to be delayed by them.
     pub fn new(duty: f64, budget: Budget, cost: f64, timer: fn() -> Timing, hook_time: &'static AtomicU64) -> Self {
-        Self { exposure: Exposure::new(duty, cost), budget, timer, hook_time, open: None, last: None }
+        Self { exposure: Exposure::new(duty, cost), budget, timer, hook_time, open: None, unseen_until: 0, last: None }
     }
 
     /// The part of the events in a window that are selected, if the rate is that.
@@ -129,11 +131,14 @@ impl Reservoir {
         self.tune();
     }
 
-    /// Adds what the hook has taken for so many events that have come before a window that is ready, also if the one
-    /// before has ended and was not closed yet.
-    pub fn add_unseen(&mut self, events: u64) {
+    /// Adds what the hook has taken for so many events that have come before a window that is ready, up to `now` by the
+    /// monotonic clock, also if the one before has ended and was not closed yet. As in windows that is not nearly all of
+    /// the time: a window would hardly begin if events were taken to cost more than they do.
+    pub fn add_unseen(&mut self, events: u64, now: u64) {
         let Some(windows) = &mut self.windows else { return };
-        let time = (events as f64 * windows.exposure.cost() * UNSEEN) as u64;
+        let most = MOST_TAKEN * now.saturating_sub(windows.unseen_until) as f64;
+        windows.unseen_until = now;
+        let time = (events as f64 * windows.exposure.cost() * UNSEEN).min(most) as u64;
         if let Some(open) = &mut windows.open {
             open.hook_time += time;
         }
@@ -337,13 +342,23 @@ mod tests {
     #[test]
     fn what_the_hook_takes_for_events_that_it_passes_over_is_its_time() {
         let mut reservoir = in_window(0.01);
-        reservoir.add_unseen(50);
+        reservoir.add_unseen(50, LATER);
         assert_eq!(hook_takes(&reservoir), 700);
         reservoir.close_window(NOW.get(), 0);
-        reservoir.add_unseen(50);
+        reservoir.add_unseen(50, 2 * LATER);
         reservoir.open_window(WindowGroup::new(8), NOW.get(), NOW.get());
         allocate(&mut reservoir, 0..10);
         assert_eq!(hook_takes(&reservoir), 1_600);
+    }
+
+    #[test]
+    fn events_that_it_passes_over_seem_to_take_most_of_the_time_at_most() {
+        let mut reservoir = in_window(0.01);
+        reservoir.close_window(NOW.get(), 0);
+        for now in [1_000_000, 1_001_000, 1_002_000] {
+            reservoir.add_unseen(1_000, now);
+        }
+        assert_eq!(hook_takes(&reservoir), 14_000 + 800 + 800);
     }
 
     #[test]

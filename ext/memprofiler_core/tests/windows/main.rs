@@ -227,7 +227,7 @@ fn short_dense_and_sparse_phases() {
 #[test]
 fn phases_with_a_hook_that_costs_less_than_expected() {
     // As many nanoseconds as an object takes with the hook: at first windows seem not to end.
-    let runs = runs(SEEDS, Toggle::Timer, 300.0, |vm| {
+    let runs = runs(SEEDS / 3, Toggle::Timer, 300.0, |vm| {
         densest_phases(vm, 5 * SECOND);
         vm.forget();
         densest_phases(vm, END);

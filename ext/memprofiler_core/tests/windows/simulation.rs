@@ -302,8 +302,8 @@ impl Vm {
     /// For the hook: whether an allocation is in a window, which may have just been opened.
     fn enter_window(&mut self) -> bool {
         if self.open != self.scheduled {
-            if self.now() - self.publish() < self.opens {
-                self.reservoir.add_unseen(1);
+            if self.now().saturating_sub(self.publish()) < self.opens {
+                self.reservoir.add_unseen(1, NOW.get());
                 return false;
             }
             self.reservoir.close_window(self.ended, self.allocated);
@@ -311,7 +311,7 @@ impl Vm {
             let group = self.schedule.group(self.open.unwrap_or_default());
             self.reservoir.open_window(group, self.opens + self.publish(), NOW.get());
         }
-        self.on = self.now() - self.publish() < self.closes;
+        self.on = self.now().saturating_sub(self.publish()) < self.closes;
         self.on
     }
 

@@ -100,7 +100,7 @@ impl Collector {
         let _errno = SavedErrno::new();
         let _trap = InHook::enter("window");
         // Without the state, which another thread may have, they are added later.
-        self.state.try_with(|state| state.reservoir.add_unseen(self.windows.unseen.swap(0, Ordering::Relaxed)));
+        self.state.try_with(|state| state.reservoir.add_unseen(self.windows.unseen.swap(0, Ordering::Relaxed), now));
         if !TIMER.has_begun() {
             return false;
         }
