@@ -61,6 +61,7 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
   it "says in a profile which rate that leaves" do
     collector = windows_collector(sample_rate: 0.2, max_sampling_time: 0.0001).start
     allocate_for(collector, 50)
+    collector.stop
     rate = Pprof.decode(collector.flush).comments.filter_map { |comment| comment[/\Asample_rate=(.*)/, 1] }
     expect(rate.map(&:to_f)).to match([be_between(1e-9, 0.1)])
   end

@@ -43,14 +43,17 @@ pub struct Reservoir {
     round: u8,
     halvings: u64,
     thinned: u64,
+    /// The effective rate when sampling ended in windows.
+    last_rate: Option<f64>,
 }
 
 /// An event that was selected but is not a sample yet. What happens to the samples meanwhile applies to it, too.
 #[derive(Debug)]
 #[must_use]
 pub struct Candidate {
-    /// The number of halvings when it was selected.
+    /// The number of halvings when it was selected, and its probability, which they have halved since.
     halvings: u64,
+    rate: RateId,
 }
 
 /// A sample whose object is dead, or is no longer tracked.
@@ -85,6 +88,7 @@ impl Reservoir {
             round: 0,
             halvings: 0,
             thinned: 0,
+            last_rate: None,
         }
     }
 
@@ -98,7 +102,7 @@ impl Reservoir {
     #[inline]
     pub fn select(&mut self) -> Candidate {
         self.sampler.select();
-        Candidate { halvings: self.halvings }
+        Candidate { halvings: self.halvings, rate: self.current }
     }
 
     /// Reserves room for one more sample; false if there is no memory for it.
@@ -124,7 +128,7 @@ impl Reservoir {
                 return None;
             }
         }
-        sample.rate = self.current;
+        sample.rate = candidate.rate;
         sample.seen = self.round;
         let replaced = self.live.insert(sample).map(|replaced| self.rates.departed(replaced));
         while self.live.len() > self.bound {

@@ -77,8 +77,8 @@ impl Reservoir {
         self.bound = bound;
     }
 
-    /// The probability with which an event becomes a sample, on average. With windows it is at most the part of the
-    /// time that they cover, even if this is more.
+    /// The probability with which an event is to become a sample. In windows it may be less; see
+    /// [`effective_rate`](Self::effective_rate).
     pub fn rate(&self) -> f64 {
         self.rates.probability(self.rate)
     }
@@ -102,7 +102,7 @@ impl Reservoir {
 
     /// Events per sample, rounded. At rate 0, which takes none, what the existing samples stand for.
     pub fn period(&self) -> i64 {
-        let rate = self.rate();
+        let rate = self.effective_rate();
         (if rate > 0.0 { rate.recip() } else { self.greatest_weight() }).round() as i64
     }
 

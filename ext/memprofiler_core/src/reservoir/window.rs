@@ -20,8 +20,8 @@ pub struct Windows {
     open: Option<Open>,
     /// Up to when events that were not in a window have been added, by the monotonic clock.
     unseen_until: u64,
-    /// What the timer said, and the VM's count of allocations, when the last window closed.
-    last: Option<(Timing, u64)>,
+    /// What the timer said when the last window closed, and the VM's count of allocations if that can be compared.
+    last: Option<(Timing, Option<u64>)>,
 }
 
 /// What the timer says that opens and closes windows. All are in nanoseconds.
@@ -93,6 +93,14 @@ impl Reservoir {
     pub fn use_windows(&mut self, windows: Option<Windows>) {
         self.abandon_window();
         self.windows = windows.map(Box::new);
+        self.last_rate = None;
+    }
+
+    /// Ends windows together with sampling: [`effective_rate`](Self::effective_rate) remains as it is.
+    pub fn end_windows(&mut self) {
+        let rate = self.effective_rate();
+        self.use_windows(None);
+        self.last_rate = Some(rate);
     }
 
     /// What windows have covered so far, if they are used.
@@ -100,10 +108,14 @@ impl Reservoir {
         self.windows.as_ref().map(|windows| &windows.exposure)
     }
 
-    /// The probability with which an event becomes a sample now, on average over windows if they are used.
+    /// The probability with which an event becomes a sample now, on average over windows if they are used; or did when
+    /// sampling ended.
     pub fn effective_rate(&self) -> f64 {
         let rate = self.rate();
-        self.windows.as_ref().map_or(rate, |windows| rate.min(windows.budget.density() * windows.exposure.duty()))
+        match &self.windows {
+            Some(windows) => rate.min(windows.budget.density() * windows.exposure.duty()),
+            None => self.last_rate.map_or(rate, |last| last.min(rate)),
+        }
     }
 
     /// Whether a window is open.
@@ -132,8 +144,8 @@ impl Reservoir {
     }
 
     /// Adds what the hook has taken for so many events that have come before a window that is ready, up to `now` by the
-    /// monotonic clock, also if the one before has ended and was not closed yet. As in windows that is not nearly all of
-    /// the time: a window would hardly begin if events were taken to cost more than they do.
+    /// monotonic clock, also if the one before has ended and was not closed yet. As in windows that is not nearly all
+    /// of the time: a window would hardly begin if events were taken to cost more than they do.
     pub fn add_unseen(&mut self, events: u64, now: u64) {
         let Some(windows) = &mut self.windows else { return };
         let most = MOST_TAKEN * now.saturating_sub(windows.unseen_until) as f64;
@@ -185,24 +197,24 @@ impl Reservoir {
             sampling: open.sampling,
             prolonged: windows.hook_time.load(Ordering::Relaxed).saturating_sub(open.hook_time),
         };
-        if let Some((last, count)) = windows.last.replace((timing, allocated)) {
-            let interval = Interval {
-                elapsed: timing.elapsed.saturating_sub(last.elapsed),
-                wanted: timing.wanted.saturating_sub(last.wanted),
-                allocated: allocated.saturating_sub(count),
-            };
-            windows.budget.record(interval.elapsed as f64, open.demand);
-            windows.exposure.record(segment, interval);
+        if let Some((last, count)) = windows.last.replace((timing, Some(allocated))) {
+            let elapsed = timing.elapsed.saturating_sub(last.elapsed);
+            windows.budget.record(elapsed as f64, open.demand);
+            if let Some(count) = count {
+                let wanted = timing.wanted.saturating_sub(last.wanted);
+                let interval = Interval { elapsed, wanted, allocated: allocated.saturating_sub(count) };
+                windows.exposure.record(segment, interval);
+            }
         }
         self.tune();
         segment.overdue
     }
 
-    /// Learns nothing from the time since the last window when the open one closes: the VM's count cannot be compared
-    /// with the last one.
+    /// Learns nothing of the hook from the time since the last window when the open one closes: the VM's count cannot
+    /// be compared with the last one.
     pub fn forget_interval(&mut self) {
-        if let Some(windows) = &mut self.windows {
-            windows.last = None;
+        if let Some((_, count)) = self.windows.as_mut().and_then(|windows| windows.last.as_mut()) {
+            *count = None;
         }
     }
 
@@ -227,7 +239,7 @@ impl Reservoir {
                 (selected, self.rates.id(rounded, Some(group)))
             }
         };
-        // Without room in the table, it is approximately the rate.
+        // There is room in the table for all steps of all groups. Otherwise the rate would be the best guess.
         self.current = id.unwrap_or(self.rate);
         self.sampler.set_rate(selected);
     }
@@ -249,7 +261,7 @@ fn at_step(step: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ClassId, LiveSample};
+    use super::super::{Candidate, ClassId, LiveSample};
     use super::*;
     use crate::readers::Readers;
     use crate::stack_tree::StackId;
@@ -405,29 +417,66 @@ mod tests {
         assert_eq!(reservoir.weight(&last), 40.0);
     }
 
-    #[test]
-    fn samples_that_take_too_much_time_become_fewer_and_stand_for_more() {
+    /// With windows for a tenth of the time, in which samples would take too much of it: a fifth of what is asked for
+    /// is selected. One is open.
+    fn on_a_budget() -> Reservoir {
         let mut reservoir = Reservoir::new(0.05, usize::MAX, 1);
         let timer = || Timing { elapsed: NOW.get(), ..Timing::default() };
         let windows = Windows::new(0.1, Budget::new(0.001), 20.0, timer, hook_time());
         reservoir.use_windows(Some(windows));
         assert_eq!(reservoir.effective_rate(), 0.05);
-        for window in 0..100 {
-            NOW.set((window + 1) * 10_000_000);
+        for window in 1..=100 {
+            NOW.set(window * 10_000_000);
             reservoir.open_window(WindowGroup::new(7), NOW.get(), NOW.get());
             let density = reservoir.effective_rate() / 0.1;
-            // A millisecond if all were samples.
+            // A tenth of a millisecond if all were samples. There are ten microseconds in each ten milliseconds.
             reservoir.add_sampling_time(0, (density * 1e5) as u64);
             reservoir.close_window(NOW.get(), 0);
         }
-        // Ten microseconds in each frame of ten milliseconds.
-        assert!((reservoir.effective_rate() - 0.01).abs() < 1e-4, "{}", reservoir.effective_rate());
         reservoir.open_window(WindowGroup::new(7), NOW.get(), NOW.get());
+        reservoir
+    }
+
+    /// Objects per sample of that.
+    fn weight_on_a_budget(reservoir: &Reservoir) -> f64 {
+        // By the timer of these tests windows cover less than they should.
+        10.0 / reservoir.exposure().map_or(0.0, Exposure::share)
+    }
+
+    #[test]
+    fn samples_that_take_too_much_time_become_fewer_and_stand_for_more() {
+        let mut reservoir = on_a_budget();
+        assert!((reservoir.effective_rate() - 0.01).abs() < 1e-4, "{}", reservoir.effective_rate());
         allocate(&mut reservoir, 0..10_000);
         assert!((800..1_200).contains(&reservoir.live().len()), "{}", reservoir.live().len());
-        // What windows cover seems to be less here than it should.
-        let share = reservoir.exposure().map_or(0.0, Exposure::share);
-        reservoir.live().samples().iter().for_each(|sample| close(reservoir.weight(sample), 10.0 / share));
+        let expected = weight_on_a_budget(&reservoir);
+        reservoir.live().samples().iter().for_each(|sample| close(reservoir.weight(sample), expected));
+    }
+
+    #[test]
+    fn the_effective_rate_remains_when_sampling_ends() {
+        let mut reservoir = on_a_budget();
+        let rate = reservoir.effective_rate();
+        reservoir.end_windows();
+        assert_eq!((reservoir.effective_rate(), reservoir.period()), (rate, 100));
+        reservoir.use_windows(None);
+        assert_eq!((reservoir.effective_rate(), reservoir.period()), (0.05, 20));
+    }
+
+    #[test]
+    fn what_is_halved_before_it_is_a_sample_stands_for_twice_as_much() {
+        let mut reservoir = on_a_budget();
+        let expected = 2.0 * weight_on_a_budget(&reservoir);
+        let candidate = reservoir.select();
+        reservoir.halve(drop);
+        // Heads or tails.
+        for address in 0..64 {
+            let Candidate { halvings, rate } = candidate;
+            let sample = LiveSample::new(address, StackId::EMPTY, ClassId(0), 0, Readers::NONE);
+            assert!(reservoir.insert(Candidate { halvings, rate }, sample, drop).is_none());
+        }
+        assert!((16..48).contains(&reservoir.live().len()), "{}", reservoir.live().len());
+        reservoir.live().samples().iter().for_each(|sample| close(reservoir.weight(sample), expected));
     }
 
     #[test]

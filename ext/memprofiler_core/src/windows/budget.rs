@@ -34,7 +34,11 @@ impl Budget {
 
     /// The part of the objects in a window that may be sampled.
     pub fn density(&self) -> f64 {
-        if self.demand > 0.0 { (self.most * self.elapsed / self.demand).clamp(LEAST, 1.0) } else { 1.0 }
+        if self.demand > 0.0 && self.elapsed > 0.0 {
+            (self.most * self.elapsed / self.demand).clamp(LEAST, 1.0)
+        } else {
+            1.0
+        }
     }
 }
 
@@ -61,6 +65,13 @@ mod tests {
         assert_eq!(density(0.01, |_| FRAME / 200.0), 1.0);
         assert_eq!(density(0.01, |_| 0.0), 1.0);
         assert_eq!(Budget::new(0.01).density(), 1.0);
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_tells_nothing() {
+        let mut budget = Budget::new(1.0);
+        budget.record(0.0, 1_000.0);
+        assert_eq!(budget.density(), 1.0);
     }
 
     #[test]

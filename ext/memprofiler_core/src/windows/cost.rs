@@ -39,6 +39,9 @@ const LEAST_EXPONENT: f64 = -20.0;
 /// The greatest part of a window's time apart from samples that the hook is believed to have. Above it costs are not
 /// told apart.
 pub const MOST_TAKEN: f64 = 0.8;
+/// Of how many objects a bin is forgotten: otherwise its sums would become so small that they fade no further, and lose
+/// their ratios.
+const NEARLY_NONE: f64 = 1e-6;
 /// The greatest part that anything has: where clocks do not agree it may seem to be more than all.
 const NEARLY_ALL: f64 = 0.99;
 
@@ -55,6 +58,9 @@ impl Costs {
             bin.moment *= keep;
             bin.sampling *= keep;
             bin.assumed *= keep;
+            if bin.objects < NEARLY_NONE {
+                *bin = Bin::default();
+            }
         }
     }
 
@@ -159,7 +165,21 @@ mod tests {
         for density in [0.0, 1e-30, 1e30, f64::INFINITY] {
             costs.add(seen(1.0, density, 20.0 * density));
         }
+        assert!(costs.total(10.0).is_finite(), "{}", costs.total(10.0));
         assert!((0.0..=20.0).contains(&costs.solve(40.0, 20.0)), "{}", costs.solve(40.0, 20.0));
+    }
+
+    #[test]
+    fn a_density_not_seen_for_hours_is_forgotten() {
+        let (mut costs, allocated) = mixed(40.0, 0.0, 40.0);
+        costs.add(Seen { sampling: 0.3, ..seen(1e6, 0.1, 0.7) });
+        // So that each would fade no further.
+        (0..1_000_000).for_each(|_| costs.decay(0.996));
+        assert_eq!(costs.total(40.0), costs.seen);
+        let (others, _) = mixed(40.0, 0.0, 40.0);
+        costs.bins = others.bins;
+        costs.seen += others.seen;
+        assert!((costs.solve(allocated, 100.0) - 40.0).abs() < 0.1);
     }
 
     #[test]

@@ -28,9 +28,8 @@ pub struct Exposure {
     /// What tells the hook's cost: over a longer time, and in the last seconds.
     lasting: Calibration,
     recent: Calibration,
-    /// Windows so far, and after how many the next estimates are made.
+    /// Windows so far.
     windows: u32,
-    next: u32,
 }
 
 /// What a window has held.
@@ -83,8 +82,8 @@ pub struct Interval {
 const LASTING_MEMORY: f64 = 30e9;
 const RECENT_MEMORY: f64 = 8e9;
 const SHARE_MEMORY: f64 = 2e9;
-/// The first estimates are made after so many windows, then twice as many, and so on, up to those after each block.
-const FIRST_ESTIMATE: u32 = 4;
+/// After how many windows estimates are made in the first block.
+const FIRST_ESTIMATES: [u32; 2] = [4, 8];
 /// The duty counts as much as a measurement of this many nanoseconds.
 const DUTY_WEIGHT: f64 = 0.1e9;
 /// How far the cost may well be from the expected one, and that of the last seconds from the lasting one, as multiples
@@ -110,7 +109,6 @@ impl Exposure {
             lasting: Calibration::new(LASTING_MEMORY),
             recent: Calibration::new(RECENT_MEMORY),
             windows: 0,
-            next: FIRST_ESTIMATE,
         }
     }
 
@@ -148,8 +146,8 @@ impl Exposure {
             calibration.add(seen, elapsed, interval.allocated.max(segment.objects) as f64);
         }
         self.windows = self.windows.wrapping_add(1);
-        if self.windows == self.next {
-            self.next = self.next.wrapping_add(self.next.min(WindowGroup::COUNT as u32));
+        // After each block, in which all groups have a window.
+        if self.windows % WindowGroup::COUNT as u32 == 0 || FIRST_ESTIMATES.contains(&self.windows) {
             self.estimate();
         }
     }

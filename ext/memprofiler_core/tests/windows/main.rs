@@ -58,6 +58,12 @@ impl Runs {
         self.site(site).iter().filter(covered).count() as f64 / self.0.len() as f64
     }
 
+    /// How many objects a sample stands for, by the variance that independent samples would have.
+    fn weight(&self, site: usize) -> f64 {
+        let sum = |value: fn(&Outcome) -> f64| self.site(site).iter().map(value).sum::<f64>();
+        sum(|each| each.naive_variance) / sum(|each| each.estimate)
+    }
+
     /// Checks that the total over all sites is right within a percent.
     fn check_total(&self) {
         let totals: Vec<_> = self.0.iter().map(Outcome::total).collect();
@@ -201,8 +207,10 @@ fn phases_with_samples_that_may_take_little_time() {
         vm.limit_sampling_time(0.001, EXPECTED_COST);
         phases(vm, END);
     };
-    for runs in both(run) {
+    for (runs, toggle) in both(run).into_iter().zip([Toggle::SafePoint, Toggle::Timer]) {
         runs.check_phases();
+        let all = self::runs(20, toggle, EXPECTED_COST, |vm| phases(vm, END));
+        assert!(runs.weight(BURST) > 3.0 * all.weight(BURST), "{} and {}", runs.weight(BURST), all.weight(BURST));
     }
 }
 

@@ -160,10 +160,14 @@ unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
         return;
     }
     let now = clock::monotonic();
-    let seen = if windows::must_look(now) { collector.follow_window(now) } else { windows::is_in_force() };
+    // What a window's beginning takes is no part of a sample.
+    let (seen, now) = match windows::must_look(now) {
+        true => (collector.follow_window(now), None),
+        false => (windows::is_in_force(), Some(now)),
+    };
     if seen {
         // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
-        unsafe { allocated(collector, arg, Some(now)) };
+        unsafe { allocated(collector, arg, now) };
     } else {
         collector.windows.pass();
     }
@@ -259,6 +263,7 @@ unsafe fn end_mark(collector: &Collector) {
     if collector.failure().is_some() {
         return;
     }
+    let _errno = SavedErrno::new();
     windows::ensure_running();
     collector.reconsider_sampling();
     let work = AssertUnwindSafe(|| {

@@ -20,7 +20,10 @@ impl Collector {
         if self.phase.get() == Phase::Running {
             return Ok(());
         }
-        self.state.with(|state| state.only = only);
+        self.state.with(|state| {
+            state.only = only;
+            state.reservoir.use_windows(None);
+        });
         if self.phase.get() == Phase::Idle {
             self.prepare(ruby, holder.as_raw())?;
         } else {

@@ -86,6 +86,7 @@ impl Collector {
         if ractor::others() || self.failure().is_some() {
             return self.end_windows_soon();
         }
+        let _errno = SavedErrno::new();
         activity::ensure_running();
         let Some(plan) = self.windows.used.get() else { return false };
         let Some(window) = TIMER.scheduled() else {
@@ -97,10 +98,16 @@ impl Collector {
             self.cut_window_short();
             return false;
         }
-        let _errno = SavedErrno::new();
         let _trap = InHook::enter("window");
-        // Without the state, which another thread may have, they are added later.
-        self.state.try_with(|state| state.reservoir.add_unseen(self.windows.unseen.swap(0, Ordering::Relaxed), now));
+        let added = self.state.try_with(|state| {
+            state.reservoir.publish_hook_time(now);
+            state.reservoir.add_unseen(self.windows.unseen.swap(0, Ordering::Relaxed), now);
+        });
+        if added.is_none() {
+            // Who writes a profile without the GVL may have the state for long.
+            TIMER.look_later(now);
+            return false;
+        }
         if !TIMER.has_begun() {
             return false;
         }

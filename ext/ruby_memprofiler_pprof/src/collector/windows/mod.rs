@@ -224,9 +224,12 @@ impl Collector {
         self.close_window(main);
         OWNER.store(0, Ordering::Relaxed);
         self.windows.used.set(None);
-        if self.failure().is_none() {
-            self.state.with(|state| state.reservoir.use_windows(None));
+        if self.failure().is_some() {
+            return;
         }
+        let goes_on = self.phase() == Phase::Running;
+        self.state
+            .with(|state| if goes_on { state.reservoir.use_windows(None) } else { state.reservoir.end_windows() });
     }
 
     /// For a forked child, whose timer is gone.

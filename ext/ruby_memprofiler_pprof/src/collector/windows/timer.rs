@@ -51,6 +51,9 @@ const MOST_LATE: i64 = 100_000;
 /// How many times its length a window's beginning or end can be ahead when the hook looks.
 const MOST_AHEAD: u64 = 4;
 
+/// For how long the hook does not look again if it cannot begin a window, in nanoseconds.
+const MOMENT: u64 = 100_000;
+
 /// What is in force when no window is open.
 const NONE: u64 = u64::MAX;
 
@@ -242,6 +245,11 @@ impl Timer {
         now.saturating_sub(CLOCK.hooks()) >= self.look_at.load(Ordering::Relaxed)
     }
 
+    /// Has the hook not look again for a moment after `now`, by the monotonic clock.
+    pub fn look_later(&self, now: u64) {
+        self.look_at.store(now.saturating_sub(CLOCK.hooks()).saturating_add(MOMENT), Ordering::Relaxed);
+    }
+
     /// Whether the window that is scheduled has begun. What the hook has taken must be published.
     pub fn has_begun(&self) -> bool {
         !self.put_off_look(self.opens.load(Ordering::SeqCst), CLOCK.now())
@@ -249,12 +257,16 @@ impl Timer {
 
     /// Whether the window is over. If so it is no longer scheduled. What the hook has taken must be published.
     pub fn is_over(&self) -> bool {
+        let in_force = self.in_force.load(Ordering::SeqCst);
         if self.put_off_look(self.closes.load(Ordering::SeqCst), CLOCK.now()) {
+            // That may be when another one closes, which the thread has just got ready.
+            if self.scheduled.load(Ordering::SeqCst) != in_force {
+                self.look_at.store(0, Ordering::Relaxed);
+            }
             return false;
         }
         self.note_end();
         self.look_at.store(0, Ordering::Relaxed);
-        let in_force = self.in_force.load(Ordering::SeqCst);
         // Unless the thread has just got another one ready.
         let _ = self.scheduled.compare_exchange(in_force, NONE, Ordering::SeqCst, Ordering::SeqCst);
         true
@@ -442,6 +454,8 @@ impl Timer {
     fn get_ready(&self, Opening { window, opens }: Opening, length: u64, now: u64, job: Job) {
         // Unless the hook has noticed that already.
         self.note_end();
+        // Nobody may take its times for those of the one before.
+        self.scheduled.store(NONE, Ordering::SeqCst);
         self.opens.store(opens, Ordering::SeqCst);
         self.closes.store(opens.saturating_add(length), Ordering::SeqCst);
         self.put_off_look(opens, now);
