@@ -75,9 +75,9 @@ const STEPS: f64 = 64.0;
 const MOST_STEPS: f64 = 48.0 * STEPS;
 
 impl Windows {
-    /// Windows that cover the part `duty` of the time, with a hook that is expected to cost `cost` nanoseconds per
-    /// event. `timer` is called when windows close. `hook_time` is kept at the nanoseconds that the hook has taken so
-    /// far: a window's end is to be delayed by them.
+    /// Windows that cover the part `duty` of the time, with samples that take what `budget` allows, and a hook that is
+    /// expected to cost `cost` nanoseconds per event. `timer` is called when windows close. `hook_time` is kept at the
+    /// nanoseconds that the hook has taken so far: a window's end is to be delayed by them.
     pub fn new(duty: f64, budget: Budget, cost: f64, timer: fn() -> Timing, hook_time: &'static AtomicU64) -> Self {
         Self { exposure: Exposure::new(duty, cost), budget, timer, hook_time, open: None, unseen_until: 0, last: None }
     }
@@ -181,9 +181,9 @@ impl Reservoir {
     }
 
     /// Closes the open window, if there is one, once events are no longer counted, or to open the next one at once.
-    /// What the hook has taken must be published. `ended` is the program's CPU time at which events were last counted,
-    /// in nanoseconds; `allocated` is the VM's own count of all events, whether in windows or not. Returns for how many
-    /// nanoseconds it was overdue.
+    /// It was prolonged by what was published of the hook's time. `ended` is the program's CPU time at which events
+    /// were last counted, in nanoseconds; `allocated` is the VM's own count of all events, whether in windows or not.
+    /// Returns for how many nanoseconds it was overdue.
     pub fn close_window(&mut self, ended: u64, allocated: u64) -> u64 {
         let counted = self.sampler.counted();
         let Some(windows) = &mut self.windows else { return 0 };

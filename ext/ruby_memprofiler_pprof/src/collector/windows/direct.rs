@@ -11,6 +11,7 @@
 use super::program_clock::CLOCK;
 use super::timer::TIMER;
 use super::{Collector, follow};
+use crate::collector::state::State;
 use crate::faults::{self, InHook};
 use crate::vm::errno::SavedErrno;
 use crate::vm::event_flags::EventFlags;
@@ -99,10 +100,8 @@ impl Collector {
             return false;
         }
         let _trap = InHook::enter("window");
-        let added = self.state.try_with(|state| {
-            state.reservoir.publish_hook_time(now);
-            state.reservoir.add_unseen(self.windows.unseen.swap(0, Ordering::Relaxed), now);
-        });
+        let add = |state: &mut State| state.reservoir.add_unseen(self.windows.unseen.swap(0, Ordering::Relaxed), now);
+        let added = self.state.try_with(add);
         if added.is_none() {
             // Who writes a profile without the GVL may have the state for long.
             TIMER.look_later(now);
