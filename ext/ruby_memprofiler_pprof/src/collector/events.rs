@@ -126,7 +126,7 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
     let (collector, arg) = unsafe { (Collector::from_hook_data(data), &*arg) };
     match arg.event {
         // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
-        NEWOBJ => unsafe { allocated(collector, arg, None) },
+        NEWOBJ => unsafe { allocated(collector, arg) },
         FREEOBJ => {
             // SAFETY: in a hook, and not inside another body of `state`: those allocate nothing through the VM, so no
             // object is freed in them.
@@ -159,31 +159,25 @@ unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
     if arg.event != NEWOBJ {
         return;
     }
-    let now = clock::monotonic();
-    // What a window's beginning takes is no part of a sample.
-    let (seen, now) = match windows::must_look(now) {
-        true => (collector.follow_window(now), None),
-        false => (windows::is_in_force(), Some(now)),
-    };
-    if seen {
+    if if windows::must_look() { collector.follow_window() } else { windows::is_in_force() } {
         // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
-        unsafe { allocated(collector, arg, now) };
+        unsafe { allocated(collector, arg) };
     } else {
         collector.windows.pass();
     }
 }
 
-/// Counts an allocation, and takes a sample if one is due. `now` is the time by the monotonic clock, if that was asked.
+/// Counts an allocation, and takes a sample if one is due.
 ///
 /// # Safety
 /// Must be called in a NEWOBJ hook with its argument.
 #[inline]
-unsafe fn allocated(collector: &Collector, arg: &TraceArg, now: Option<u64>) {
+unsafe fn allocated(collector: &Collector, arg: &TraceArg) {
     let left = collector.countdown.left();
     // Also when a sample is due.
     if left % STACK_CHECKS == 0 {
         // SAFETY: as required above.
-        unsafe { check_stack_then_sample(collector, arg, left, now) };
+        unsafe { check_stack_then_sample(collector, arg, left) };
     } else {
         collector.countdown.pass(left);
     }
@@ -195,7 +189,7 @@ unsafe fn allocated(collector: &Collector, arg: &TraceArg, now: Option<u64>) {
 /// # Safety
 /// Must be called in a NEWOBJ hook with its argument.
 #[inline(never)]
-unsafe fn check_stack_then_sample(collector: &Collector, arg: &TraceArg, left: u64, now: Option<u64>) {
+unsafe fn check_stack_then_sample(collector: &Collector, arg: &TraceArg, left: u64) {
     // Where the hook stays on, as it does beside other Ractors, no sample may be taken without this check.
     let look = left > 0 || cfg!(ruby_gte_4_0) || {
         let samples = collector.samples.load(Ordering::Relaxed);
@@ -212,14 +206,14 @@ unsafe fn check_stack_then_sample(collector: &Collector, arg: &TraceArg, left: u
         collector.countdown.pass(left);
     } else {
         // SAFETY: this is the NEWOBJ hook to which the VM passed `arg`.
-        unsafe { take_sample(collector, arg, now) };
+        unsafe { take_sample(collector, arg) };
     }
 }
 
 /// # Safety
 /// Must be called in a NEWOBJ hook with its argument.
 #[inline]
-unsafe fn take_sample(collector: &Collector, arg: &TraceArg, now: Option<u64>) {
+unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
     if collector.countdown.is_stopped() {
         // A hook of another Ractor has overwritten it.
         return collector.countdown.stop();
@@ -229,7 +223,7 @@ unsafe fn take_sample(collector: &Collector, arg: &TraceArg, now: Option<u64>) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         collector.state.try_with(|state| {
             faults::point("NEWOBJ");
-            let began = state.reservoir.is_window_open().then(|| now.unwrap_or_else(clock::monotonic));
+            let began = state.reservoir.is_window_open().then(clock::monotonic);
             let candidate = state.reservoir.select();
             // SAFETY: in the NEWOBJ hook; the holder is registered as a root while there are hooks.
             unsafe { state.allocated(candidate, arg, collector.holder.get()) };

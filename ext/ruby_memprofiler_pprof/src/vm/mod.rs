@@ -48,6 +48,7 @@ pub mod thread_events;
 pub mod threads;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only timers tick"))]
 pub mod ticks;
+pub mod time_stamp;
 mod typed_data;
 mod variables;
 

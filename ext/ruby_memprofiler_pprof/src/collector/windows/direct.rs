@@ -16,7 +16,7 @@ use crate::faults::{self, InHook};
 use crate::vm::errno::SavedErrno;
 use crate::vm::event_flags::EventFlags;
 use crate::vm::ractor::{self, MainRactor};
-use crate::vm::{activity, safepoint, threads};
+use crate::vm::{activity, clock, safepoint, threads};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
@@ -74,11 +74,11 @@ impl Collector {
         }
     }
 
-    /// For the hook, when the window may have begun or be over: whether an allocation at `now` is in it, by the
-    /// monotonic clock.
+    /// For the hook, when the window may have begun or be over: whether an allocation now is in it.
     #[cold]
     #[inline(never)]
-    pub(in crate::collector) fn follow_window(&self, now: u64) -> bool {
+    pub(in crate::collector) fn follow_window(&self) -> bool {
+        let now = clock::monotonic();
         (TIMER.is_in_force() || self.enter_window(now)) && self.window_goes_on(now)
     }
 
@@ -104,7 +104,7 @@ impl Collector {
         let added = self.state.try_with(add);
         if added.is_none() {
             // Who writes a profile without the GVL may have the state for long.
-            TIMER.look_later(now);
+            TIMER.look_later();
             return false;
         }
         if !TIMER.has_begun() {

@@ -124,10 +124,10 @@ pub fn is_in_force() -> bool {
     TIMER.is_in_force()
 }
 
-/// Whether that may change at `now`, by the monotonic clock.
+/// Whether that may change now.
 #[inline]
-pub fn must_look(now: u64) -> bool {
-    TIMER.must_look(now)
+pub fn must_look() -> bool {
+    TIMER.must_look()
 }
 
 /// For hooks: the calling thread has the GVL, whatever the VM has said last.
