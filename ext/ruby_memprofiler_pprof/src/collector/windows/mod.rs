@@ -35,7 +35,7 @@ static OWNER: AtomicUsize = AtomicUsize::new(0);
 static NO_TIMER: AtomicBool = AtomicBool::new(false);
 
 /// What a hook is expected to cost per object, apart from taking samples, in nanoseconds, until the windows tell.
-const EXPECTED_COST: f64 = 40.0;
+const EXPECTED_COST: f64 = 30.0;
 
 /// How long a window may be overdue before it counts as late, in nanoseconds of CPU time.
 const LATE: u64 = 1_000_000;
