@@ -13,7 +13,7 @@ module Measurements
     # CPU nanoseconds per unit of work with each of the {Variants}, by round.
     def pairs(spec)
       require_relative "variants"
-      variants = Variants.new(max_heap_samples: Subject::BOUND)
+      variants = Variants.new(:always, :windows, :bare_windows, max_heap_samples: Subject::BOUND)
       block = ->(name) { variants.measure(name) { Workload.run(spec, spec[:block]) } }
       # Caches fill, and code is compiled, with each of them.
       variants.names.each(&block)

@@ -11,7 +11,7 @@ module Bench
   class SamplingSection < Section
     # What is on, by the names of {Variants}.
     VARIANTS = { nothing: "nothing", hook: "empty raw hook NEWOBJ", always: "this gem, always",
-                 windows: "this gem, in windows" }.freeze
+                 windows: "this gem, in windows", bare_windows: "in windows, hardly any samples" }.freeze
     # The programs: units of work in a block of some 60 ms, which is two frames of windows, and in the two runs whose
     # difference callgrind counts.
     LOADS = { "requests" => { block: 600, runs: [300, 1200] },
@@ -38,7 +38,7 @@ module Bench
     # A process for each variant.
     def counted(jobs)
       jobs.flat_map do |job|
-        variants = WINDOWS ? VARIANTS.keys : VARIANTS.keys - [:windows]
+        variants = WINDOWS ? SUBJECTS.keys : SUBJECTS.keys - [:windows]
         variants.map { |variant| job(counted_name(job, variant), **job.spec, **SUBJECTS.fetch(variant)) }
       end
     end
