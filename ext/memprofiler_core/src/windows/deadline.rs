@@ -84,12 +84,14 @@ mod tests {
     fn it_has_passed_as_long_as_the_counters_speed_is_not_known() {
         let deadline = Deadline::passed();
         assert!(deadline.has_passed(0));
-        deadline.put_off(500, START, 7);
-        assert!(deadline.has_passed(7));
-        deadline.put_off(500, START + MILLISECOND / 2, 8);
-        assert!(deadline.has_passed(8));
-        deadline.put_off(500, START + MILLISECOND, 7 + 3 * MILLISECOND);
-        assert!(!deadline.has_passed(7 + 3 * MILLISECOND));
+        // The counter began long before the clock.
+        let ticks = 9 * START;
+        deadline.put_off(500, START, ticks);
+        assert!(deadline.has_passed(ticks));
+        deadline.put_off(500, START + MILLISECOND / 2, ticks + 1);
+        assert!(deadline.has_passed(ticks + 1));
+        deadline.put_off(500, START + MILLISECOND, ticks + 3 * MILLISECOND);
+        assert!(!deadline.has_passed(ticks + 3 * MILLISECOND));
     }
 
     #[test]
