@@ -159,7 +159,8 @@ unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
     if arg.event != NEWOBJ {
         return;
     }
-    if if windows::must_look() { collector.follow_window() } else { windows::is_in_force() } {
+    let seen = if windows::must_look() { collector.follow_window() } else { windows::is_in_force() };
+    if seen {
         // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
         unsafe { allocated(collector, arg) };
     } else {

@@ -53,7 +53,8 @@ impl Timer {
         true
     }
 
-    fn look_in(&self, nanoseconds: u64) {
+    /// Has the hook look in so many nanoseconds.
+    pub(super) fn look_in(&self, nanoseconds: u64) {
         self.look_at.put_off(nanoseconds, clock::monotonic(), time_stamp::ticks());
     }
 

@@ -111,8 +111,9 @@ impl Timer {
         self.seed.store(seed, Ordering::Relaxed);
         self.scheduled.store(NONE, Ordering::SeqCst);
         self.closes.store(0, Ordering::SeqCst);
-        self.look_at.end();
         time_stamp::ask_kernel();
+        // Has the counter's speed known when the first window is got ready: until then the hook looks at each object.
+        self.look_in(0);
         activity::measure(true);
         self.wanted.store(true, Ordering::SeqCst);
         if self.is_gone() {
