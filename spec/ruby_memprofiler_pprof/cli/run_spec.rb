@@ -299,7 +299,7 @@ RSpec.describe "memprofiler run" do
       def work
         deadline = cpu + 0.2
         last = ticks + 5
-        1000.times { nil } while cpu < deadline || MemprofilerPprof::CPU.running? && ticks < last
+        1000.times { nil } while MemprofilerPprof::CPU.running? && ticks < last || cpu < deadline
       end
       def report
         before = cpu
