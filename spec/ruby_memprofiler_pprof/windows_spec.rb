@@ -296,6 +296,7 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     expect(wakes.call - before).to be < 30
   end
 
+  # Windows are about to open there, too, and on 3.4 a jump out of the hook would never end.
   it "ends a window near the end of the machine stack" do
     outcome = run_ruby(<<~'RUBY')
       DEEP = "\x04\b" + "[\x06" * 100_000 + "0"
@@ -309,6 +310,7 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
       rescue SystemStackError
         GC.enable
       end
+      10.times { overflow }
       overflow until collector.stats[:stack_ends].positive?
       last = collector.stats[:windows]
       Object.new until collector.stats[:windows] > last

@@ -148,8 +148,8 @@ unsafe extern "C" fn on_event(data: VALUE, arg: *const TraceArg) {
     }
 }
 
-/// Like [`on_event`], for the hook that windows switch on and off. An allocation counts only in a window. FREEOBJ is
-/// not wanted, see [`SWITCHED`].
+/// Like [`on_event`], for the hook that windows switch on and off. An allocation counts only in a window, and the stack
+/// is checked before that, too. FREEOBJ is not wanted, see [`SWITCHED`].
 ///
 /// # Safety
 /// As for [`on_event`].
@@ -159,8 +159,11 @@ unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
     if arg.event != NEWOBJ {
         return;
     }
-    let seen = if windows::must_look() { collector.follow_window() } else { windows::is_in_force() };
-    if seen {
+    let (look, in_force) = (windows::must_look(), windows::is_in_force());
+    if (look || !in_force) && threads::stack_runs_out() {
+        // Up to Ruby 3.4 the VM has its lock here: after a jump out of the hook it would loop forever.
+        collector.cut_window_short();
+    } else if if look { collector.follow_window() } else { in_force } {
         // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
         unsafe { allocated(collector, arg) };
     } else {

@@ -16,7 +16,7 @@ use crate::faults::{self, InHook};
 use crate::vm::errno::SavedErrno;
 use crate::vm::event_flags::EventFlags;
 use crate::vm::ractor::{self, MainRactor};
-use crate::vm::{activity, clock, safepoint, threads};
+use crate::vm::{activity, clock, safepoint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
@@ -74,7 +74,8 @@ impl Collector {
         }
     }
 
-    /// For the hook, when the window may have begun or be over: whether an allocation now is in it.
+    /// For the hook, when the window may have begun or be over: whether an allocation now is in it. Not near the end of
+    /// the stack.
     #[cold]
     #[inline(never)]
     pub(in crate::collector) fn follow_window(&self) -> bool {
@@ -95,10 +96,6 @@ impl Collector {
             self.switch_off_between_windows();
             return false;
         };
-        if threads::stack_runs_out() {
-            self.cut_window_short();
-            return false;
-        }
         let _trap = InHook::enter("window");
         let add = |state: &mut State| state.reservoir.add_unseen(self.windows.unseen.swap(0, Ordering::Relaxed), now);
         let added = self.state.try_with(add);
