@@ -10,19 +10,21 @@ module Measurements
   private_constant :THREAD_CPU_CLOCK
 
   class << self
-    # CPU nanoseconds per unit of work with each of the {Variants}, by round.
+    # What the {Variants} cost, each of which starts anew with each block.
     def pairs(spec)
       require_relative "variants"
-      variants = Variants.new(:always, :windows, :bare_windows, max_heap_samples: Subject::BOUND)
-      block = ->(name) { variants.measure(name) { Workload.run(spec, spec[:block]) } }
-      # Caches fill, and code is compiled, with each of them.
-      variants.names.each(&block)
-      random = Random.new(1)
-      rounds = Array.new(spec[:rounds]) do
-        figures = Bench::Pairs.order(variants.names, random).map { |name| [name, block.call(name)] }
-        figures.group_by(&:first).transform_values { |pair| pair.sum(&:last).fdiv(pair.size * spec[:block]) }
+      compare(spec, Variants.new(max_heap_samples: Subject::BOUND))
+    end
+
+    # What windows cost that have been used for a while and go on with each block, compared with the collector stopped.
+    def resumed(spec)
+      require_relative "variants"
+      variants = Variants.new(:windows, keep: true, max_heap_samples: Subject::BOUND)
+      variants.measure(:windows) do
+        deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + spec[:seconds]
+        Workload.run(spec, spec[:block]) until Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
       end
-      { rounds: rounds }
+      compare(spec, variants)
     end
 
     # CPU time while nothing happens, after some work.
@@ -49,6 +51,19 @@ module Measurements
     end
 
     private
+
+    # @return [Hash] CPU nanoseconds per unit of work of each variant, by round
+    def compare(spec, variants)
+      block = ->(name) { variants.measure(name) { Workload.run(spec, spec[:block]) } }
+      # Caches fill, and code is compiled, with each of them.
+      variants.names.each(&block)
+      random = Random.new(1)
+      rounds = Array.new(spec[:rounds]) do
+        figures = Bench::Pairs.order(variants.names, random).map { |name| [name, block.call(name)] }
+        figures.group_by(&:first).transform_values { |pair| pair.sum(&:last).fdiv(pair.size * spec[:block]) }
+      end
+      { rounds: rounds }
+    end
 
     # The native threads of this process, on Linux.
     def threads

@@ -11,8 +11,13 @@ module Bench
   class SamplingSection < Section
     # What is on, by the names of {Variants}.
     VARIANTS = { nothing: "nothing", hook: "empty raw hook NEWOBJ", always: "this gem, always",
-                 windows: "this gem, in windows", bare_windows: "in windows, hardly any samples" }.freeze
-    # The programs: units of work in a block of some 60 ms, which is two frames of windows, and in the two runs whose
+                 windows: "this gem, in windows" }.freeze
+    # The same where a collector goes on with each block. Stopped, it still follows deaths.
+    RESUMED = { nothing: "this gem, stopped", hook: "empty raw hook NEWOBJ", windows: "in windows that go on" }.freeze
+    # For how many seconds it was on before that, and how many times as long blocks are then: each has several windows.
+    PAST = 15
+    LONGER = 4
+    # The programs: units of work in a block of 15 to 60 ms, in which a window or two open, and in the two runs whose
     # difference callgrind counts.
     LOADS = { "requests" => { block: 600, runs: [300, 1200] },
               "allocations" => { block: 600_000, runs: [100_000, 400_000] } }.freeze
@@ -20,24 +25,29 @@ module Bench
     SLOWDOWN = 30
     # What windows may cost, relative to nothing.
     TARGETS = { "requests" => "<= 1.010", "allocations" => "<= 1.040" }.freeze
-    private_constant :LOADS, :SLOWDOWN, :TARGETS
+    private_constant :RESUMED, :PAST, :LONGER, :LOADS, :SLOWDOWN, :TARGETS
 
     def initialize(quick:)
       super()
       @name = "sampling"
       @title = "Sampling at 1 %: requests to a small shop, and `Foo.new(i)` in a loop"
-      @header = ["load", "on", "CPU ns (min–max)", "relative to nothing (95 %)", "to the empty hook (95 %)", "target",
+      @header = ["load", "on", "CPU ns (min–max)", "relative to the first (95 %)", "to the empty hook (95 %)", "target",
                  "instructions", "relative to nothing", "over nothing"]
       @rounds = quick ? 20 : 150
     end
 
     def jobs
-      LOADS.map { |load, sizes| job("sampling #{load}", kind: "pairs", load: load, rounds: @rounds, **sizes) }
+      LOADS.flat_map do |load, sizes|
+        anew = job("sampling #{load}", kind: "pairs", load: load, rounds: @rounds, **sizes)
+        resumed = job("sampling #{load} resumed", kind: "resumed", load: load, rounds: @rounds / 2, seconds: PAST,
+                                                  block: LONGER * sizes[:block])
+        WINDOWS ? [anew, resumed] : [anew]
+      end
     end
 
     # A process for each variant.
     def counted(jobs)
-      jobs.flat_map do |job|
+      jobs.reject { |job| resumed?(job) }.flat_map do |job|
         variants = WINDOWS ? SUBJECTS.keys : SUBJECTS.keys - [:windows]
         variants.map { |variant| job(counted_name(job, variant), **job.spec, **SUBJECTS.fetch(variant)) }
       end
@@ -45,8 +55,9 @@ module Bench
 
     def rows(job, results, instructions)
       rounds = results[job.name].flat_map { |figures| figures[:rounds] }
-      VARIANTS.keys.select { |variant| rounds.first.key?(variant) }.map do |variant|
-        [job.spec[:load], VARIANTS[variant], *times(rounds, variant), (TARGETS[job.spec[:load]] if variant == :windows),
+      names = resumed?(job) ? RESUMED : VARIANTS
+      names.select { |variant, _| rounds.first.key?(variant) }.map do |variant, name|
+        [job.spec[:load], name, *times(rounds, variant), (TARGETS[job.spec[:load]] if variant == :windows),
          *counts(job, variant, instructions)]
       end
     end
@@ -62,6 +73,10 @@ module Bench
 
     def job(name, **spec)
       Job.new(name, { subject: "nothing", depth: 1, **spec })
+    end
+
+    def resumed?(job)
+      job.spec[:kind] == "resumed"
     end
 
     def counted_name(job, variant)

@@ -6,23 +6,22 @@ require "ruby_memprofiler_pprof"
 # What is compared with each other in one process: nothing on, an allocation hook that does nothing, and the profiler
 # with each kind of sampling; or nothing on, and CPU time sampled so many times a second.
 class Variants
-  # Options of collectors. In windows at that rate hardly any samples are taken: what is left is what windows cost.
-  COLLECTORS = { always: { sampling: :always }, windows: { sampling: :windows },
-                 bare_windows: { sampling: :windows, sample_rate: 0.0001 } }.freeze
   FREQUENCIES = { cpu100: 100, cpu1000: 1000 }.freeze
-  private_constant :COLLECTORS
 
   # @return [Array<Symbol>] those that sample no CPU time, and that this Ruby has
   attr_reader :names
 
-  # @param collectors [Array<Symbol>] the kinds of sampling
+  # @param kinds [Array<Symbol>] of sampling
+  # @param keep [Boolean] whether a collector that is off is only stopped: it follows deaths, and goes on when it is on
+  #   again with what it knows of the program
   # @param options [Hash{Symbol => Object}] of the collectors
-  def initialize(*collectors, **options)
-    collectors = %i[always windows] if collectors.empty?
-    @collectors = COLLECTORS.slice(*collectors).transform_values do |kind|
-      MemprofilerPprof::Collector.new(sample_rate: 0.01, **kind, **options)
+  def initialize(*kinds, keep: false, **options)
+    kinds = %i[always windows] if kinds.empty?
+    @keep = keep
+    @collectors = kinds.to_h do |kind|
+      [kind, MemprofilerPprof::Collector.new(sample_rate: 0.01, sampling: kind, **options)]
     end
-    @names = [:nothing, :hook, *@collectors.filter_map { |name, collector| name if samples_so?(name, collector.stats) }]
+    @names = [:nothing, :hook, *@collectors.filter_map { |kind, collector| kind if collector.stats[:sampling] == kind }]
   end
 
   # @return [Collector, nil]
@@ -44,8 +43,9 @@ class Variants
     return unless (collector = collector(name))
 
     stats = collector.stats
-    collector.stop.flush
-    raise "sampling was not #{name}: #{stats}" unless samples_so?(name, stats) && stats[:running]
+    collector.stop
+    collector.flush unless @keep
+    raise "sampling was not #{name}: #{stats}" unless stats[:sampling] == name && stats[:running]
   end
 
   # The block's CPU time in nanoseconds, that of all threads, with this variant on. What others leave behind is
@@ -66,10 +66,6 @@ class Variants
   end
 
   private
-
-  def samples_so?(name, stats)
-    stats[:sampling] == COLLECTORS.fetch(name)[:sampling]
-  end
 
   def cpu_off
     raise "CPU time was not sampled" unless MemprofilerPprof::CPU.running?

@@ -58,6 +58,17 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
     expect(rates).to match([be_between(1e-9, 0.1), 0.2])
   end
 
+  it "remembers what they take when it is stopped, until a flush" do
+    collector = windows_collector(sample_rate: 0.2, max_sampling_time: 0.0001).start
+    allocate_for(collector, 50)
+    rates = [-> {}, -> { collector.flush }].map do |between|
+      collector.stop
+      between.call
+      collector.start.stats[:effective_sample_rate]
+    end
+    expect(rates).to match([be_between(1e-9, 0.1), 0.2])
+  end
+
   it "says in a profile which rate that leaves" do
     collector = windows_collector(sample_rate: 0.2, max_sampling_time: 0.0001).start
     allocate_for(collector, 50)

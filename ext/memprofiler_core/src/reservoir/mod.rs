@@ -43,8 +43,6 @@ pub struct Reservoir {
     round: u8,
     halvings: u64,
     thinned: u64,
-    /// The effective rate when sampling ended in windows.
-    last_rate: Option<f64>,
 }
 
 /// An event that was selected but is not a sample yet. What happens to the samples meanwhile applies to it, too.
@@ -88,7 +86,6 @@ impl Reservoir {
             round: 0,
             halvings: 0,
             thinned: 0,
-            last_rate: None,
         }
     }
 

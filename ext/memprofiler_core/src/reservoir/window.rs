@@ -82,6 +82,11 @@ impl Windows {
         Self { exposure: Exposure::new(duty, cost), budget, timer, hook_time, open: None, unseen_until: 0, last: None }
     }
 
+    /// Whether both were made alike.
+    fn is_like(&self, other: &Self) -> bool {
+        self.exposure.is_like(&other.exposure) && self.budget.is_like(&other.budget)
+    }
+
     /// The part of the events in a window that are selected, if the rate is that.
     fn density(&self, rate: f64) -> f64 {
         (rate / self.exposure.duty()).min(self.budget.density())
@@ -89,18 +94,13 @@ impl Windows {
 }
 
 impl Reservoir {
-    /// Allows windows, or no longer. Until one is opened, events are selected as without them.
+    /// Allows windows, or no longer. If they are to be as those before, these go on, with what they have learned. Until
+    /// one is opened, events are selected as without them.
     pub fn use_windows(&mut self, windows: Option<Windows>) {
         self.abandon_window();
-        self.windows = windows.map(Box::new);
-        self.last_rate = None;
-    }
-
-    /// Ends windows together with sampling: [`effective_rate`](Self::effective_rate) remains as it is.
-    pub fn end_windows(&mut self) {
-        let rate = self.effective_rate();
-        self.use_windows(None);
-        self.last_rate = Some(rate);
+        if !windows.as_ref().is_some_and(|new| self.windows.as_ref().is_some_and(|old| old.is_like(new))) {
+            self.windows = windows.map(Box::new);
+        }
     }
 
     /// What windows have covered so far, if they are used.
@@ -108,14 +108,10 @@ impl Reservoir {
         self.windows.as_ref().map(|windows| &windows.exposure)
     }
 
-    /// The probability with which an event becomes a sample now, on average over windows if they are used; or did when
-    /// sampling ended.
+    /// The probability with which an event becomes a sample now, on average over windows if they are used.
     pub fn effective_rate(&self) -> f64 {
         let rate = self.rate();
-        match &self.windows {
-            Some(windows) => rate.min(windows.budget.density() * windows.exposure.duty()),
-            None => self.last_rate.map_or(rate, |last| last.min(rate)),
-        }
+        self.windows.as_ref().map_or(rate, |windows| rate.min(windows.budget.density() * windows.exposure.duty()))
     }
 
     /// Whether a window is open.
@@ -454,13 +450,21 @@ mod tests {
     }
 
     #[test]
-    fn the_effective_rate_remains_when_sampling_ends() {
+    fn the_effective_rate_is_that_of_windows_as_long_as_they_are_used() {
         let mut reservoir = on_a_budget();
-        let rate = reservoir.effective_rate();
-        reservoir.end_windows();
-        assert_eq!((reservoir.effective_rate(), reservoir.period()), (rate, 100));
+        assert_eq!((reservoir.effective_rate(), reservoir.period()), (0.01, 100));
         reservoir.use_windows(None);
         assert_eq!((reservoir.effective_rate(), reservoir.period()), (0.05, 20));
+    }
+
+    #[test]
+    fn windows_as_before_go_on_with_what_they_have_learned() {
+        let mut reservoir = on_a_budget();
+        let new = |duty, most| Some(Windows::new(duty, Budget::new(most), 20.0, Timing::default, hook_time()));
+        reservoir.use_windows(new(0.1, 0.001));
+        assert_eq!(reservoir.effective_rate(), 0.01);
+        reservoir.use_windows(new(0.1, 0.002));
+        assert_eq!(reservoir.effective_rate(), 0.05);
     }
 
     #[test]

@@ -24,6 +24,11 @@ impl Budget {
         Self { most: if most < 1.0 { most } else { f64::INFINITY }, elapsed: 0.0, demand: 0.0 }
     }
 
+    /// Whether both allow the same.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.most == other.most
+    }
+
     /// Notes that the program has used `elapsed` nanoseconds of CPU time since this was called last, and that samples
     /// would have taken `demand` nanoseconds if all objects in the window had been sampled.
     pub fn record(&mut self, elapsed: f64, demand: f64) {

@@ -112,6 +112,11 @@ impl Exposure {
         }
     }
 
+    /// Whether both expect the same.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (self.duty, self.expected_cost) == (other.duty, other.expected_cost)
+    }
+
     /// The part of the time that windows are meant to cover.
     pub fn duty(&self) -> f64 {
         self.duty

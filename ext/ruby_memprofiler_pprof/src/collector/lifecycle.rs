@@ -20,10 +20,7 @@ impl Collector {
         if self.phase.get() == Phase::Running {
             return Ok(());
         }
-        self.state.with(|state| {
-            state.only = only;
-            state.reservoir.use_windows(None);
-        });
+        self.state.with(|state| state.only = only);
         if self.phase.get() == Phase::Idle {
             self.prepare(ruby, holder.as_raw())?;
         } else {
@@ -61,6 +58,7 @@ impl Collector {
             state.configure(state.options.clone());
             state.mark_bits = marks;
             state.reservoir.clear(marks.is_none());
+            state.reservoir.use_windows(None);
         });
         // SAFETY: the GVL is held, as `ruby` shows.
         unsafe { self.make_keepers(holder) }?;

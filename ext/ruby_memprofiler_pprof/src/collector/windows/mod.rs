@@ -144,7 +144,7 @@ impl Collector {
     /// What windows have done so far.
     pub fn window_figures(&self) -> WindowFigures {
         self.state.with(|state| {
-            let exposure = state.reservoir.exposure();
+            let exposure = state.reservoir.exposure().filter(|_| self.windows.are_used());
             WindowFigures {
                 opened: self.windows.opened.get(),
                 frame: self.windows.used.get().map(|plan| plan.frame.as_secs_f64()),
@@ -176,7 +176,12 @@ impl Collector {
             }
             self.stop_windows(main)?;
         }
-        if choice.windows { self.use_windows(main, options) } else { Ok(()) }
+        if choice.windows {
+            return self.use_windows(main, options);
+        }
+        // Those before a stop.
+        self.state.with(|state| state.reservoir.use_windows(None));
+        Ok(())
     }
 
     /// Replaces the hook that is always on by windows. None must be in use.
@@ -228,8 +233,14 @@ impl Collector {
             return;
         }
         let goes_on = self.phase() == Phase::Running;
-        self.state
-            .with(|state| if goes_on { state.reservoir.use_windows(None) } else { state.reservoir.end_windows() });
+        self.state.with(|state| {
+            if goes_on {
+                state.reservoir.use_windows(None);
+            } else {
+                // The rate that they had remains, and they go on if sampling does.
+                state.reservoir.abandon_window();
+            }
+        });
     }
 
     /// For a forked child, whose timer is gone.
