@@ -8,7 +8,7 @@ module MemprofilerPprof
   # is below.
   #
   # @!method initialize(sample_rate: 0.01, sampling: :auto, window_frame: nil, window_duty: 0.03,
-  #     max_sampling_time: 0.003, max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp, liveness: :auto,
+  #     max_sampling_time: 0.002, max_heap_samples: 50_000, track_allocations: true, bt_method: :cfp, liveness: :auto,
   #     max_frames: 1000, max_stack_bytes: 67_108_864, object_class: true, object_age: false, labels: true,
   #     thread_names: false, track_peak: false, sample_type_names: :ruby, pretty_backtraces: true, seed: nil, tags: {})
   #   @param sample_rate [Numeric] the fraction of allocations to sample, 0.0..1.0

@@ -7,7 +7,7 @@ RSpec.describe MemprofilerPprof::Collector, "options", :liveness, :moving do
     sampling: %i[auto windows],
     window_frame: [nil, 0.25],
     window_duty: [0.03, 0.5],
-    max_sampling_time: [0.003, 1.0],
+    max_sampling_time: [0.002, 1.0],
     max_heap_samples: [50_000, 123],
     track_allocations: [true, false],
     bt_method: %i[cfp profile_frames],

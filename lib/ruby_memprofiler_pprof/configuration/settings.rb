@@ -55,7 +55,7 @@ module MemprofilerPprof
       ["SAMPLING", :sampling, sampling, "auto", "sample always, or in short windows at random times"],
       ["WINDOW_FRAME", :window_frame, frame, NONE, "seconds in each of which one window opens (0.03, or more)"],
       ["WINDOW_DUTY", :window_duty, duty, "0.03", "fraction of the time that windows are open"],
-      ["MAX_SAMPLING_TIME", :max_sampling_time, part, "0.003", "fraction of the CPU time for samples in windows"],
+      ["MAX_SAMPLING_TIME", :max_sampling_time, part, "0.002", "fraction of the CPU time for samples in windows"],
       ["MAX_HEAP_SAMPLES", :max_heap_samples, samples, "50000", "most live samples to keep"],
       ["TRACK_ALLOCATIONS", :track_allocations, boolean, "true", "report allocations, not only live objects"],
       ["BT_METHOD", :bt_method, methods, "cfp", "how stacks are read"],

@@ -91,7 +91,7 @@ impl Default for Options {
             sampling: Sampling::Auto,
             window_frame: None,
             window_duty: 0.03,
-            max_sampling_time: 0.003,
+            max_sampling_time: 0.002,
             max_heap_samples: 50_000,
             track_allocations: true,
             bt_method: BacktraceMethod::ControlFrames,
