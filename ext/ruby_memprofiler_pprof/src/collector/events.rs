@@ -162,8 +162,10 @@ unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
     let (look, in_force) = (windows::must_look(), windows::is_in_force());
     if (look || !in_force) && threads::stack_runs_out() {
         // Up to Ruby 3.4 the VM has its lock here: after a jump out of the hook it would loop forever.
-        collector.cut_window_short();
-    } else if if look { collector.follow_window() } else { in_force } {
+        return collector.cut_window_short();
+    }
+    let seen = if look { collector.follow_window() } else { in_force };
+    if seen {
         // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
         unsafe { allocated(collector, arg) };
     } else {
