@@ -179,7 +179,7 @@ impl Collector {
         if choice.windows {
             return self.use_windows(main, options);
         }
-        // Those before a stop.
+        // Forgets those from before a stop, whose rate is not that of a hook that is always on.
         self.state.with(|state| state.reservoir.use_windows(None));
         Ok(())
     }
