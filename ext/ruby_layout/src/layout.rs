@@ -11,6 +11,10 @@ const _: () = assert!(usize::BITS == 64, "the frame walker knows only 64-bit Rub
 /// What differs between minors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
+    /// `rb_execution_context_struct.machine.stack_start`: where its machine stack starts; the highest address.
+    pub ec_stack_start: usize,
+    /// `rb_execution_context_struct.machine.stack_maxsize`: in bytes.
+    pub ec_stack_size: usize,
     /// `rb_execution_context_struct.local_storage`: fiber-local variables, or null.
     pub ec_local_storage: usize,
     /// `sizeof(rb_control_frame_struct)`: from one control frame to the next outer one.
@@ -76,6 +80,8 @@ pub struct Layout {
 }
 
 const RUBY_3_1: Layout = Layout {
+    ec_stack_start: 144,
+    ec_stack_size: 160,
     ec_local_storage: 56,
     cfp_size: 64,
     iseq_body_local_table: 152,
@@ -109,6 +115,8 @@ const RUBY_3_1: Layout = Layout {
     fl_singleton: 0x1000,
 };
 const RUBY_3_2: Layout = Layout {
+    ec_stack_start: 152,
+    ec_stack_size: 168,
     ec_local_storage: 56,
     cfp_size: 64,
     iseq_body_local_table: 144,
@@ -142,6 +150,8 @@ const RUBY_3_2: Layout = Layout {
     fl_singleton: 0x1000,
 };
 const RUBY_3_3: Layout = Layout {
+    ec_stack_start: 152,
+    ec_stack_size: 168,
     ec_local_storage: 56,
     cfp_size: 56,
     iseq_body_local_table: 144,
@@ -175,6 +185,8 @@ const RUBY_3_3: Layout = Layout {
     fl_singleton: 0x1000,
 };
 const RUBY_3_4: Layout = Layout {
+    ec_stack_start: 144,
+    ec_stack_size: 160,
     ec_local_storage: 56,
     cfp_size: 56,
     iseq_body_local_table: 144,
@@ -208,6 +220,8 @@ const RUBY_3_4: Layout = Layout {
     fl_singleton: 0x2000,
 };
 const RUBY_4_0: Layout = Layout {
+    ec_stack_start: 176,
+    ec_stack_size: 192,
     ec_local_storage: 72,
     cfp_size: 56,
     iseq_body_local_table: 144,

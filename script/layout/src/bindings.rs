@@ -169,6 +169,11 @@ macro_rules! release {
             field!(EC_VM_STACK_SIZE = rb_execution_context_struct.vm_stack_size, "in words"),
             field!(EC_CFP = rb_execution_context_struct.cfp, "the innermost control frame"),
             field!(EC_FIBER = rb_execution_context_struct.fiber_ptr, "its fiber"),
+            field!(
+                EC_STACK_START = rb_execution_context_struct.machine.stack_start,
+                "where its machine stack starts; the highest address"
+            ),
+            field!(EC_STACK_SIZE = rb_execution_context_struct.machine.stack_maxsize, "in bytes"),
             field!(EC_LOCAL_STORAGE = rb_execution_context_struct.local_storage, "fiber-local variables, or null"),
             field!(CFP_PC = rb_control_frame_struct.pc, "the next instruction; JITs leave it unset for C functions"),
             field!(CFP_ISEQ = rb_control_frame_struct.iseq, "an iseq unless `VM_FRAME_FLAG_CFRAME` is set"),

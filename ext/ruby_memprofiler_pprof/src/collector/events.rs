@@ -6,7 +6,7 @@ use crate::vm::errno::SavedErrno;
 use crate::vm::event_flags::SWITCHED;
 use crate::vm::hooks::{self, END_MARK, END_SWEEP, FREEOBJ, NEWOBJ, TraceArg};
 use crate::vm::ractor::{self, MainRactor};
-use crate::vm::{clock, threads};
+use crate::vm::{clock, machine_stack};
 use magnus::Error;
 use rb_sys::{VALUE, rb_event_flag_t};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,9 +20,6 @@ const FOLLOWING: VALUE = 3;
 const BETWEEN_WINDOWS: VALUE = 5;
 /// For allocations in a window.
 const IN_WINDOW: VALUE = 7;
-/// One in this many allocations checks whether the stack is about to end, that is within 16 KB: a recursion uses less
-/// than that for eight allocations.
-const STACK_CHECKS: u64 = 8;
 /// The bits of a collector's address that are 0.
 const TAG: VALUE = 7;
 
@@ -159,66 +156,61 @@ unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
     if arg.event != NEWOBJ {
         return;
     }
-    let (look, in_force) = (windows::must_look(), windows::is_in_force());
-    if (look || !in_force) && threads::stack_runs_out() {
-        // Up to Ruby 3.4 the VM has its lock here: after a jump out of the hook it would loop forever.
-        return collector.cut_window_short();
+    // SAFETY: the VM has passed `arg` to this hook.
+    if unsafe { machine_stack::runs_out_in_hook(arg) } {
+        return collector.suspend_window();
     }
-    let seen = if look { collector.follow_window() } else { in_force };
-    if seen {
-        // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument.
-        unsafe { allocated(collector, arg) };
+    if if windows::must_look() { collector.follow_window() } else { windows::is_in_force() } {
+        // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument. The stack does not run out.
+        unsafe { count_or_sample(collector, arg) };
     } else {
         collector.windows.pass();
     }
 }
 
-/// Counts an allocation, and takes a sample if one is due.
+/// Counts an allocation, and takes a sample if one is due, unless the stack runs out. There the VM may jump out of
+/// anything at any point; the next allocation will do as well.
 ///
 /// # Safety
 /// Must be called in a NEWOBJ hook with its argument.
 #[inline]
 unsafe fn allocated(collector: &Collector, arg: &TraceArg) {
-    let left = collector.countdown.left();
-    // Also when a sample is due.
-    if left % STACK_CHECKS == 0 {
-        // SAFETY: as required above.
-        unsafe { check_stack_then_sample(collector, arg, left) };
-    } else {
-        collector.countdown.pass(left);
+    // SAFETY: as required above.
+    unsafe {
+        if machine_stack::runs_out_in_hook(arg) {
+            stack_runs_out(collector);
+        } else {
+            count_or_sample(collector, arg);
+        }
     }
 }
 
-/// Checks the stack, and takes a sample if one is due. Not near the end of the stack, where the VM may jump out of
-/// anything at any point; the next allocation will do as well.
-///
+/// # Safety
+/// Must be called in a NEWOBJ hook.
+#[cold]
+#[inline(never)]
+unsafe fn stack_runs_out(collector: &Collector) {
+    // From Ruby 4.0 on, removing the hook waits for other Ractors, one of which may be waiting for this one.
+    if ractor::is_main() && !(cfg!(ruby_gte_4_0) && ractor::others()) {
+        // SAFETY: on the main Ractor, and from Ruby 4.0 on there is no other. Only removes hooks.
+        collector.suspend_hook(unsafe { MainRactor::new() });
+    }
+}
+
+/// # Safety
+/// Must be called in a NEWOBJ hook with its argument, and not near the end of the stack.
+#[inline]
+unsafe fn count_or_sample(collector: &Collector, arg: &TraceArg) {
+    match collector.countdown.left() {
+        // SAFETY: as required above.
+        0 => unsafe { take_sample(collector, arg) },
+        left => collector.countdown.pass(left),
+    }
+}
+
 /// # Safety
 /// Must be called in a NEWOBJ hook with its argument.
 #[inline(never)]
-unsafe fn check_stack_then_sample(collector: &Collector, arg: &TraceArg, left: u64) {
-    // Where the hook stays on, as it does beside other Ractors, no sample may be taken without this check.
-    let look = left > 0 || cfg!(ruby_gte_4_0) || {
-        let samples = collector.samples.load(Ordering::Relaxed);
-        collector.samples.store(samples.wrapping_add(1), Ordering::Relaxed);
-        samples % STACK_CHECKS == 0
-    };
-    if look && threads::stack_runs_out() {
-        // From Ruby 4.0 on, removing the hook waits for other Ractors, one of which may be waiting for this one.
-        if ractor::is_main() && !(cfg!(ruby_gte_4_0) && ractor::others()) {
-            // SAFETY: on the main Ractor, and from Ruby 4.0 on there is no other. Only removes hooks.
-            collector.suspend_hook(unsafe { MainRactor::new() });
-        }
-    } else if left > 0 {
-        collector.countdown.pass(left);
-    } else {
-        // SAFETY: this is the NEWOBJ hook to which the VM passed `arg`.
-        unsafe { take_sample(collector, arg) };
-    }
-}
-
-/// # Safety
-/// Must be called in a NEWOBJ hook with its argument.
-#[inline]
 unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
     if collector.countdown.is_stopped() {
         // A hook of another Ractor has overwritten it.

@@ -79,8 +79,6 @@ pub struct Collector {
     windows: Windows,
     /// Samples lost because the state was in use.
     contended: AtomicU64,
-    /// Samples begun; only some of them check the stack.
-    samples: AtomicU64,
     /// Whether the hook is off until the next safe point.
     suspended: AtomicBool,
     /// How often that happened.
@@ -121,7 +119,6 @@ impl Collector {
             interval_starts: std::array::from_fn(|_| Cell::new(Instant::now())),
             windows: Windows::default(),
             contended: AtomicU64::new(0),
-            samples: AtomicU64::new(0),
             suspended: AtomicBool::new(false),
             stack_ends: AtomicU64::new(0),
             panicked: OnceLock::new(),

@@ -16,13 +16,10 @@ use std::sync::atomic::Ordering;
 
 impl Collector {
     /// Removes the hook until the next safe point that is farther from the end. Collections in between are missed, and
-    /// noticed like any other missed one. With windows only the window ends.
+    /// noticed like any other missed one. Where jobs open windows only the window ends.
     #[cold]
     pub(super) fn suspend_hook(&self, main: MainRactor) {
         self.stack_ends.fetch_add(1, Ordering::Relaxed);
-        if self.windows.are_direct() {
-            return self.cut_window_short();
-        }
         if self.windows.are_used() {
             // If a hook is removed while it runs, the VM frees it afterwards. The timer asks for another window.
             return self.close_window(main);
@@ -33,6 +30,13 @@ impl Collector {
         }
         self.unhook(main, Phase::Running);
         safepoint::request(resume_job);
+    }
+
+    /// Switches the hook off that windows switch on, until the next window.
+    #[cold]
+    pub(super) fn suspend_window(&self) {
+        self.stack_ends.fetch_add(1, Ordering::Relaxed);
+        self.cut_window_short();
     }
 
     /// Whether the hook is removed for now. Safe on any thread.

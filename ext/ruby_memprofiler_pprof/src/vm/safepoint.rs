@@ -1,6 +1,6 @@
 //! Runs code soon, where Ruby code may run: the VM's postponed jobs.
 
-use super::threads;
+use super::machine_stack;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -16,7 +16,7 @@ pub type Job = unsafe extern "C" fn(*mut c_void);
 /// lock or end a borrow: there it must do nothing. Nor may it request itself, since the VM runs jobs until there is
 /// none.
 pub fn has_room() -> bool {
-    !threads::stack_runs_out()
+    !machine_stack::runs_out()
 }
 
 /// Makes [`request`] safe where the GVL is not held, and in signal handlers there. Up to Ruby 3.2 the VM counts a job

@@ -161,14 +161,6 @@ pub fn share_natives() -> bool {
     *SHARE.get_or_init(|| cfg!(ruby_gte_3_3) && std::env::var("RUBY_MN_THREADS").is_ok_and(is_positive))
 }
 
-/// Whether so little of the machine stack is left that the VM would not start a call: 16 KB. Past its end the VM's
-/// signal handler raises a SystemStackError, which skips every frame in between, including those that would end a
-/// borrow. Safe in hooks.
-pub fn stack_runs_out() -> bool {
-    // SAFETY: on a Ruby thread; compares the stack pointer with the bounds of the running thread's or fiber's stack.
-    unsafe { rb_sys::ruby_stack_check() != 0 }
-}
-
 /// A locked Thread::Mutex, unlocked when dropped.
 #[derive(Debug)]
 pub struct Locked(VALUE);

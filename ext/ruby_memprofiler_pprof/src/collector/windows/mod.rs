@@ -84,11 +84,6 @@ impl Windows {
         self.used.get().is_some()
     }
 
-    /// Whether the timer switches the hook, with no job.
-    pub fn are_direct(&self) -> bool {
-        self.are_used() && TIMER.is_direct()
-    }
-
     /// For the hook, which has seen an allocation while no window was in force.
     #[inline]
     pub fn pass(&self) {
