@@ -1,4 +1,4 @@
-//! Deadlines that are checked at each object.
+//! Deadlines that are checked again and again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -129,6 +129,16 @@ fn work_between_waits() {
 }
 
 #[test]
+fn objects_few_and_far_between() {
+    for runs in both(|vm| computes(vm, END)) {
+        runs.check_total();
+        for site in 0..3 {
+            runs.check_bias(site, 0.01);
+        }
+    }
+}
+
+#[test]
 fn requests_with_more_samples_than_there_is_room_for() {
     let run = |vm: &mut Vm| {
         vm.limit(50);

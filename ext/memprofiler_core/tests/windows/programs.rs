@@ -1,6 +1,6 @@
 //! Programs that are hard to sample.
 
-use super::simulation::{MICROSECOND, MILLISECOND, Objects, SECOND, Vm};
+use super::simulation::{MICROSECOND, MILLISECOND, Objects, SECOND, SITES, Vm};
 use rand::RngExt;
 
 /// Between two safe points.
@@ -56,6 +56,14 @@ pub fn waits(vm: &mut Vm, end: u64, length: u64) {
         vm.run(2 * quarter, STRETCH, &[0, 2, 0, 0, 0, 0, 0]);
         vm.run(quarter, STRETCH, &[0, 0, 2, 0, 0, 0, 0]);
         vm.wait(10 * MILLISECOND);
+    }
+}
+
+/// Computes for 5 ms, and then allocates three objects, again and again.
+pub fn computes(vm: &mut Vm, end: u64) {
+    while vm.now() < end {
+        vm.run(250, STRETCH, &[0; SITES]);
+        vm.run(1, STRETCH, &[1, 1, 1, 0, 0, 0, 0]);
     }
 }
 

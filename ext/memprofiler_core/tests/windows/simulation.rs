@@ -4,7 +4,9 @@ use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{ClassId, Countdown, Departed, Fate, LiveSample, Reservoir, Timing, Windows};
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::window_group::{WindowGroup, variance};
-use memprofiler_core::windows::{Anticipation, Budget, Moment, Opening, Openings, Pace, Progress, Schedule};
+use memprofiler_core::windows::{
+    Anticipation, Budget, Moment, Opening, Openings, Pace, Progress, Schedule, is_looked_at,
+};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::cell::Cell;
@@ -29,6 +31,8 @@ const HOOK_COST: u64 = 200;
 const SAMPLE_COST: u64 = 100;
 /// What the hook costs for each object before a window that is ready.
 const UNSEEN_COST: u64 = 140;
+/// From one object's address to the next one's.
+const SLOT: u64 = 40;
 /// The mean delay of the timer and the job that opens and closes windows, which can come only later, and by how much
 /// later they come after a sleep of some milliseconds.
 const LATENESS: f64 = 30_000.0;
@@ -82,6 +86,9 @@ pub struct Vm {
     opens: u64,
     closes: u64,
     on: bool,
+    /// Whether the last object at which it has looked was in a window, and how many it has passed over since it looked.
+    inside: bool,
+    unseen: u64,
     /// For how long the program has waited.
     waited: u64,
     /// When the one before has ended.
@@ -150,6 +157,8 @@ impl Vm {
             opens: 0,
             closes: 0,
             on: false,
+            inside: false,
+            unseen: 0,
             waited: 0,
             ended: 0,
             countdown: Arc::clone(reservoir.countdown()),
@@ -244,16 +253,13 @@ impl Vm {
         let per_stretch: u64 = objects.iter().sum();
         for place in 0..per_stretch {
             self.pass(work / per_stretch);
-            let on = self.on;
-            let seen = on && self.enter_window();
-            let cost = match (on, seen) {
-                (false, _) => 0,
-                (true, false) => UNSEEN_COST,
-                (true, true) => HOOK_COST,
-            };
-            NOW.set(self.now() + cost);
-            if seen {
+            if self.on {
+                if is_looked_at(self.allocated * SLOT) {
+                    self.inside = self.follow_window();
+                }
+                NOW.set(self.now() + if self.inside { HOOK_COST } else { UNSEEN_COST });
                 match self.countdown.left() {
+                    _ if !self.inside => self.unseen += 1,
                     0 => self.take_sample(site_at(objects, place)),
                     left => self.countdown.pass(left),
                 }
@@ -300,10 +306,10 @@ impl Vm {
     }
 
     /// For the hook: whether an allocation is in a window, which may have just been opened.
-    fn enter_window(&mut self) -> bool {
+    fn follow_window(&mut self) -> bool {
         if self.open != self.scheduled {
+            self.reservoir.add_unseen(std::mem::take(&mut self.unseen), NOW.get());
             if self.now().saturating_sub(self.publish()) < self.opens {
-                self.reservoir.add_unseen(1, NOW.get());
                 return false;
             }
             self.reservoir.close_window(self.ended, self.allocated);

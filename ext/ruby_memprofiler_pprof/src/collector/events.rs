@@ -160,7 +160,9 @@ unsafe extern "C" fn on_switched_event(data: VALUE, arg: *const TraceArg) {
     if unsafe { machine_stack::runs_out_in_hook(arg) } {
         return collector.suspend_window();
     }
-    if if windows::must_look() { collector.follow_window() } else { windows::is_in_force() } {
+    let look = windows::must_look_at(arg.object);
+    let seen = if look { collector.follow_window() } else { windows::is_inside() };
+    if seen {
         // SAFETY: the event is NEWOBJ, and `arg` is the hook's argument. The stack does not run out.
         unsafe { count_or_sample(collector, arg) };
     } else {

@@ -1,9 +1,9 @@
 //! Windows that take no safe point: the timer switches the hook on, and the hook itself off.
 //!
 //! The hook stays in the VM's list, and is switched by the variable that allocations look at ([`EventFlags`]), shortly
-//! before a window. The first allocation in it does what the job would do otherwise, the first after its end switches
-//! the hook off. So each allocation is seen if its own time is in a window, and a program of compiled code is not
-//! interrupted.
+//! before a window. One allocation in four looks at the time: the first of these in the window does what the job would
+//! do otherwise, the first after its end switches the hook off. So each allocation is seen if the last one that looked
+//! was in a window, and a program of compiled code is not interrupted.
 //!
 //! That is possible only as long as nobody else has a hook on allocations, which would be switched, too. Whenever hooks
 //! were added or removed a job looks.
@@ -80,7 +80,9 @@ impl Collector {
     #[inline(never)]
     pub(in crate::collector) fn follow_window(&self) -> bool {
         let now = clock::monotonic();
-        (TIMER.is_in_force() || self.enter_window(now)) && self.window_goes_on(now)
+        let inside = (TIMER.is_in_force() || self.enter_window(now)) && self.window_goes_on(now);
+        TIMER.set_inside(inside);
+        inside
     }
 
     /// If no window is in force that should be open: whether there is one, which it begins.

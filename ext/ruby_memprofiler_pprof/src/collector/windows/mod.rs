@@ -1,9 +1,9 @@
 //! Sampling in windows: the hook on allocations is on only while a window is open. What tracks deaths stays on.
 //!
 //! A native thread notices when the schedule changes ([`timer`]). Where it can, it switches the hook on, and the hook
-//! switches itself off ([`direct`]): each allocation is seen that is in a window. Otherwise the thread asks for a job
-//! ([`follow`]), which runs at the next safe point and does what the thread has noticed by then: whatever runs between
-//! two safe points is seen if it begins in a window. Either has the same probability everywhere. It is measured: the
+//! switches itself off ([`direct`]): each allocation is seen if the last one that looked at the time was in a window.
+//! Otherwise the thread asks for a job ([`follow`]), which runs at the next safe point and does what the thread has
+//! noticed by then: whatever runs between two safe points is seen if it begins in a window. Either has the same probability everywhere. It is measured: the
 //! part of the program's time for which the thread thinks that a window should be open, late or not.
 
 mod direct;
@@ -19,7 +19,7 @@ use crate::vm::ractor::MainRactor;
 use crate::vm::{activity, gc, protect};
 use magnus::Error;
 use memprofiler_core::reservoir::Windows as ReservoirWindows;
-use memprofiler_core::windows::{Budget, Schedule};
+use memprofiler_core::windows::{Budget, Schedule, is_looked_at};
 use program_clock::CLOCK;
 use rb_sys::VALUE;
 use std::cell::Cell;
@@ -113,16 +113,16 @@ pub fn has_no_timer() -> bool {
     NO_TIMER.load(Ordering::Relaxed)
 }
 
-/// Whether the window that should be open is in force, for the hook that the timer switches.
+/// Whether the last allocation at which the hook has looked was in a window, for the hook that the timer switches.
 #[inline]
-pub fn is_in_force() -> bool {
-    TIMER.is_in_force()
+pub fn is_inside() -> bool {
+    TIMER.is_inside()
 }
 
-/// Whether that may change now.
+/// Whether the hook has to look now, when this object is allocated.
 #[inline]
-pub fn must_look() -> bool {
-    TIMER.must_look()
+pub fn must_look_at(object: VALUE) -> bool {
+    is_looked_at(object) && TIMER.must_look()
 }
 
 /// For hooks: the calling thread has the GVL, whatever the VM has said last.

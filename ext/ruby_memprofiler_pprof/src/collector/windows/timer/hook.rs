@@ -12,8 +12,18 @@ const MOST_AHEAD: u64 = 4;
 const MOMENT: u64 = 100_000;
 
 impl Timer {
-    /// Whether the window that should be open is in force. For the hook that the thread switches.
+    /// Whether the last allocation at which the hook has looked was in a window.
     #[inline]
+    pub fn is_inside(&self) -> bool {
+        self.inside.load(Ordering::Relaxed)
+    }
+
+    /// Notes what the hook has seen, or that it is not in a window any more.
+    pub fn set_inside(&self, inside: bool) {
+        self.inside.store(inside, Ordering::Relaxed);
+    }
+
+    /// Whether the window that should be open is in force. For the hook that the thread switches.
     pub fn is_in_force(&self) -> bool {
         let scheduled = self.scheduled.load(Ordering::Relaxed);
         scheduled == self.in_force.load(Ordering::Relaxed) && scheduled != NONE
@@ -60,7 +70,7 @@ impl Timer {
 
     /// Has the hook look no earlier than at a window's beginning or end, if that is after `now`, both by the schedule's
     /// clock. Whether it is.
-    pub(super) fn put_off_look(&self, time: u64, now: u64) -> bool {
+    fn put_off_look(&self, time: u64, now: u64) -> bool {
         let left = time.saturating_sub(now);
         // The clock may have gone back, as where another Ractor was created.
         let ahead = left > 0 && left <= MOST_AHEAD.saturating_mul(self.schedule().window());
@@ -92,6 +102,7 @@ impl Timer {
     /// Has the window close now. Safe in hooks.
     pub fn cut_short(&self) {
         self.closes.fetch_min(CLOCK.now(), Ordering::SeqCst);
+        self.set_inside(false);
     }
 
     /// Notes that a window is in force, for the hook that the thread has switched on.

@@ -43,6 +43,7 @@ pub static TIMER: Timer = Timer {
     opens: AtomicU64::new(0),
     closes: AtomicU64::new(0),
     look_at: Deadline::passed(),
+    inside: AtomicBool::new(false),
     end: AtomicU64::new(0),
 };
 
@@ -98,6 +99,8 @@ pub struct Timer {
     closes: AtomicU64,
     /// When the hook has to look whether the window has begun, or is over. What hooks take meanwhile puts that off.
     look_at: Deadline,
+    /// Whether the last allocation at which it has looked was in a window.
+    inside: AtomicBool,
     /// When the last window that was in force has ended, by the program's CPU time.
     end: AtomicU64,
 }
@@ -112,7 +115,7 @@ impl Timer {
         self.scheduled.store(NONE, Ordering::SeqCst);
         self.closes.store(0, Ordering::SeqCst);
         time_stamp::ask_kernel();
-        // Has the counter's speed known when the first window is got ready: until then the hook looks at each object.
+        // Has the counter's speed known when the first window is got ready: until then the hook looks each time.
         self.look_in(0);
         activity::measure(true);
         self.wanted.store(true, Ordering::SeqCst);
@@ -175,6 +178,7 @@ impl Timer {
         self.wait_for_action();
         if direct {
             self.note_end();
+            self.set_inside(false);
             self.scheduled.store(NONE, Ordering::SeqCst);
         }
         direct

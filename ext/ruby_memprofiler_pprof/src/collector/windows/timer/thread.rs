@@ -48,7 +48,7 @@ impl Timer {
                     let running = activity::is_running();
                     let reach = Progress::reach(length, running);
                     if let Some(opening) = openings.due(schedule, now, running, reach) {
-                        self.get_ready(opening, length, now, job);
+                        self.get_ready(opening, length, job);
                     }
                 }
                 (None, progress.until_ready(openings.until_next(now), length))
@@ -111,16 +111,17 @@ impl Timer {
         }
     }
 
-    /// Switches the hook on for a window of this length, at `now` by the schedule's clock. The first allocation after
-    /// it opens begins it, the first after its end switches the hook off.
-    fn get_ready(&self, Opening { window, opens }: Opening, length: u64, now: u64, job: Job) {
+    /// Switches the hook on for a window of this length. When the hook first looks after it opens it begins, when it
+    /// first looks after its end the hook is switched off.
+    fn get_ready(&self, Opening { window, opens }: Opening, length: u64, job: Job) {
         // Unless the hook has noticed that already.
         self.note_end();
         // Nobody may take its times for those of the one before.
         self.scheduled.store(NONE, Ordering::SeqCst);
         self.opens.store(opens, Ordering::SeqCst);
         self.closes.store(opens.saturating_add(length), Ordering::SeqCst);
-        self.put_off_look(opens, now);
+        // Until the hook has looked, objects count as in the window before if the last one it looked at was.
+        self.look_at.end();
         self.scheduled.store(window, Ordering::SeqCst);
         self.act(|| {
             let flags = EventFlags::known().filter(|_| self.is_direct());
