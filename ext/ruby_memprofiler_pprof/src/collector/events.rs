@@ -211,7 +211,7 @@ unsafe fn count_or_sample(collector: &Collector, arg: &TraceArg) {
 }
 
 /// # Safety
-/// Must be called in a NEWOBJ hook with its argument.
+/// As for [`count_or_sample`].
 #[inline(never)]
 unsafe fn take_sample(collector: &Collector, arg: &TraceArg) {
     if collector.countdown.is_stopped() {

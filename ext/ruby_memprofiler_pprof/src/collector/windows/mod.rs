@@ -3,8 +3,9 @@
 //! A native thread notices when the schedule changes ([`timer`]). Where it can, it switches the hook on, and the hook
 //! switches itself off ([`direct`]): each allocation is seen if the last one that looked at the time was in a window.
 //! Otherwise the thread asks for a job ([`follow`]), which runs at the next safe point and does what the thread has
-//! noticed by then: whatever runs between two safe points is seen if it begins in a window. Either has the same probability everywhere. It is measured: the
-//! part of the program's time for which the thread thinks that a window should be open, late or not.
+//! noticed by then: whatever runs between two safe points is seen if it begins in a window. Either has the same
+//! probability everywhere. It is measured: the part of the program's time for which the thread thinks that a window
+//! should be open, late or not.
 
 mod direct;
 mod follow;
