@@ -25,7 +25,7 @@ module Bench
     SLOWDOWN = 30
     # What windows may cost, relative to nothing.
     TARGETS = { "requests" => "<= 1.010", "allocations" => "<= 1.040" }.freeze
-    private_constant :RESUMED, :PAST, :LONGER, :LOADS, :SLOWDOWN, :TARGETS
+    private_constant :LOADS, :SLOWDOWN, :TARGETS
 
     def initialize(quick:)
       super()

@@ -33,10 +33,12 @@ module Bench
     end
 
     # Serves while the block runs.
-    def serve
+    #
+    # @param resumed [Boolean, nil] whether the profiler is only stopped while it is off
+    def serve(resumed: false)
       FileUtils.rm_f([log, @socket])
       options = { "RUBYOPT" => "-I#{File.join(ROOT, "lib")} -I#{@hooks} -r#{SWITCH}", "SWITCH_SOCKET" => @socket,
-                  "SWITCH_FOLDER" => @directory }
+                  "SWITCH_FOLDER" => @directory, "SWITCH_RESUMED" => ("1" if resumed) }
       spawn(options, "puma")
       wait_for("Puma") { exited? || port }
       raise "Puma has exited; #{excerpt}" unless @pid

@@ -11,8 +11,9 @@ require_relative "variants"
 class Switch
   COMMANDS = %w[variants on off settle flush read].freeze
 
-  def initialize(path)
-    @variants = Variants.new
+  # @param resumed [Boolean] whether to measure windows that go on
+  def initialize(path, resumed:)
+    @variants = resumed ? Variants.new(:windows, keep: true) : Variants.new
     @server = UNIXServer.new(path)
   end
 
@@ -62,4 +63,5 @@ class Switch
 end
 
 path = ENV.delete("SWITCH_SOCKET")
-Thread.new { Switch.new(path).serve }.report_on_exception = true if path
+resumed = ENV.delete("SWITCH_RESUMED")
+Thread.new { Switch.new(path, resumed: !resumed.nil?).serve }.report_on_exception = true if path

@@ -24,8 +24,14 @@ module Bench
     end
 
     # Caches fill, and the profiler's code is read, before measuring.
-    def warm_up
+    #
+    # @param past [Numeric] for how many seconds the last variant is on, at least
+    def warm_up(past)
       @variants.each { |variant| turn(variant) }
+      on(@variants.last) do
+        deadline = Bench.clock + past
+        @load.run until Bench.clock > deadline
+      end
     end
 
     # @return [Hash{Symbol => Hash}] by variant: CPU seconds per request and requests per second, and the duration of
@@ -38,26 +44,32 @@ module Bench
     # @return [Hash{Symbol => Float}] CPU seconds of a flush, by the variants that have any
     def flushes
       (@variants & %i[always windows]).to_h do |variant|
-        @server.send_command("on #{variant}")
-        BEFORE_FLUSH.times { @load.run }
-        cpu = @server.send_command("flush #{variant}")[:cpu]
-        @server.send_command("off #{variant}")
-        [variant, cpu]
+        on(variant) do
+          BEFORE_FLUSH.times { @load.run }
+          [variant, @server.send_command("flush #{variant}")[:cpu]]
+        end
       end
     end
 
     private
 
-    def turn(variant)
+    def on(variant)
       @server.send_command("on #{variant}")
-      @server.send_command("settle")
-      before = @server.send_command("read")
-      start = Bench.clock
-      took = @load.run
-      wall = Bench.clock - start
-      after = @server.send_command("read")
+      result = yield
       @server.send_command("off #{variant}")
-      { cpu: after[:cpu] - before[:cpu], wall: wall, took: took, megabytes: after[:megabytes] }
+      result
+    end
+
+    def turn(variant)
+      on(variant) do
+        @server.send_command("settle")
+        before = @server.send_command("read")
+        start = Bench.clock
+        took = @load.run
+        wall = Bench.clock - start
+        after = @server.send_command("read")
+        { cpu: after[:cpu] - before[:cpu], wall: wall, took: took, megabytes: after[:megabytes] }
+      end
     end
 
     def sum(turns)
