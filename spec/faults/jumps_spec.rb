@@ -58,6 +58,20 @@ RSpec.describe "a NoMemoryError", :faults do
     expect(counted).to eq(["profile data", "line", "1000"])
   end
 
+  it "lets windows that cannot go on leave nothing of their rate" do
+    skip "windows need Ruby 3.3" if RUBY_VERSION < "3.3"
+    rates = printed_by(<<~RUBY)
+      collector = new_collector(sampling: :windows, max_sampling_time: 0.0001).start
+      200_000.times { Object.new } until collector.stats[:effective_sample_rate] < 0.009
+      collector.stop
+      # The first hook is that of the start, the second that of windows.
+      faults.inject("hook") { faults.inject("hook", :memory) }
+      collector.start
+      puts collector.stats.values_at(:sampling, :effective_sample_rate)
+    RUBY
+    expect(rates).to eq(%w[always 0.01])
+  end
+
   it "leaves no collector half-started" do
     counts = printed_by(<<~RUBY)
       %w[keeper hook].each do |place|

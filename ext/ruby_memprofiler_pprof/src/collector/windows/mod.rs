@@ -189,7 +189,10 @@ impl Collector {
         let seed = options.seed.unwrap_or_else(random_seed);
         self.exchange_hook(main, || self.windows.used.set(Some(Plan::new(options, false, seed))))
             // Without memory for a hook. The one that is added later is on all the time.
-            .inspect_err(|_| self.windows.used.set(None))?;
+            .inspect_err(|_| {
+                self.windows.used.set(None);
+                self.state.with(|state| state.reservoir.use_windows(None));
+            })?;
         OWNER.store(std::ptr::from_ref(self) as usize, Ordering::Relaxed);
         let budget = Budget::new(options.max_sampling_time);
         let windows =
