@@ -39,7 +39,9 @@ const MOST_QUICKLY: u64 = 32 << 20;
 /// If the allocator takes more CPU time than this for its statistics, during which it may let other threads wait, a
 /// quick measurement asks it seldom. The rest takes 2 ms.
 const SLOW: Duration = Duration::from_millis(3);
+/// How long it then waits: a minute for each millisecond, and this at least.
 const SELDOM: Duration = Duration::from_secs(600);
+const MINUTE_PER_MILLISECOND: u32 = 60_000;
 
 /// What was measured.
 #[derive(Debug)]
@@ -207,7 +209,8 @@ fn read(path: &str) -> Option<String> {
 fn ask(allocator: Allocator, quickly: bool) -> Said {
     // Nobody waits for the lock: a fork may have copied it while another thread held it.
     let last = ASKED.try_lock().ok().and_then(|asked| *asked);
-    if last.is_some_and(|(at, took)| quickly && took > SLOW && at.elapsed() < SELDOM) {
+    let pause = |took: Duration| SELDOM.max(took.saturating_mul(MINUTE_PER_MILLISECOND));
+    if last.is_some_and(|(at, took)| quickly && took > SLOW && at.elapsed() < pause(took)) {
         return Said::NotAsked;
     }
     let start = clock::thread_cpu();
