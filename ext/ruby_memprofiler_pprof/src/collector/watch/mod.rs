@@ -9,15 +9,16 @@ mod alarm;
 mod emergency;
 mod file;
 mod numbering;
+mod shared;
 mod watcher;
 
 pub use alarm::Alarm;
 
 use super::Collector;
 use crate::vm::{memory, safepoint, threads};
-use alarm::{Outcome, Shared};
 use magnus::Error;
 use memprofiler_core::watch::{Level, Source};
+use shared::{Outcome, Shared};
 use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};

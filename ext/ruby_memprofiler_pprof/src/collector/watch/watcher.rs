@@ -1,6 +1,7 @@
 //! The native thread that watches. It touches no Ruby object, and hardly wakes up while memory is plenty.
 
-use super::alarm::{Alarm, Progress, Shared};
+use super::alarm::Alarm;
+use super::shared::{Progress, Shared};
 use super::{current, emergency};
 use crate::faults;
 use crate::vm::{child, ractor, safepoint, signals, threads};

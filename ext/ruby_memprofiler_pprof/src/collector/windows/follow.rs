@@ -2,9 +2,9 @@
 
 use super::program_clock::CLOCK;
 use super::timer::TIMER;
-use super::{Collector, LATE, Phase, Plan};
-use crate::collector::hooked;
+use super::{LATE, Plan};
 use crate::collector::state::State;
+use crate::collector::{Collector, Phase, hooked};
 use crate::vm::ractor::{self, MainRactor};
 use crate::vm::{clock, gc};
 use magnus::Error;
