@@ -80,14 +80,16 @@ impl Collector {
 
     /// If deaths may have gone unnoticed, forgets which objects are alive, and makes sure that the hooks are on again.
     pub(super) fn check_collections(&self, ruby: &Ruby) -> Result<(), Error> {
-        let missed = self.missed_collections.count(ruby)?;
         let phase = self.phase.get();
         if phase == Phase::Idle {
             return Ok(());
         }
         let main = self.main_ractor();
+        // First, since adding a hook allocates memory, which may start a collection that no hook sees.
+        let resumed = self.resume_hook(main);
+        let missed = self.missed_collections.count(ruby)?;
         if missed == 0 {
-            return self.resume_hook(main);
+            return resumed;
         }
         self.state.with(|state| state.distrust_after(missed));
         // Adding a hook makes the VM recompute which events are wanted, which undoes Bug #19112.

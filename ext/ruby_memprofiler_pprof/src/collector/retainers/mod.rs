@@ -135,6 +135,7 @@ impl Collector {
                 return Err(RetainersFailure::Refused(ractor::BESIDE_OTHERS.to_owned()));
             }
             prepared.settle(ruby);
+            self.check_collections(ruby)?;
             let start = Instant::now();
             let mut found = Vec::new();
             self.search(&prepared, question, Sizes::Own, &mut found)?;
@@ -147,6 +148,8 @@ impl Collector {
                 if compacts || attempt > 1 {
                     prepared.settle(ruby);
                 }
+                // If no hook can be added the samples are dropped all the same, and the next flush reports it.
+                let _ = self.check_collections(ruby);
             };
             // Each reference takes a word of the program's memory, and two in the copy. Most programs have few for each
             // object.
@@ -180,7 +183,8 @@ impl Collector {
         Ok(BYTES_IN_ANY_CASE + BYTES_PER_OBJECT * gc::live_slots(ruby)? + 4 * BYTES_PER_OBJECT * samples)
     }
 
-    /// Reads the heap, and writes what it found. In a copy of the process it may allow all `sizes`.
+    /// Reads the heap, and writes what it found. In a copy of the process it may allow all `sizes`. Collections that
+    /// were missed must be [noticed](Self::check_collections), since the flush that named the samples let others run.
     fn search(&self, prepared: &Prepared, question: &Question, sizes: Sizes, out: &mut dyn Write) -> io::Result<()> {
         let mut sampled = self.state.with(|state| Sampled::of(state, question));
         // SAFETY: the GVL is held, in a copy by the only thread, and nothing here runs Ruby code or allocates on Ruby's

@@ -70,8 +70,8 @@ impl Sampled {
     /// Measures them: as the graph has done, or by their slots if nothing reaches them.
     pub fn measure(&mut self, graph: &Graph) {
         for sample in &mut self.samples {
-            // SAFETY: no mark phase has found the object dead, or the flush before this question would have dropped all
-            // samples: so nothing has freed its page.
+            // SAFETY: no mark phase has found the object dead, or the check just before this search would have dropped
+            // all samples: so nothing has freed its page.
             let slot = || unsafe { memsize::slot_size(sample.address as VALUE) } as u64;
             sample.bytes = graph.node(sample.address).map_or_else(slot, |node| graph.bytes(node));
         }
