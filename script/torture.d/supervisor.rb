@@ -11,6 +11,9 @@ module Torture
     # How many lines of the log to show after a crash.
     HEAD = 80
 
+    # How many of the machine's frames to show before.
+    FRAMES = 25
+
     # One process.
     Victim = Struct.new(:pid, :seed, :log, :heartbeat, :status)
 
@@ -79,6 +82,24 @@ module Torture
       end
     end
 
+    # Where the machine was when Ruby crashed, which Ruby tells only after much else.
+    def machine_frames(lines)
+      frames = lines.drop_while { |line| !line.start_with?("-- C level backtrace") }.drop(1)
+      frames.take_while { |line| line != "\n" }.first(FRAMES).map do |line|
+        nameless = line[/\(0x(\h+)\)/, 1]
+        nameless ? place(lines, nameless.hex) : line[%r{[^/]*\(.*}].to_s[0, 150]
+      end
+    end
+
+    # The file and the offset in it that are mapped at an address, by Ruby's map of the process.
+    def place(lines, address)
+      lines.each do |line|
+        from, to, offset, path = line.match(/\A(\h+)-(\h+) \S+ (\h+) .* (\S+)$/)&.captures
+        return format("%s+%#x", path, address - from.hex + offset.hex) if path && (from.hex...to.hex).cover?(address)
+      end
+      format("%#x", address)
+    end
+
     # Together with everything that it forked.
     def kill(victim)
       Process.kill(:KILL, -victim.pid)
@@ -93,7 +114,7 @@ module Torture
       puts "in #{File.read(victim.heartbeat)}again: script/torture --seed #{victim.seed} --slice N"
       lines = File.readlines(victim.log, encoding: "BINARY").map(&:scrub)
       from = lines.index { |line| line.match?(/\[BUG\]|\AIn a forked child|\ATorture::/) } || 0
-      puts lines[[from - 5, 0].max, HEAD]
+      puts machine_frames(lines.drop(from)), lines[[from - 5, 0].max, HEAD]
       puts "… #{lines.size} lines in all" if lines.size > HEAD
     end
   end
