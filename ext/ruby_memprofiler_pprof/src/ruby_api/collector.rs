@@ -47,6 +47,14 @@ impl DataTypeFunctions for RubyCollector {
     fn size(&self) -> usize {
         self.collector.bytes()
     }
+
+    /// Frees it, unless it has hooks. The VM frees such a collector only at its end: threads or jobs have added hooks
+    /// again after it removed all, and from 3.3 on it calls them for what it frees after this.
+    fn free(self: Box<Self>) {
+        if self.collector.phase() != Phase::Idle {
+            Box::leak(self);
+        }
+    }
 }
 
 /// Defines the class.
