@@ -2,7 +2,7 @@
 
 # What Ruby code can still do after the VM has removed all hooks, and before it frees collectors.
 RSpec.describe MemprofilerPprof::Collector, "at the process's end" do
-  # The VM ends other threads last. From Ruby 3.3 on it tells hooks of what it frees then, collectors included.
+  # The VM ends other threads last. Ruby 3.3 tells hooks of what it frees after that, collectors included.
   it "is not used any more once it was freed, even if a thread's last act was to start it" do
     outcome = run_ruby(<<~RUBY)
       first, last = Array.new(2) do

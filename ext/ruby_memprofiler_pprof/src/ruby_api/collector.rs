@@ -4,7 +4,7 @@ use super::memory::memory_data;
 use super::ractors::check_ractors;
 use super::retainers::retainers_data;
 use super::{errors, flush, options, settle_class, stats};
-use crate::collector::{Collector, Only, Phase, walker_check};
+use crate::collector::{Collector, Only, Phase, walker_check, watch};
 use crate::vm::{quirks::Quirks, ractor};
 use magnus::scan_args::{get_kwargs, scan_args};
 use magnus::typed_data::Obj;
@@ -48,10 +48,10 @@ impl DataTypeFunctions for RubyCollector {
         self.collector.bytes()
     }
 
-    /// Frees it, unless it has hooks. The VM frees such a collector only at its end: threads or jobs have added hooks
-    /// again after it removed all, and from 3.3 on it calls them for what it frees after this.
+    /// Frees it, unless it has hooks, or a thread reads it. The VM frees such a collector only at its end: threads or
+    /// jobs have added hooks again after it removed all, and 3.3 calls them for what it frees after this.
     fn free(self: Box<Self>) {
-        if self.collector.phase() != Phase::Idle {
+        if self.collector.phase() != Phase::Idle || watch::reads(&self.collector) {
             Box::leak(self);
         }
     }

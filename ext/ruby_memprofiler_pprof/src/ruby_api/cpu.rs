@@ -52,6 +52,13 @@ impl DataTypeFunctions for RubySampler {
         unsafe { self.sampler.compact() };
     }
 
+    /// Frees it, unless it runs: at the VM's end, if a finalizer has started it last.
+    fn free(self: Box<Self>) {
+        if self.sampler.is_running() {
+            Box::leak(self);
+        }
+    }
+
     fn size(&self) -> usize {
         self.sampler.bytes()
     }

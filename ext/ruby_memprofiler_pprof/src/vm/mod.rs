@@ -12,6 +12,7 @@ pub mod cpu_timer;
 #[cfg(not(target_os = "linux"))]
 #[path = "no_cpu_timer.rs"]
 pub mod cpu_timer;
+pub mod end;
 pub mod errno;
 pub mod event_flags;
 pub mod frames;

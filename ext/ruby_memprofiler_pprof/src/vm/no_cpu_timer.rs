@@ -21,6 +21,9 @@ pub fn listen(_signal: i32, _job: Job) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// Nothing to end.
+pub fn end() {}
+
 /// Nothing to ignore.
 pub fn ignore() {}
 

@@ -71,6 +71,11 @@ pub fn end() {
     }
 }
 
+/// Whether the watcher, if there is one, reads this collector.
+pub fn reads(collector: &Collector) -> bool {
+    current().is_some_and(|shared| std::ptr::eq(shared.collector, collector))
+}
+
 /// For a forked child: closes the files of its parent's watcher. Must be called right after the fork, before the
 /// program's own code can close them and open others.
 pub fn after_fork() {

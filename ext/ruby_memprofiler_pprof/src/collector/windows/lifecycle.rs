@@ -140,6 +140,12 @@ impl Collector {
     }
 }
 
+/// Stops the timer, for good.
+pub fn end() {
+    NO_TIMER.store(true, Ordering::Relaxed);
+    TIMER.stop();
+}
+
 /// Has windows end before the VM does: from then on the timer must not call it.
 fn end_with_the_process() -> Result<(), Error> {
     /// Whether the VM knows. Only touched with the GVL held.

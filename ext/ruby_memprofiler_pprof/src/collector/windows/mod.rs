@@ -13,7 +13,7 @@ mod lifecycle;
 mod program_clock;
 mod timer;
 
-pub use lifecycle::has_no_timer;
+pub use lifecycle::{end, has_no_timer};
 
 use super::Collector;
 use super::options::Options;

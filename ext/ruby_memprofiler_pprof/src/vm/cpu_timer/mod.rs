@@ -7,7 +7,7 @@ mod signal;
 mod slot;
 
 pub use signal::{free_signal, is_ours, listen};
-pub use slot::{ignore, signals};
+pub use slot::{end, ignore, signals};
 
 use super::cpu_clock::{NativeId, clock_of};
 use super::ticks::Ticks;

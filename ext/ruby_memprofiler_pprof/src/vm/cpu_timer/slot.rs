@@ -57,6 +57,19 @@ pub fn ignore() {
     JOB.store(null_mut(), Ordering::Release);
 }
 
+/// Counts nothing any more, and deletes all timers, when the VM ends: it frees the stacks that handlers run on.
+pub fn end() {
+    ignore();
+    for slot in &SLOTS {
+        let timer = slot.timer.swap(0, Ordering::SeqCst);
+        if timer != 0 {
+            // SAFETY: made by `Timer::new`, and deleted once, as the number was taken out. In a forked child that has
+            // not dropped its parent's, it is that of no timer, or of one that ends with the process anyway.
+            unsafe { libc::timer_delete((timer - 1) as libc::timer_t) };
+        }
+    }
+}
+
 /// How many signals were counted in this process.
 pub fn signals() -> u64 {
     SIGNALS.load(Ordering::Relaxed)
