@@ -95,8 +95,11 @@ impl Collector {
         // Adding a hook makes the VM recompute which events are wanted, which undoes Bug #19112.
         self.missed_collections.pause();
         self.unhook(main, phase);
-        self.hook(main, phase)?;
-        self.missed_collections.begin(ruby)
+        let hooked = self.hook(main, phase);
+        // Without a hook collections are missed, and noticed; then, or at the next safe point, it is added.
+        self.suspended.store(hooked.is_err(), Ordering::Relaxed);
+        self.missed_collections.begin(ruby)?;
+        hooked
     }
 
     /// Ends sampling. Deaths are still tracked, so that the next flush is correct.

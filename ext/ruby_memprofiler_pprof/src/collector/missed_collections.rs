@@ -32,7 +32,13 @@ impl MissedCollections {
     /// Whether a collection is at work after its mark phase, and so may be moving objects and freeing pages. Safe on
     /// any thread, once counting has begun.
     pub fn may_move(&self) -> bool {
-        gc::is_running() && Info::known().is_some_and(Info::is_sweeping)
+        // Until all hooks have returned from the end of the mark phase, the VM says that it marks.
+        let has_marked = || {
+            let seen = self.base.load(Ordering::Relaxed).wrapping_add(self.seen.load(Ordering::Relaxed));
+            seen == gc::count()
+        };
+        let is_over = |info: &Info| info.is_sweeping() || (info.is_marking() && has_marked());
+        gc::is_running() && Info::known().is_some_and(is_over)
     }
 
     /// Stops counting until it is started again.

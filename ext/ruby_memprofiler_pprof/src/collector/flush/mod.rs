@@ -120,7 +120,7 @@ impl Collector {
 
     /// Fails if a hook has panicked, which can happen whenever Ruby code or other threads ran. The stored data may then
     /// be inconsistent, and is no longer marked.
-    fn check(&self) -> Result<(), FlushFailure> {
+    pub(super) fn check(&self) -> Result<(), FlushFailure> {
         self.failure().map_or(Ok(()), |place| Err(FlushFailure::Panicked(place)))
     }
 

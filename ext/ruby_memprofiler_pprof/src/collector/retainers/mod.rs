@@ -134,8 +134,15 @@ impl Collector {
             if ractor::count(ruby)? != 1 {
                 return Err(RetainersFailure::Refused(ractor::BESIDE_OTHERS.to_owned()));
             }
-            prepared.settle(ruby);
-            self.check_collections(ruby)?;
+            // The check comes last, as what it misses may be the sweep; if it adds a hook, that may collect once more.
+            loop {
+                prepared.settle(ruby);
+                self.check_collections(ruby)?;
+                if !prepared.is_sweeping() {
+                    break;
+                }
+            }
+            self.check()?;
             let start = Instant::now();
             let mut found = Vec::new();
             self.search(&prepared, question, Sizes::Own, &mut found)?;

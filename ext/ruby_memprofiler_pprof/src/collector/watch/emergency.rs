@@ -8,6 +8,7 @@
 use super::alarm::Alarm;
 use super::file::{self, now};
 use super::numbering::{Numbering, STRINGS_OF_LABELS, fixed, text};
+use crate::collector::missed_collections::MissedCollections;
 use crate::collector::stacks::FrameKind;
 use crate::collector::state::State;
 use crate::collector::{Collector, stats, totals};
@@ -67,7 +68,8 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
             }
             // What died in a collection that no hook saw may be gone, with its page.
             let blind = ractor::others() || collector.is_suspended() || collector.missed_collections.are_any();
-            Emergency::new(state, alarm, readable, !blind).write(out)
+            let missed = &collector.missed_collections;
+            Emergency::new(state, missed, alarm, readable, !blind).write(out)
         })
         .unwrap_or(Err(ErrorKind::WouldBlock.into()))
         .and_then(|()| file::publish(&temporary, path));
@@ -79,13 +81,15 @@ pub(super) fn write(collector: &Collector, path: &Path, alarm: &Alarm, at_any_ra
 struct Emergency<'a> {
     state: &'a State,
     numbers: Numbering<'a>,
-    /// Whether all samples have their objects, at their addresses.
+    /// Whether all samples had their objects, at their addresses, to begin with.
     present: bool,
+    /// Collections that have gone unnoticed meanwhile.
+    missed: &'a MissedCollections,
     comments: Vec<String>,
 }
 
 impl<'a> Emergency<'a> {
-    fn new(state: &'a State, alarm: &Alarm, readable: bool, known: bool) -> Self {
+    fn new(state: &'a State, missed: &'a MissedCollections, alarm: &Alarm, readable: bool, known: bool) -> Self {
         let mut comments = vec![
             format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")),
             format!("sample_rate={}", state.reservoir.effective_rate()),
@@ -97,7 +101,7 @@ impl<'a> Emergency<'a> {
         comments.extend(stats::tags(&state.options).chain(totals::origin(state.baseline)));
         comments.extend((!readable).then_some(MOVING).or((!known).then_some(MISSED)).map(str::to_owned));
         let numbers = Numbering::new(state, readable, text::END as usize + comments.len());
-        Self { state, numbers, present: readable && known, comments }
+        Self { state, numbers, present: readable && known, missed, comments }
     }
 
     /// # Safety
@@ -252,7 +256,9 @@ impl<'a> Emergency<'a> {
     /// # Safety
     /// As for [`write`](Self::write).
     unsafe fn size(&self, sample: &LiveSample) -> usize {
-        if !self.present {
+        // A collection that a hook sees waits for the state before it ends its mark phase. Another one frees no page
+        // before it has swept, which is long after it counts as missed.
+        if !self.present || self.missed.are_any() {
             return memsize::SMALLEST_SLOT;
         }
         // SAFETY: what is in the live set is alive, or was not swept yet, and no collection moves it: its slot is

@@ -98,6 +98,11 @@ impl Prepared {
         self.gc.settle(ruby);
     }
 
+    /// Whether there is a sweep to finish.
+    pub fn is_sweeping(&self) -> bool {
+        self.gc.is_sweeping()
+    }
+
     /// The program's directory, with a slash at its end.
     pub fn directory(&self) -> &str {
         &self.directory
