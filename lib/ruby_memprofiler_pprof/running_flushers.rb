@@ -53,7 +53,11 @@ module MemprofilerPprof
         return if @installed
 
         @installed = true
-        Atfork.at_fork(:child) { each_alone(@sinks + @flushers, &:after_fork) }
+        Atfork.at_fork(:child) do
+          # Its parent may.
+          self.exiting = false
+          each_alone(@sinks + @flushers, &:after_fork)
+        end
         at_exit do
           # What a flusher rescues would replace it.
           @reason = $! # rubocop:disable Style/SpecialGlobalVars

@@ -43,6 +43,15 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(outcome.stdout.split).to eq(%w[0 1])
   end
 
+  it "say so in no profile of a child that is forked meanwhile" do
+    outcome = run_ruby(<<~RUBY)
+      collector = new_collector.start
+      forking = ->(_) { Process.wait(fork { puts collector.flush.profile.comments.grep(/\\Aat_exit=/).size }) }
+      MemprofilerPprof::BlockFlusher.new(collector, on_flush: forking).start!
+    RUBY
+    expect(outcome.stdout).to eq("0\n")
+  end
+
   it "do not change the exit status" do
     outcome = run_ruby("MemprofilerPprof::BlockFlusher.new(new_collector.start).start!; exit 3")
     expect(outcome.status.exitstatus).to eq(3)
