@@ -16,6 +16,10 @@ pub struct MissedCollections {
     swept: AtomicU32,
     /// Like `base`, without a collection whose sweep had not ended.
     swept_base: AtomicU32,
+    /// The VM's counts at the mark phase and the sweep that were seen last. While one hook replaces another, both may
+    /// see one, of a collection that another Ractor starts.
+    last_seen: AtomicU32,
+    last_swept: AtomicU32,
     /// Whether counting has begun.
     counting: Cell<bool>,
 }
@@ -51,11 +55,13 @@ impl MissedCollections {
         self.base.store(ended, Ordering::Relaxed);
         self.swept.store(0, Ordering::Relaxed);
         self.swept_base.store(sweeps_ended, Ordering::Relaxed);
+        self.last_seen.store(ended, Ordering::Relaxed);
+        self.last_swept.store(sweeps_ended, Ordering::Relaxed);
     }
 
     /// For the hook at the end of a mark phase: how many collections were missed before. Those are forgotten.
     pub fn saw_mark_phase(&self) -> u32 {
-        self.seen.store(self.seen.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        Self::count_once(&self.seen, &self.last_seen);
         self.take_while_sweeping()
     }
 
@@ -76,7 +82,14 @@ impl MissedCollections {
 
     /// For the hook at the end of a sweep.
     pub fn saw_sweep(&self) {
-        self.swept.store(self.swept.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        Self::count_once(&self.swept, &self.last_swept);
+    }
+
+    fn count_once(counter: &AtomicU32, last: &AtomicU32) {
+        let count = gc::count();
+        if last.swap(count, Ordering::Relaxed) != count {
+            counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
     }
 
     /// For when the hooks are removed for a moment: counts a running sweep as missed, since FREEOBJ will not report all
