@@ -37,10 +37,7 @@ impl MissedCollections {
     /// any thread, once counting has begun.
     pub fn may_move(&self) -> bool {
         // Until all hooks have returned from the end of the mark phase, the VM says that it marks.
-        let has_marked = || {
-            let seen = self.base.load(Ordering::Relaxed).wrapping_add(self.seen.load(Ordering::Relaxed));
-            seen == gc::count()
-        };
+        let has_marked = || self.last_seen.load(Ordering::Relaxed) == gc::count();
         let is_over = |info: &Info| info.is_sweeping() || (info.is_marking() && has_marked());
         gc::is_running() && Info::known().is_some_and(is_over)
     }
