@@ -25,6 +25,7 @@ module MemprofilerPprof
       # @return [void]
       def add(flusher)
         replace { |flushers| flushers.include?(flusher) ? flushers : flushers + [flusher] }
+        finish_at_exit
       end
 
       # Unless it was started again meanwhile.
@@ -38,6 +39,7 @@ module MemprofilerPprof
       # @return [void]
       def add_sink(sink)
         @mutex.synchronize { @sinks = [*@sinks, sink].uniq.freeze }
+        finish_at_exit
       end
 
       # @param sink [#after_fork, #finish]
@@ -58,22 +60,35 @@ module MemprofilerPprof
           self.exiting = false
           each_alone(@sinks + @flushers, &:after_fork)
         end
-        at_exit do
-          # What a flusher rescues would replace it.
-          @reason = $! # rubocop:disable Style/SpecialGlobalVars
-          # Profiles say so, as what held objects may be gone.
-          self.exiting = true
-          begin
-            each_alone(@flushers, &:finish)
-          ensure
-            # Also after a second Ctrl-C.
-            each_alone(@sinks, &:finish)
-            self.exiting = false
-          end
-        end
+        finish_at_exit
       end
 
       private
+
+      # Unless that is still to come, as it is except in exit blocks that are older than it and so come later; or goes
+      # on, also in the process that forked this one: what is started for each last flush would never end.
+      def finish_at_exit
+        return if @awaiting_exit || @finishing
+
+        @awaiting_exit = true
+        at_exit do
+          # What a flusher rescues would replace it.
+          @reason = $! # rubocop:disable Style/SpecialGlobalVars
+          @awaiting_exit = false
+          finish
+        end
+      end
+
+      def finish
+        @finishing = true
+        # Profiles say so, as what held objects may be gone.
+        self.exiting = true
+        each_alone(@flushers, &:finish)
+      ensure
+        # Also after a second Ctrl-C.
+        each_alone(@sinks, &:finish)
+        self.exiting = @finishing = false
+      end
 
       # Yields one after the other. What one raises is no reason to leave out the others.
       def each_alone(list)

@@ -30,6 +30,33 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
     expect(flushes_in('at_exit { print "exit " }')).to eq(%w[exit main-main])
   end
 
+  it "flush a last time if they are started in an at_exit block that is older than the gem" do
+    outcome = run_command(*SubprocessHelpers::RUBY, *load_path_options, "-e", <<~RUBY)
+      at_exit do
+        print "suite "
+        say = ->(profile) { puts profile.profile.comments.grep(/\\Aat_exit=/).size }
+        MemprofilerPprof::BlockFlusher.new(MemprofilerPprof::Collector.new.start, on_flush: say).start!
+      end
+      require "ruby_memprofiler_pprof"
+    RUBY
+    expect(outcome.stdout).to eq("suite 1\n")
+  end
+
+  it "end although each last flush starts another flusher, also in a child" do
+    outcome = run_ruby(<<~RUBY)
+      flushes = 0
+      again = lambda do |_|
+        $stdout.syswrite("flush ")
+        exit!(false) if (flushes += 1) > 3
+        start = -> { MemprofilerPprof::BlockFlusher.new(new_collector.start, on_flush: again).start! }
+        Process.wait(fork(&start))
+        start.call
+      end
+      MemprofilerPprof::BlockFlusher.new(new_collector.start, on_flush: again).start!
+    RUBY
+    expect(outcome).to have_attributes(success?: true, stdout: "flush ")
+  end
+
   it "flush a last time after an exit with a status" do
     expect(flushes_in("exit 3", success: false)).to eq(["main-main"])
   end
