@@ -5,7 +5,7 @@ use super::retainers::site;
 use super::{Collector, hooked};
 use crate::vm::memory::{self, Measurement};
 use crate::vm::object::{flags, type_of};
-use crate::vm::{gc, memsize, threads};
+use crate::vm::{gc, gvl, memsize};
 use magnus::{Error, Ruby};
 use memprofiler_core::hash::Map;
 use memprofiler_core::ledger::{self, Figure, HeapPage, HeldSlots, Ledger, Limit, Site};
@@ -75,7 +75,7 @@ pub struct Measured {
 pub unsafe fn measure(ruby: &Ruby, mute: &Mute) -> Result<Measured, Error> {
     let start = Instant::now();
     // SAFETY: the GVL is held, as `ruby` shows, and there are no other Ractors.
-    let measurement = unsafe { memory::measure_all(ruby, own_bytes(None), || mute.lift(threads::schedule)) }?;
+    let measurement = unsafe { memory::measure_all(ruby, own_bytes(None), || mute.lift(gvl::schedule)) }?;
     Ok(Measured { measurement, start })
 }
 

@@ -10,7 +10,7 @@ use crate::collector::walker_check;
 use crate::cpu::{Options, Sampler, StartFailure, Threads};
 use crate::vm::cpu_clock::{NativeId, native_id};
 use crate::vm::ractor::MainRactor;
-use crate::vm::{cpu_timer, gc, threads};
+use crate::vm::{cpu_timer, gc, mutex, threads};
 use magnus::block::Proc;
 use magnus::rb_sys::AsRawValue;
 use magnus::typed_data::Obj;
@@ -102,7 +102,7 @@ fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: Proc) ->
     let signal = options.signal;
     let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
     // A flush that goes on needs what a start forgets.
-    let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
+    let _locked = mutex::Locked::new(ruby.get_inner(mutex))?;
     // As late as this, since no other thread runs from then on, and so none begins or ends.
     let threads: RArray = threads.call(())?;
     let mut list = Vec::with_capacity(threads.len());
@@ -166,7 +166,7 @@ fn flush(ruby: &Ruby, this: Obj<RubySampler>, keywords: RHash) -> Result<Obj<Pro
     }
     let mutex = this.flushing.get().ok_or_else(|| errors::not_started(ruby))?;
     // Not muted yet: a fiber scheduler may never resume what waits here, and the mute would last forever.
-    let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
+    let _locked = mutex::Locked::new(ruby.get_inner(mutex))?;
     let mute = Mute::new(threads::current_context());
     let data = ProfileData::new(ruby)?;
     // Nothing after the flush may check interrupts: an exception would discard the profile.

@@ -3,7 +3,7 @@
 //! Ruby 4.0 gives the GVL away for each name (`READDIR` in dir.c). Beside a thread that computes, its next turn comes
 //! after 100 ms: 17 s for a /tmp with 170 files.
 
-use crate::vm::threads;
+use crate::vm::gvl;
 use magnus::{Error, RArray, RModule, RString, Ruby, function};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -19,7 +19,7 @@ pub fn init(module: RModule) -> Result<(), Error> {
 fn names_in(ruby: &Ruby, directory: RString) -> Result<RArray, Error> {
     // SAFETY: no Ruby code runs while the bytes are copied.
     let directory = unsafe { directory.as_slice() }.to_vec();
-    let names = threads::without_gvl(|| list(Path::new(OsStr::from_bytes(&directory))));
+    let names = gvl::without_gvl(|| list(Path::new(OsStr::from_bytes(&directory))));
     let array = ruby.ary_new_capa(names.len());
     for name in names {
         array.push(ruby.enc_str_new(name.into_vec(), ruby.filesystem_encoding()))?;

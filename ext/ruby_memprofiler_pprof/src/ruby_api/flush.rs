@@ -6,7 +6,7 @@ use super::flush_options::{ALL, check_flush_options, flush_options};
 use super::profile_data::ProfileData;
 use crate::collector::mute::Mute;
 use crate::collector::{FlushFailure, FlushOptions, Flushed};
-use crate::vm::{machine_stack, protect, threads};
+use crate::vm::{machine_stack, mutex, protect, threads};
 use magnus::scan_args::scan_args;
 use magnus::typed_data::Obj;
 use magnus::{Error, RClass, RHash, Ruby, Value, function, method, prelude::*};
@@ -69,7 +69,7 @@ fn exclusively(
     }
     let mutex = this.flushing().ok_or_else(|| errors::not_started(ruby))?;
     // Not muted yet: a fiber scheduler may never resume what waits here, and the mute would last forever.
-    let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
+    let _locked = mutex::Locked::new(ruby.get_inner(mutex))?;
     let mute = Mute::new(threads::current_context());
     let data = ProfileData::new(ruby)?;
     // Nothing after the flush may check interrupts: an exception would discard the profile.

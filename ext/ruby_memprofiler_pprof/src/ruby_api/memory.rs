@@ -5,7 +5,7 @@ use super::errors;
 use super::ractors::on_main_ractor;
 use crate::collector::ledger;
 use crate::collector::mute::Mute;
-use crate::vm::{ractor, threads};
+use crate::vm::{gvl, mutex, ractor, threads};
 use magnus::typed_data::Obj;
 use magnus::{Error, RModule, RString, Ruby, function, prelude::*};
 use memprofiler_core::ledger::Ledger;
@@ -25,7 +25,7 @@ fn of_process(ruby: &Ruby, full: bool) -> Result<RString, Error> {
         json(ruby, &measured.ledger(None))
     } else {
         let glance = ledger::glance(ruby, None)?;
-        json(ruby, &threads::without_gvl(|| glance.ledger()))
+        json(ruby, &gvl::without_gvl(|| glance.ledger()))
     }
 }
 
@@ -35,7 +35,7 @@ pub fn memory_data(ruby: &Ruby, this: Obj<RubyCollector>, full: bool) -> Result<
     if !full || !is_alone(ruby)? {
         let _mute = Mute::new(threads::current_context());
         let glance = ledger::glance(ruby, Some(&this.collector))?;
-        return json(ruby, &threads::without_gvl(|| glance.ledger()));
+        return json(ruby, &gvl::without_gvl(|| glance.ledger()));
     }
     let measured = {
         let mute = Mute::new(threads::current_context());
@@ -52,7 +52,7 @@ pub fn memory_data(ruby: &Ruby, this: Obj<RubyCollector>, full: bool) -> Result<
 /// So that sites are known.
 pub fn name_samples(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<(), Error> {
     let mutex = this.flushing().ok_or_else(|| errors::not_started(ruby))?;
-    let _locked = threads::Locked::new(ruby.get_inner(mutex))?;
+    let _locked = mutex::Locked::new(ruby.get_inner(mutex))?;
     let mute = Mute::new(threads::current_context());
     let named = catch_unwind(AssertUnwindSafe(|| this.collector.name_samples(ruby, &mute)));
     let Ok(named) = named else {

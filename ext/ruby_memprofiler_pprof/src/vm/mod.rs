@@ -17,6 +17,7 @@ pub mod errno;
 pub mod event_flags;
 pub mod frames;
 pub mod gc;
+pub mod gvl;
 pub mod heap;
 pub mod hooks;
 pub mod iseq;
@@ -28,6 +29,7 @@ pub mod machine_stack;
 pub mod mark_bits;
 pub mod memory;
 pub mod memsize;
+pub mod mutex;
 pub mod names;
 pub mod object;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only timers note places"))]

@@ -3,7 +3,7 @@
 use super::flushed::Holds;
 use super::options::FlushOptions;
 use crate::collector::mute::Mute;
-use crate::vm::{clock, gc, thread_events, threads};
+use crate::vm::{clock, gc, gvl, thread_events};
 use magnus::{Error, Ruby};
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ impl<'a> Pace<'a> {
         self.hold.end(gc_time(ruby, self.mute)?, &mut self.holds);
         self.holds.checks += 1;
         if thread_events::any_waiting() {
-            self.mute.lift(threads::schedule)?;
+            self.mute.lift(gvl::schedule)?;
             self.holds.yields += 1;
         }
         self.hold = Hold::begin(ruby, self.mute)?;
@@ -58,7 +58,7 @@ impl<'a> Pace<'a> {
             return Ok(work());
         }
         self.hold.end(gc_time(ruby, self.mute)?, &mut self.holds);
-        let result = threads::without_gvl(work);
+        let result = gvl::without_gvl(work);
         self.hold = Hold::begin(ruby, self.mute)?;
         Ok(result)
     }
@@ -68,7 +68,7 @@ impl<'a> Pace<'a> {
     /// [`finish`](Self::finish).
     pub fn check_interrupts(&self, ruby: &Ruby) -> Result<Duration, Error> {
         let gc_time = gc_time(ruby, self.mute)?;
-        self.mute.lift(threads::check_interrupts)?;
+        self.mute.lift(gvl::check_interrupts)?;
         Ok(gc_time)
     }
 

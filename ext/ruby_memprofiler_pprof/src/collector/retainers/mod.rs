@@ -10,7 +10,7 @@ use super::{Collector, FlushFailure, FlushOptions, stats};
 use crate::vm::child::{self, Limits};
 use crate::vm::clock::nanoseconds_since_1970;
 use crate::vm::heap::{Describer, Prepared, Sizes, walk};
-use crate::vm::{gc, ractor, resident, threads};
+use crate::vm::{gc, gvl, ractor, resident};
 use magnus::{Error, Ruby};
 use memprofiler_core::graph::{self, Answer, Builder, PathTree};
 use memprofiler_core::interrupt::Interrupt;
@@ -174,7 +174,7 @@ impl Collector {
         circumstances.pid = std::process::id();
         circumstances.time_nanoseconds = time_nanoseconds;
         circumstances.in_process = question.in_process;
-        threads::without_gvl(move || report(&found, circumstances, &comments, start)).map_err(Into::into)
+        gvl::without_gvl(move || report(&found, circumstances, &comments, start)).map_err(Into::into)
     }
 
     fn retainers_comments(&self, ruby: &Ruby) -> Result<Vec<Arc<str>>, Error> {

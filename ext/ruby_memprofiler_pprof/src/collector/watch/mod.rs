@@ -15,7 +15,7 @@ mod watcher;
 pub use alarm::Alarm;
 
 use super::Collector;
-use crate::vm::{memory, safepoint, threads};
+use crate::vm::{gvl, memory, safepoint, threads};
 use magnus::Error;
 use memprofiler_core::watch::{Level, Source};
 use shared::{Outcome, Shared};
@@ -97,8 +97,8 @@ pub fn wait(number: u64, path: PathBuf) -> Result<Option<Alarm>, Error> {
     let Some(shared) = current().filter(|shared| shared.number == number) else { return Ok(None) };
     shared.serve(threads::current(), path);
     loop {
-        let outcome = threads::wait_for(|| shared.wait(), &|| shared.interrupt());
-        threads::check_interrupts()?;
+        let outcome = gvl::wait_for(|| shared.wait(), &|| shared.interrupt());
+        gvl::check_interrupts()?;
         match outcome {
             Some(Outcome::Alarm(alarm)) => {
                 shared.take(alarm);

@@ -4,7 +4,7 @@ use super::alarm::Alarm;
 use super::shared::{Progress, Shared};
 use super::{current, emergency};
 use crate::faults;
-use crate::vm::{child, ractor, safepoint, signals, threads};
+use crate::vm::{child, gvl, ractor, safepoint, signals, threads};
 use memprofiler_core::watch::{Level, Reading, Reason, Source, Watch};
 use std::ffi::c_void;
 use std::io::{self, ErrorKind};
@@ -133,6 +133,6 @@ impl Watcher {
 unsafe extern "C" fn make_way(_: *mut c_void) {
     let waits = |shared: &Shared| shared.progress() != Progress::Done && !shared.is_served_by(threads::current());
     if ractor::is_main() && current().is_some_and(waits) {
-        threads::make_way(WAY);
+        gvl::make_way(WAY);
     }
 }

@@ -8,7 +8,7 @@ use super::reading::{Event, Reading};
 use super::under_way::UnderWay;
 use super::{Failure, Limits, Outcome, refusal};
 use crate::faults;
-use crate::vm::threads;
+use crate::vm::gvl;
 use magnus::{Error, Ruby};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -74,11 +74,11 @@ fn attempt(
     };
     let mut reading = Reading::new(pipe.descriptor(), deadline);
     loop {
-        match threads::waiting(|| reading.go_on(&mut process)) {
+        match gvl::waiting(|| reading.go_on(&mut process)) {
             Some(Event::Ended(status)) => return Ok(judge(status, reading.bytes, limits)),
             Some(Event::Late) => return Ok(Err(Loss::late(limits.wall))),
             Some(Event::Hung) => return Ok(Err(Loss::by_chance("hung"))),
-            Some(Event::Interrupted) | None => threads::check_interrupts()?,
+            Some(Event::Interrupted) | None => gvl::check_interrupts()?,
         }
         if process.is_foreign() {
             return Ok(Err(Loss::by_chance("was lost to a fork in a signal handler")));

@@ -1,7 +1,7 @@
 //! A copy of this process, as its parent sees it.
 
 use crate::faults;
-use crate::vm::{signals, threads};
+use crate::vm::{gvl, signals};
 use std::io;
 use std::mem::zeroed;
 use std::os::unix::process::ExitStatusExt;
@@ -84,6 +84,6 @@ impl Drop for Process {
         // SAFETY: the id is the copy's as long as nobody has asked for its status.
         unsafe { libc::kill(self.id, libc::SIGKILL) };
         // The kernel takes a while to free its memory.
-        threads::without_gvl(|| while self.wait().is_none() {});
+        gvl::without_gvl(|| while self.wait().is_none() {});
     }
 }

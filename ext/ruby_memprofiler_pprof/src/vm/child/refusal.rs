@@ -2,7 +2,7 @@
 
 use super::{Failure, Limits};
 use crate::faults;
-use crate::vm::{ractor, threads};
+use crate::vm::{gvl, ractor};
 use magnus::Ruby;
 use memprofiler_core::headroom::{Bound, Headroom};
 use std::path::Path;
@@ -62,7 +62,7 @@ impl Limits {
 }
 
 fn headroom() -> Headroom {
-    threads::without_gvl(|| Headroom::read(Path::new("/")))
+    gvl::without_gvl(|| Headroom::read(Path::new("/")))
 }
 
 fn tightest(headroom: &Headroom) -> Option<Bound> {

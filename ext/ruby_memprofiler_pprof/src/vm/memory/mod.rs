@@ -15,8 +15,8 @@ pub use transient::is_owner as is_transient;
 
 use super::clock;
 use super::frames::LAYOUT;
+use super::gvl::without_gvl;
 use super::layout::{EC_VM_STACK, EC_VM_STACK_SIZE};
-use super::threads::without_gvl;
 use crate::allocator::large_blocks;
 use crate::faults;
 use account::Facts;
