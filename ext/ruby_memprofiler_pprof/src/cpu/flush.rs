@@ -1,7 +1,8 @@
 //! From what was sampled to pprof bytes, as a flush of the heap profiler does it.
 
 use super::Sampler;
-use super::interval::{Interval, Values, period_type, sample_types};
+use super::header::header;
+use super::interval::{Interval, Values};
 use crate::collector::flush::extract::{Extract, Key};
 use crate::collector::flush::pace::Pace;
 use crate::collector::flush::tidy;
@@ -9,18 +10,15 @@ use crate::collector::mute::Mute;
 use crate::collector::resolve::Owner;
 use crate::collector::sites::Sites;
 use crate::collector::stacks::Stacks;
-use crate::collector::{FlushFailure, FlushOptions, Flushed, ruby_description};
+use crate::collector::{FlushFailure, FlushOptions, Flushed};
 use crate::faults;
-use crate::vm::clock::nanoseconds_since_1970;
-use magnus::{Error, Ruby};
-use memprofiler_core::profile::Header;
+use magnus::Ruby;
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::sums::Sums;
 use rb_sys::VALUE;
 use std::io;
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// The frame of threads that Ruby does not know, on which those with the same name are.
 const NATIVE_THREADS: &str = "(native threads)";
@@ -96,7 +94,7 @@ impl Sampler {
         flush.name()?;
         let samples = flush.samples();
         flush.add_clocks();
-        let header = flush.header(SystemTime::now())?;
+        let header = header(ruby, &self.statistics(), &flush.interval)?;
         tidy::tidy(self, || flush.rest())?;
         let extract = flush.extract()?;
         let names = self.state.with(|state| state.sites.take_names());
@@ -217,35 +215,6 @@ impl Flush<'_> {
             stacks.release(natives);
         });
         self.named = sums;
-    }
-
-    fn header(&self, now: SystemTime) -> Result<Header, Error> {
-        let statistics = self.sampler.statistics();
-        let mut comments = vec![format!("pid={}", std::process::id()), ruby_description(self.ruby)?];
-        comments.push(format!("ruby_memprofiler_pprof {}", env!("CARGO_PKG_VERSION")));
-        comments.push(format!("signal={}", statistics.options.signal));
-        if statistics.signal_taken {
-            comments.push("signal_taken=true: something else handles the signal, so ticks were lost".to_owned());
-        }
-        if statistics.refused > 0 {
-            comments.push(format!(
-                "refused_timers={}: the CPU time of these threads is in (native threads), or in (other) if they ended",
-                statistics.refused
-            ));
-        }
-        if statistics.lost_stacks > 0 {
-            comments.push(format!("lost_stacks={}", statistics.lost_stacks));
-        }
-        Ok(Header {
-            default_sample_type: Arc::clone(&period_type().name),
-            sample_types: sample_types(),
-            time_nanos: nanoseconds_since_1970(now),
-            duration_nanos: i64::try_from(self.interval.nanoseconds).unwrap_or(i64::MAX),
-            period_type: Some(period_type()),
-            period: statistics.options.period.as_nanos() as i64,
-            comments: comments.into_iter().map(Arc::from).collect(),
-            ..Header::default()
-        })
     }
 
     /// Copies what the profile needs out of the sampler.

@@ -8,6 +8,7 @@
 mod clocks;
 pub mod discovery;
 mod flush;
+mod header;
 mod interval;
 mod job;
 mod marking;

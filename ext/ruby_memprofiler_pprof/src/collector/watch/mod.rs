@@ -7,6 +7,7 @@
 
 mod alarm;
 mod emergency;
+mod emergency_profile;
 mod file;
 mod numbering;
 mod shared;
