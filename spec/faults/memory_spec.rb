@@ -46,4 +46,31 @@ RSpec.describe "a collector without memory for its tables to grow", :faults do
     failures, samples, = printed_by(code(16_384, :mark_bits, "10_000.times { kept << Object.new }"))
     expect([failures.to_i, samples.to_i]).to match([be_positive, be_between(1, 1000)])
   end
+
+  it "takes no profile without memory for one, and loses nothing" do
+    output = printed_by(<<~RUBY)
+      collector = MemprofilerPprof::Collector.new(sample_rate: 1.0, seed: 1).start
+      kept = Array.new(1000) { Object.new }
+      faults.inject("reserve", :deny)
+      begin
+        collector.flush
+      rescue MemprofilerPprof::Error => error
+        puts error.message
+      end
+      faults.clear
+      puts collector.flush.profile.total(:allocations).value
+    RUBY
+    expect(output).to match([/no memory for a profile/, a_string_matching(/\A1\d\d\d\z/)])
+  end
+
+  it "takes no sample when memory runs out, and says so" do
+    output = printed_by(<<~RUBY)
+      collector = MemprofilerPprof::Collector.new(sample_rate: 1.0, seed: 1).start
+      faults.inject("reserve", :deny)
+      kept = Array.new(1000) { Object.new }
+      faults.clear
+      puts collector.stats[:allocation_failures], collector.stats[:live_samples]
+    RUBY
+    expect(output.map(&:to_i)).to match([be >= 1000, be < 500])
+  end
 end

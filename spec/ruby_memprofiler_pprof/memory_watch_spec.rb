@@ -186,6 +186,17 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     expect(outcome.stderr).to match(/NoMemoryError: wrote .*-oom\.pprof/)
   end
 
+  it "writes a profile when there is no more address space" do
+    outcome = run_ruby(<<~RUBY)
+      MemprofilerPprof.start(#{settings.sub("above: 1", "above: 1 << 50")})
+      used = File.read("/proc/self/status")[/VmSize:\\s*(\\d+)/, 1].to_i << 10
+      Process.setrlimit(:AS, used + (100 << 20))
+      kept = []
+      loop { kept << "x" * 1_000_000 }
+    RUBY
+    expect([outcome.stderr, outcome.status.exitstatus]).to match([/NoMemoryError: wrote .*-oom\.pprof/, 1])
+  end
+
   it "removes those of ended processes after some days" do
     profile = Pprof::Maker.lines({ "/a.rb:1" => [0, 1] }, comments: { greatest_weight: 1 }).to_s
     %w[mem-1-oom.pprof mem-2.pprof].each { |name| File.binwrite(name, profile) && File.utime(0, 0, name) }

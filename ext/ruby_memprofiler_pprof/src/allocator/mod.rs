@@ -1,5 +1,5 @@
 //! The memory of this library's Rust code: the system's allocator and, on Linux, pages of their own for large blocks
-//! (`large.rs`), except in a copy of the process (`vm/child/`).
+//! (`large.rs`), except in a copy of the process (`vm/child/`). If there is no more memory, `reserve.rs` helps out.
 //!
 //! There malloc must not be called: another thread may have held one of its locks when the copy was made, and in the
 //! copy nobody releases that. So a copy takes its memory from the kernel alone.
@@ -8,6 +8,7 @@
 mod arena;
 #[cfg(target_os = "linux")]
 mod large;
+pub mod reserve;
 
 use crate::faults;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -33,36 +34,14 @@ static ALLOCATOR: Allocator = Allocator;
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if faults::lacks_memory(layout.size()) {
-            return null_mut();
-        }
-        #[cfg(target_os = "linux")]
-        if arena::in_use() {
-            return arena::alloc(layout);
-        }
-        #[cfg(target_os = "linux")]
-        if large::is_large(layout) {
-            return large::alloc(layout);
-        }
-        // SAFETY: the system's allocator has the same requirement for `layout`: a size that is not 0.
-        unsafe { System.alloc(layout) }
+        // SAFETY: required of the caller.
+        reserve::insist(layout.size(), || unsafe { self.try_alloc(layout) })
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if faults::lacks_memory(layout.size()) {
-            return null_mut();
-        }
-        #[cfg(target_os = "linux")]
-        if arena::in_use() {
-            return arena::alloc_zeroed(layout);
-        }
-        #[cfg(target_os = "linux")]
-        if large::is_large(layout) {
-            return large::alloc(layout);
-        }
-        // SAFETY: as above.
-        unsafe { System.alloc_zeroed(layout) }
+        // SAFETY: required of the caller.
+        reserve::insist(layout.size(), || unsafe { self.try_alloc_zeroed(layout) })
     }
 
     #[inline]
@@ -84,6 +63,54 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: required of the caller; where there is no memory the block is unchanged.
+        reserve::insist(size, || unsafe { self.try_realloc(pointer, layout, size) })
+    }
+}
+
+impl Allocator {
+    /// # Safety
+    /// As for `alloc`.
+    #[inline]
+    unsafe fn try_alloc(&self, layout: Layout) -> *mut u8 {
+        if faults::lacks_memory(layout.size()) {
+            return null_mut();
+        }
+        #[cfg(target_os = "linux")]
+        if arena::in_use() {
+            return arena::alloc(layout);
+        }
+        #[cfg(target_os = "linux")]
+        if large::is_large(layout) {
+            return large::alloc(layout);
+        }
+        // SAFETY: the system's allocator has the same requirement for `layout`: a size that is not 0.
+        unsafe { System.alloc(layout) }
+    }
+
+    /// # Safety
+    /// As for `alloc_zeroed`.
+    #[inline]
+    unsafe fn try_alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if faults::lacks_memory(layout.size()) {
+            return null_mut();
+        }
+        #[cfg(target_os = "linux")]
+        if arena::in_use() {
+            return arena::alloc_zeroed(layout);
+        }
+        #[cfg(target_os = "linux")]
+        if large::is_large(layout) {
+            return large::alloc(layout);
+        }
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    /// # Safety
+    /// As for `realloc`.
+    #[inline]
+    unsafe fn try_realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if faults::lacks_memory(size) {
             return null_mut();
         }
@@ -107,17 +134,15 @@ unsafe impl GlobalAlloc for Allocator {
         // caller.
         unsafe { System.realloc(pointer, layout, size) }
     }
-}
 
-#[cfg(target_os = "linux")]
-impl Allocator {
     /// Moves a block that becomes large or is no longer large.
     ///
     /// # Safety
     /// As for `realloc`.
+    #[cfg(target_os = "linux")]
     unsafe fn move_block(&self, pointer: *mut u8, layout: Layout, wanted: Layout) -> *mut u8 {
         // SAFETY: the size is not 0, as required of the caller.
-        let block = unsafe { self.alloc(wanted) };
+        let block = unsafe { self.try_alloc(wanted) };
         if !block.is_null() {
             // SAFETY: both blocks have at least that many bytes, and the new one is nowhere else in use.
             unsafe { block.copy_from_nonoverlapping(pointer, layout.size().min(wanted.size())) };

@@ -2,6 +2,7 @@
 
 use super::options::Liveness;
 use super::{Collector, Only, Phase, State, random_seed, state, totals, watch};
+use crate::allocator::reserve;
 use crate::faults;
 use crate::vm::mark_bits::MarkBits;
 use crate::vm::ractor::MainRactor;
@@ -20,6 +21,7 @@ impl Collector {
         if self.phase.get() == Phase::Running {
             return Ok(());
         }
+        reserve::fill();
         self.state.with(|state| state.only = only);
         if self.phase.get() == Phase::Idle {
             self.prepare(ruby, holder.as_raw())?;

@@ -19,6 +19,7 @@ mod state;
 
 pub use options::{Options, Threads};
 
+use crate::allocator::reserve;
 use crate::collector::cell::HookCell;
 use crate::vm::cpu_clock::NativeId;
 use crate::vm::ractor::MainRactor;
@@ -119,6 +120,7 @@ impl Sampler {
         if !RUNNING.load(Ordering::Acquire).is_null() {
             return Err(StartFailure::Running);
         }
+        reserve::fill();
         stop_at_exit(holder)?;
         gc::prepare_marking(ruby)?;
         cpu_timer::listen(options.signal, job::run).map_err(StartFailure::NoSignal)?;

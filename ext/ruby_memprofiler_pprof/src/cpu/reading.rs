@@ -3,6 +3,7 @@
 use super::interval::Values;
 use super::record::Weighted;
 use super::state::State;
+use crate::allocator::reserve;
 use crate::collector::stacks::{BacktraceMethod, Origin};
 use crate::vm::cpu_clock::native_id;
 use crate::vm::place::TickFrame;
@@ -82,7 +83,8 @@ impl State {
         let named = if self.options.thread_names && ractor::is_main() { thread } else { 0 };
         let origin = Origin { thread: named, labels: labels.as_deref() };
         let is_unknown = context.is_null() && self.sites.stacks.method() == BacktraceMethod::ControlFrames;
-        if is_unknown || !self.sites.stacks.try_reserve() {
+        let has_room = !reserve::is_low() && reserve::spare(|| self.sites.stacks.try_reserve());
+        if is_unknown || !has_room {
             self.lost_stacks += 1;
             return self.sites.stacks.lose(StackId::EMPTY);
         }

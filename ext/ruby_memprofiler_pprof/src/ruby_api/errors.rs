@@ -52,6 +52,9 @@ pub fn flush(ruby: &Ruby, failure: FlushFailure) -> Error {
     match failure {
         FlushFailure::Raised(exception) => exception,
         FlushFailure::Panicked(place) => internal(ruby, place),
+        FlushFailure::NoMemory => {
+            error(ruby, "there is no memory for a profile; what it would have had is in the next one".to_owned())
+        }
         FlushFailure::Encoding(reason) => error(ruby, reason.to_string()),
     }
 }

@@ -10,6 +10,8 @@ pub enum FlushFailure {
     Raised(Error),
     /// A hook panicked, in this place.
     Panicked(&'static str),
+    /// There is no memory for it.
+    NoMemory,
     /// The profile could not be encoded.
     Encoding(io::Error),
 }

@@ -1,7 +1,9 @@
 //! When a flush lets other threads run.
 
+use super::failure::FlushFailure;
 use super::flushed::Holds;
 use super::options::FlushOptions;
+use crate::allocator::reserve;
 use crate::collector::mute::Mute;
 use crate::vm::{clock, gc, gvl, thread_events};
 use magnus::{Error, Ruby};
@@ -24,8 +26,10 @@ pub struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    /// For a flush that starts now, on a thread with this mute.
-    pub fn new(ruby: &Ruby, options: FlushOptions, mute: &'a Mute) -> Result<Self, Error> {
+    /// For a flush that starts now, on a thread with this mute. Fails without memory for it.
+    pub fn new(ruby: &Ruby, options: FlushOptions, mute: &'a Mute) -> Result<Self, FlushFailure> {
+        reserve::fill();
+        check_memory()?;
         let hold = Hold::begin(ruby, mute)?;
         let start = hold.start;
         Ok(Self { mute, options, start, deadline: start + options.max_hold, hold, holds: Holds::default() })
@@ -36,8 +40,10 @@ impl<'a> Pace<'a> {
         self.options.proactively_yield_gvl && Instant::now() > self.deadline
     }
 
-    /// Lets other threads run if the slice has lasted long enough. May run Ruby code, and raise.
-    pub fn rest(&mut self, ruby: &Ruby) -> Result<(), Error> {
+    /// Lets other threads run if the slice has lasted long enough. May run Ruby code, and raise. Fails if memory runs
+    /// out.
+    pub fn rest(&mut self, ruby: &Ruby) -> Result<(), FlushFailure> {
+        check_memory()?;
         if !self.is_over() {
             return Ok(());
         }
@@ -85,6 +91,10 @@ impl<'a> Pace<'a> {
         let left = 1.0 - self.start.elapsed().as_secs_f64() / self.options.max_duration.as_secs_f64();
         if left <= 0.0 { FOREVER } else { self.options.max_hold.div_f64(left.max(1e-3)) }
     }
+}
+
+fn check_memory() -> Result<(), FlushFailure> {
+    if reserve::is_low() { Err(FlushFailure::NoMemory) } else { Ok(()) }
 }
 
 /// The total time of garbage collections so far. May run Ruby code, and raise.

@@ -1,6 +1,7 @@
 //! Stays within bounds by sampling less.
 
 use super::State;
+use crate::allocator::reserve;
 use crate::collector::stacks::Stacks;
 use memprofiler_core::stack_tree::StackId;
 use memprofiler_core::sums::TallyKey;
@@ -15,21 +16,25 @@ impl State {
     /// as at their bounds. False if even that does not help.
     #[inline]
     pub(super) fn reserve(&mut self) -> bool {
-        while !self.reservoir.try_reserve() {
+        if reserve::is_low() {
+            self.counters.allocation_failures += 1;
+            return false;
+        }
+        while !reserve::spare(|| self.reservoir.try_reserve()) {
             self.counters.allocation_failures += 1;
             if self.reservoir.live().is_empty() {
                 return false;
             }
             self.halve();
         }
-        if !self.sites.stacks.try_reserve() {
+        if !reserve::spare(|| self.sites.stacks.try_reserve()) {
             self.counters.allocation_failures += 1;
             self.make_room_for_stacks(self.sites.stacks.node_count() / 2);
-            if !self.sites.stacks.try_reserve() {
+            if !reserve::spare(|| self.sites.stacks.try_reserve()) {
                 return false;
             }
         }
-        self.sites.classes.try_reserve()
+        reserve::spare(|| self.sites.classes.try_reserve())
     }
 
     /// Drops stacks until at most `enough` frames are left. Dead objects lose their stacks, but not their classes. If
