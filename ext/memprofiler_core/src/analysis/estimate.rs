@@ -54,7 +54,7 @@ pub struct Estimator<'a> {
     /// The columns of the object counts and of their bytes, if the profile has them.
     counts: Option<usize>,
     bytes: Option<usize>,
-    /// The column that counts ticks, and their sum, if the profile has them.
+    /// The column that counts ticks, and how many there were in all, if the profile has them.
     ticks: Option<(usize, f64)>,
 }
 
@@ -64,15 +64,7 @@ impl<'a> Estimator<'a> {
         let header = profile.header();
         let counts = header.count_column(column);
         let bytes = counts.map(|counts| counts + 1).filter(|&next| header.count_column(next) == counts);
-        let is_ticks = |number: &usize| {
-            let value_type = &header.sample_types[*number];
-            &*value_type.name == "samples" && &*value_type.unit == "count"
-        };
-        let has_ticks = matches!(Weighting::of(header), Weighting::Ticks);
-        let ticks = (0..header.sample_types.len()).find(is_ticks).filter(|_| has_ticks);
-        let sum =
-            |ticks: usize| (0..profile.rows().len()).map(|row| profile.values(row)[ticks].unsigned_abs() as f64).sum();
-        let ticks = ticks.map(|ticks| (ticks, sum(ticks)));
+        let ticks = profile.tick_column().zip(profile.all_ticks()).map(|(column, all)| (column, all as f64));
         Self { profile, column, counts, bytes, ticks }
     }
 

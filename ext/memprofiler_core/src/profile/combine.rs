@@ -1,6 +1,8 @@
 //! Sums and differences of profiles.
 
-use super::headers::{Comments, Incompatible, columns, merge_header, parts, set_parts};
+use super::headers::{
+    Comments, Incompatible, columns, merge_header, parts, set_parts, set_ticks_left_out, ticks_left_out,
+};
 use super::renumber::{Numbers, Used};
 use super::rows::RowSums;
 use super::{Builder, EMPTY_STACK, Header, Magnitudes, Profile, Row, Scheme, sort_by_number};
@@ -47,6 +49,8 @@ pub struct Merger {
     comments: Comments,
     /// Of how many profiles it is the sum, where those are sums, too.
     parts: u64,
+    /// How many ticks they leave out.
+    ticks_left_out: u64,
     /// How many profiles there are besides the first.
     others: usize,
 }
@@ -57,7 +61,9 @@ impl Merger {
         let mut sum = Combination::new(first.header());
         sum.add(first, &identity(first), 1, interrupt)?;
         let comments = Comments::of(first.header(), interrupt)?;
-        Ok(Self { sum, header: first.header().clone(), comments, parts: parts(first.header()), others: 0 })
+        let header = first.header().clone();
+        let (parts, ticks_left_out) = (parts(&header), ticks_left_out(&header));
+        Ok(Self { sum, header, comments, parts, ticks_left_out, others: 0 })
     }
 
     /// Adds another profile. After an interruption, add the same one again: it resumes where it was.
@@ -67,6 +73,7 @@ impl Merger {
         self.sum.add(other, &columns, 1, interrupt)?;
         merge_header(&mut self.header, other.header());
         self.parts = self.parts.saturating_add(parts(other.header()));
+        self.ticks_left_out = self.ticks_left_out.saturating_add(ticks_left_out(other.header()));
         self.others += 1;
         Ok(())
     }
@@ -75,6 +82,7 @@ impl Merger {
     pub fn finish(&mut self, interrupt: &Interrupt) -> Result<Profile, Interrupted> {
         if self.others > 0 {
             set_parts(&mut self.header, self.parts);
+            set_ticks_left_out(&mut self.header, self.ticks_left_out);
         }
         self.sum.finish(&self.header, interrupt)
     }
@@ -96,6 +104,8 @@ pub fn diff(profile: &Profile, base: &Profile, interrupt: &Interrupt) -> Result<
     difference.add(base, &columns, -1, interrupt)?;
     let mut header = profile.header().clone();
     Comments::of(profile.header(), interrupt)?.add_to(&mut header, base.header(), interrupt)?;
+    let left_out = ticks_left_out(profile.header()).saturating_add(ticks_left_out(base.header()));
+    set_ticks_left_out(&mut header, left_out);
     Ok(difference.finish(&header, interrupt)?)
 }
 

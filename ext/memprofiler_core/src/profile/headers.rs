@@ -82,6 +82,23 @@ pub fn set_parts(header: &mut Header, parts: u64) {
     header.comments.push(format!("{MERGED}{parts}").into());
 }
 
+/// How the comment begins that says how many ticks a part of a profile leaves out.
+const TICKS_LEFT_OUT: &str = "ticks_left_out=";
+
+/// How many ticks the profile with that header leaves out of those that there were.
+pub fn ticks_left_out(header: &Header) -> u64 {
+    let numbers = header.comments.iter().filter_map(|comment| comment.strip_prefix(TICKS_LEFT_OUT)?.parse().ok());
+    numbers.fold(0, u64::saturating_add)
+}
+
+/// Says in a header how many ticks it leaves out, in place of what it or its parts say.
+pub fn set_ticks_left_out(header: &mut Header, ticks: u64) {
+    header.comments.retain(|comment| !comment.starts_with(TICKS_LEFT_OUT));
+    if ticks > 0 {
+        header.comments.push(format!("{TICKS_LEFT_OUT}{ticks}").into());
+    }
+}
+
 /// The comments that a header has.
 pub struct Comments(HashSet<Arc<str>, SecretState>);
 

@@ -11,6 +11,7 @@ mod renumber;
 mod rounding;
 mod rows;
 mod sort;
+mod ticks;
 mod weighting;
 
 pub use apportion::apportion;
@@ -150,7 +151,8 @@ impl Profile {
             }
         }
         let content = SortedRows::find_samples(rows, values, self.header.sample_types.len(), interrupt)?;
-        Ok(Self::new(Arc::clone(&self.header), Arc::clone(&self.tables), content))
+        let part = Self::new(Arc::clone(&self.header), Arc::clone(&self.tables), content);
+        Ok(Self { header: self.header_of_part(&part), ..part })
     }
 
     /// Bytes held, approximately. Shared tables count for each profile.

@@ -116,3 +116,50 @@ fn ticks_themselves_have_the_same_relative_error() {
     };
     assert!((error(&ticks) - error(&time)).abs() < 1e-9);
 }
+
+/// The rows of one method.
+fn part(profile: &Profile, method: &str) -> Profile {
+    let row = (0..3).find(|&row| {
+        let location = profile.locations(profile.rows()[row].stack).next().unwrap();
+        let function = profile.tables().locations[location as usize].lines[0].function;
+        *profile.tables().strings[profile.tables().functions[function as usize].name as usize] == *method
+    });
+    let stack = profile.rows()[row.unwrap()].stack;
+    profile.select(|row| row.stack == stack, &Interrupt::default()).unwrap()
+}
+
+/// The total time, and its variance.
+fn total(profile: &Profile) -> (f64, f64) {
+    let estimator = analysis::Estimator::new(profile, 1);
+    let total = estimator.total(&Interrupt::default()).unwrap();
+    (total.value as f64, estimator.variance(&total))
+}
+
+#[test]
+fn a_part_is_known_as_well_as_in_the_whole() {
+    let profile = profile();
+    let part = part(&profile, "a");
+    assert_eq!(total(&part), time(&profile, "a"));
+    assert_eq!(total(&part.select(|_| true, &Interrupt::default()).unwrap()), time(&profile, "a"));
+}
+
+#[test]
+fn parts_that_are_merged_are_known_as_well_as_in_the_merged_whole() {
+    let (profile, other) = (profile(), profile_of(&[("a", "1", [50, 500]), ("b", "1", [150, 1500])]));
+    let whole = analysis::merge(&profile, &[&other]).unwrap();
+    let parts = analysis::merge(&part(&profile, "a"), &[&part(&other, "a")]).unwrap();
+    assert_eq!(total(&parts), time(&whole, "a"));
+    let differences =
+        [analysis::diff(&profile, &other).unwrap(), analysis::diff(&part(&profile, "a"), &part(&other, "a")).unwrap()];
+    assert_eq!(total(&differences[1]), time(&differences[0], "a"));
+}
+
+#[test]
+fn without_what_has_no_ticks_all_is_known() {
+    let profile = profile();
+    let ticks = profile.select(
+        |row| profile.values(profile.rows().iter().position(|&other| other == row).unwrap())[0] > 0,
+        &Interrupt::default(),
+    );
+    assert_eq!(total(&ticks.unwrap()), (4000.0, 0.0));
+}
