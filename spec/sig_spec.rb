@@ -32,7 +32,7 @@ module RealMethods
     "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without
                                             writes_files?],
     "MemprofilerPprof::Configuration::Type" => %i[shown],
-    "MemprofilerPprof::CPU" => %i[after_fork],
+    "MemprofilerPprof::CPU" => %i[after_fork configured],
     "MemprofilerPprof::DelayedJob" => %i[name_of],
     "MemprofilerPprof::FileFlusher" => %i[continue file_pattern make_directory profiles],
     "MemprofilerPprof::Flamegraph" => %i[policy],

@@ -54,7 +54,7 @@ module MemprofilerPprof
       # @raise [SystemCallError] if the file cannot be written
       def flush(out: nil, **options)
         AtomicFile.make_directory_of(out) if out
-        profile = sampler.flush(options)
+        profile = sampler.flush(options, settings&.tags)
         profile.write(out) if out
         profile
       end
@@ -104,6 +104,14 @@ module MemprofilerPprof
         BlockEndings.leave(ending)
       end
 
+      # The options of {start} that are settings, for who starts on behalf of the process's profiler.
+      # @param config [Configuration, nil]
+      # @return [Hash{Symbol => Boolean}]
+      # @api private
+      def configured(config = settings)
+        config ? { labels: config.labels, thread_names: config.thread_names } : {}
+      end
+
       # Called in a forked child.
       # @api private
       def after_fork
@@ -119,6 +127,13 @@ module MemprofilerPprof
         raise RactorError, "CPU time is sampled from the main Ractor" unless main_ractor?
 
         @sampler ||= Sampler.new
+      end
+
+      # @return [Configuration, nil] nil if the environment has a wrong one, which nobody has asked for here
+      def settings
+        MemprofilerPprof.config
+      rescue ArgumentError
+        nil
       end
 
       def main_ractor?

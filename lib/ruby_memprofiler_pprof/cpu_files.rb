@@ -23,7 +23,7 @@ module MemprofilerPprof
     # @param former [CPUFiles, nil] whose files count as its own
     def initialize(config, pattern, logger, former = nil)
       @frequency = config.cpu_frequency
-      @options = { labels: config.labels, thread_names: config.thread_names }
+      @options = CPU.configured(config)
       @pattern = pattern
       @logger = logger
       @flusher = new_flusher(config, former&.flusher)
@@ -74,6 +74,11 @@ module MemprofilerPprof
       CPU.stop if @started
       @started = false
       @flusher.abandon
+    end
+
+    # @return [Array<String>] the files that this process has written and keeps, oldest first
+    def profiles
+      @flusher.profiles
     end
 
     protected

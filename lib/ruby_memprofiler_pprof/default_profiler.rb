@@ -88,6 +88,11 @@ module MemprofilerPprof
       @destinations.profiles
     end
 
+    # @return [Array<String>] those of CPU time
+    def cpu_files
+      @destinations.cpu_profiles
+    end
+
     # @param files_by_default [Boolean] whether to write files if no setting says where profiles go
     # @param settings [Hash{Symbol => Object}]
     # @return [Collector]

@@ -67,6 +67,11 @@ module MemprofilerPprof
       @file_flusher ? @file_flusher.profiles : []
     end
 
+    # @return [Array<String>] those of CPU time
+    def cpu_profiles
+      @cpu_files ? @cpu_files.profiles : []
+    end
+
     # @param config [Configuration]
     # @return [CPUFiles] to be started
     # @raise [ArgumentError] naming the setting

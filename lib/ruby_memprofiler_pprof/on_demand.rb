@@ -111,7 +111,7 @@ module MemprofilerPprof
     end
 
     def cpu(request, wait)
-      CPU.profile { wait.call(request.seconds || CPU_SECONDS) }.pprof_data
+      CPU.profile(**CPU.configured(@profiler.config)) { wait.call(request.seconds || CPU_SECONDS) }.pprof_data
     end
 
     # The second profile has the allocations since the first, which bound what was born in between (see

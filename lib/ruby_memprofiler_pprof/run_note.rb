@@ -33,11 +33,18 @@ module MemprofilerPprof
     # Called when the process exits, after the last profile was written.
     # @return [void]
     def finish
-      files = MemprofilerPprof.profiler.files
-      $stderr.write("memprofiler run: #{text(files)}\n") if files.any? && Process.pid == @pid
+      return unless Process.pid == @pid
+
+      profiler = MemprofilerPprof.profiler
+      say(text(profiler.files)) if profiler.files.any?
+      say("to see the CPU time: memprofiler report #{quote(profiler.cpu_files.last)}") if profiler.cpu_files.any?
     end
 
     private
+
+    def say(text)
+      $stderr.write("memprofiler run: #{text}\n")
+    end
 
     def text(files)
       last = files.last

@@ -45,7 +45,7 @@ RSpec.describe "docs/ruby-api.md" do
   end
 
   it "has the methods of CPU" do
-    expect(names_in("CPU time")).to match_array(MemprofilerPprof::CPU.singleton_methods(false) - [:after_fork])
+    expect(names_in("CPU time")).to match_array(MemprofilerPprof::CPU.singleton_methods(false) - %i[after_fork configured])
   end
 
   it "has the options of a collector" do

@@ -217,6 +217,14 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     expect(seconds_in(result, job: "one", thread: "main")).to be > 0.05
   end
 
+  it "has the process's tags" do
+    outcome = run_ruby(<<~RUBY)
+      MemprofilerPprof.configure { |config| config.tags = { release: "1.2" } }
+      puts MemprofilerPprof::CPU.profile { nil }.profile.comments.grep(/tag/)
+    RUBY
+    expect(outcome.stdout).to eq("tag.release=1.2\n")
+  end
+
   it "leaves labels out if asked to" do
     result = profile(labels: false) { MemprofilerPprof.with_labels(job: "one") { toil 0.05 } }
     expect(result.samples.flat_map { |sample| sample.labels.keys }).not_to include("job")
@@ -350,6 +358,18 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
       p text.include?("Object#child"), !text.include?("Object#parent"), own.include?("Object#parent"), !own.include?("#child")
     RUBY
     expect(outcome.stdout.split).to eq(["true"] * 4), outcome.to_s
+  end
+
+  it "has nothing of a parent that had stopped" do
+    outcome = run_ruby(<<~'RUBY')
+      cpu = -> { MemprofilerPprof::CPU.flush.profile.total(:cpu).value }
+      MemprofilerPprof::CPU.start
+      1_000_000.times { nil }
+      MemprofilerPprof::CPU.stop
+      Process.wait(fork { puts cpu.call })
+      puts cpu.call
+    RUBY
+    expect(outcome.stdout.lines.map(&:to_i)).to match([0, be_positive]), outcome.to_s
   end
 
   it "does not disturb programs that are started, nor exec" do
@@ -491,6 +511,11 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
       GC.start
     RUBY
     expect(outcome.stdout).to eq("true\n"), outcome.to_s
+  end
+
+  it "has a frame in each sample, also of fibers that begin or end" do
+    result = profile(frequency: 1000) { 100_000.times { [1, 2].each.tap(&:next).next } }
+    expect(result.samples.count { |sample| sample.names.empty? }).to eq(0)
   end
 
   it "follows fibers" do

@@ -33,6 +33,19 @@ RSpec.describe MemprofilerPprof::OnDemand do
     expect(kept.size).to eq(7)
   end
 
+  it "has labels and threads' names on CPU time as the settings say" do
+    start(labels: false, thread_names: true)
+    work = lambda do |_seconds|
+      MemprofilerPprof.with_labels(job: "one") do
+        last = MemprofilerPprof::CPU.stats[:signals] + 5
+        1000.times { nil } while MemprofilerPprof::CPU.stats[:signals] < last
+      end
+    end
+    labels = Pprof.decode(answer("/profile", wait: work)).samples.map(&:labels)
+    expect(labels).to include(include("thread" => "main"))
+    expect(labels.flat_map(&:keys)).not_to include("job")
+  end
+
   it "tells the allocations since the last delta_heap, whoever has asked" do
     start
     Thing.new

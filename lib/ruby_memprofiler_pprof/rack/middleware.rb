@@ -123,7 +123,8 @@ module MemprofilerPprof
 
       def answer_cpu(env)
         inside = false
-        data = CPU.profile(frequency: CPU_FREQUENCY, only: :thread) do
+        options = { **CPU.configured, **@collector_options.slice(:labels, :thread_names) }
+        data = CPU.profile(frequency: CPU_FREQUENCY, only: :thread, **options) do
           inside = true
           call_and_drain(isolated(env))
           inside = false

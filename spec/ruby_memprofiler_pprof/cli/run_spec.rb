@@ -140,6 +140,15 @@ RSpec.describe "memprofiler run" do
         .to eq("memprofiler run: to see the last profile: memprofiler report a/2.pprof\n")
     end
 
+    it "names that of the CPU time, too" do
+      stderr = note("MemprofilerPprof.profiler.define_singleton_method(:cpu_files) { ['c/1.pprof', 'c/2.pprof'] }")
+      expect(stderr.lines.last).to eq("memprofiler run: to see the CPU time: memprofiler report c/2.pprof\n")
+    end
+
+    it "names that of the CPU time if there is no other" do
+      expect(note("nil", "--cpu", "--no-files")).to match(%r{\A.* see the CPU time: memprofiler report tmp/.*pprof\n\z})
+    end
+
     it "names the directory of as many as leaks needs" do
       seven, eight = [7, 8].map { |count| note_of(*Array.new(count) { |index| "a/#{index}.pb.gz" }) }
       expect(seven).to end_with(": memprofiler report a/6.pb.gz\n")

@@ -405,6 +405,11 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
       expect(MemprofilerPprof::CPU).not_to be_running
     end
 
+    it "has threads' names if the middleware's options say so" do
+      _, _, body = get(middleware(->(_) { work }, thread_names: true), "/?memprofiler=cpu")
+      expect(Pprof.decode(body.join).samples.map(&:labels)).to include(include("thread" => "main"))
+    end
+
     it "says so if the profile fails afterwards" do
       allow(MemprofilerPprof::CPU).to receive(:profile).and_wrap_original do |original, **options, &block|
         original.call(**options, &block)

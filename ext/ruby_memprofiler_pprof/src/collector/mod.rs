@@ -35,7 +35,7 @@ pub use hooked::hooked;
 pub use only::Only;
 pub use retainers::{Place, Question, RetainersFailure};
 pub use state::State;
-pub use stats::ruby_description;
+pub use stats::{ruby_description, tag_comments};
 
 use cell::HookCell;
 use memprofiler_core::readers::Readers;

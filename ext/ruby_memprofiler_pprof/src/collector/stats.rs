@@ -1,7 +1,7 @@
 //! A collector's own statistics.
 
 use super::Collector;
-use super::options::{BacktraceMethod, Liveness, Options};
+use super::options::{BacktraceMethod, Liveness};
 use super::sampling::Choice;
 use super::sites::Sites;
 use super::state::{Counters, State};
@@ -114,8 +114,8 @@ pub fn ruby_description(ruby: &Ruby) -> Result<String, Error> {
 }
 
 /// The process's tags, as comments.
-pub fn tags(options: &Options) -> impl Iterator<Item = String> + '_ {
-    options.tags.iter().map(|(name, value)| format!("tag.{name}={value}"))
+pub fn tag_comments(tags: &[(String, String)]) -> impl Iterator<Item = String> + '_ {
+    tags.iter().map(|(name, value)| format!("tag.{name}={value}"))
 }
 
 /// What a reader of a profile must know about how it was made, with samples of at most that weight.
@@ -129,7 +129,7 @@ pub fn remarks(state: &State, sampling: Choice, greatest_weight: f64) -> Vec<Str
         format!("bt_method={}", state.sites.stacks.method().name()),
         format!("liveness={}", state.liveness().name()),
     ];
-    remarks.extend(tags(&state.options));
+    remarks.extend(tag_comments(&state.options.tags));
     let thinned = state.thinned_since_flush();
     if thinned > 0 {
         remarks.push(format!("thinned_samples={thinned}"));

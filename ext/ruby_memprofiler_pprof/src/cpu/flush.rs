@@ -59,7 +59,7 @@ struct Flush<'a> {
 
 impl Sampler {
     /// Takes a profile, and begins another interval. One flush may run at a time. `holder` is the Ruby object that owns
-    /// this sampler, and `mute` this thread's.
+    /// this sampler, `tags` are the process's, and `mute` is this thread's.
     ///
     /// # Safety
     /// Must run on the main Ractor with the GVL held, and not in a hook.
@@ -68,6 +68,7 @@ impl Sampler {
         ruby: &Ruby,
         holder: VALUE,
         options: FlushOptions,
+        tags: &[(String, String)],
         mute: &Mute,
     ) -> Result<Flushed, FlushFailure> {
         let start = Instant::now();
@@ -94,7 +95,7 @@ impl Sampler {
         flush.name()?;
         let samples = flush.samples();
         flush.add_clocks();
-        let header = header(ruby, &self.statistics(), &flush.interval)?;
+        let header = header(ruby, &self.statistics(), &flush.interval, tags)?;
         tidy::tidy(self, || flush.rest())?;
         let extract = flush.extract()?;
         let names = self.state.with(|state| state.sites.take_names());

@@ -2,15 +2,20 @@
 
 use super::Statistics;
 use super::interval::{Interval, period_type, sample_types};
-use crate::collector::ruby_description;
+use crate::collector::{ruby_description, tag_comments};
 use crate::vm::clock::nanoseconds_since_1970;
 use magnus::{Error, Ruby};
 use memprofiler_core::profile::Header;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// That of a profile of `interval`, which ends now.
-pub fn header(ruby: &Ruby, statistics: &Statistics, interval: &Interval) -> Result<Header, Error> {
+/// That of a profile of `interval`, which ends now, of a process with these tags.
+pub fn header(
+    ruby: &Ruby,
+    statistics: &Statistics,
+    interval: &Interval,
+    tags: &[(String, String)],
+) -> Result<Header, Error> {
     let mut comments = vec![
         format!("pid={}", std::process::id()),
         ruby_description(ruby)?,
@@ -29,6 +34,7 @@ pub fn header(ruby: &Ruby, statistics: &Statistics, interval: &Interval) -> Resu
     if statistics.lost_stacks > 0 {
         comments.push(format!("lost_stacks={}", statistics.lost_stacks));
     }
+    comments.extend(tag_comments(tags));
     Ok(Header {
         default_sample_type: Arc::clone(&period_type().name),
         sample_types: sample_types(),

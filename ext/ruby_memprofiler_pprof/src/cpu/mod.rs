@@ -169,6 +169,7 @@ impl Sampler {
         // SAFETY: in a forked child, whose only thread is in no body.
         let is_lost = unsafe { self.state.abandon_if_taken(State::default) };
         if !self.is_running() {
+            self.state.with(State::forget_parent);
             return Ok(());
         }
         let begun = if is_lost {

@@ -14,6 +14,8 @@ use rb_sys::VALUE;
 
 /// The frame on top of what allocated, while garbage is collected.
 const COLLECTION: &str = "(garbage collection)";
+/// The frame of a fiber or thread that begins or ends, and has no other.
+const NO_CODE: &str = "(no Ruby code)";
 /// The label of CPU time that was used without the GVL.
 const RELEASED: (&str, &str) = ("gvl", "released");
 
@@ -89,7 +91,13 @@ impl State {
             return self.sites.stacks.lose(StackId::EMPTY);
         }
         // SAFETY: the context runs, or stands still; the holder is alive.
-        let stack = unsafe { self.sites.read_stack_at(context, place, origin, holder) };
+        let read = unsafe { self.sites.read_stack_at(context, place, origin, holder) };
+        let stacks = &mut self.sites.stacks;
+        let is_bare = stacks.is_bare(read);
+        let stack = if is_bare { stacks.with_frame(read, NO_CODE) } else { read };
+        if is_bare {
+            stacks.release(read);
+        }
         if self.sites.stacks.are_too_many() {
             self.lost_stacks += 1;
             return self.sites.stacks.lose(stack);

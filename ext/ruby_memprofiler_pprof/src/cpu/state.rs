@@ -127,6 +127,14 @@ impl State {
         self.began > 0
     }
 
+    /// Forgets what a process has sampled that stopped before it forked this one.
+    pub fn forget_parent(&mut self) {
+        if self.was_started() {
+            *self = Self { options: self.options, beginnings: self.beginnings + 1, ..Self::default() };
+            self.begin_without_threads();
+        }
+    }
+
     /// Has an interval without samples begin now, which can be flushed.
     pub fn begin_without_threads(&mut self) {
         self.began = clock::monotonic();

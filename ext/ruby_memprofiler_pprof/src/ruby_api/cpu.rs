@@ -4,7 +4,7 @@ use super::errors;
 use super::flush_options::{OF_CPU, flush_options};
 use super::profile_data::ProfileData;
 use super::ractors::check_ractors;
-use super::{options, settle_class};
+use super::{options, settle_class, tags};
 use crate::collector::mute::Mute;
 use crate::collector::walker_check;
 use crate::cpu::{Options, Sampler, StartFailure, Threads};
@@ -75,7 +75,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     class.define_private_method("initialize_copy", method!(initialize_copy, 1))?;
     class.define_method("start", method!(start, 2))?;
     class.define_method("stop", method!(stop, 0))?;
-    class.define_method("flush", method!(flush, 1))?;
+    class.define_method("flush", method!(flush, 2))?;
     class.define_method("running?", method!(is_running, 0))?;
     class.define_method("stats", method!(stats, 0))?;
     class.define_method("after_fork", method!(after_fork, 0))
@@ -158,9 +158,10 @@ fn stop(this: Obj<RubySampler>) {
     this.stop();
 }
 
-fn flush(ruby: &Ruby, this: Obj<RubySampler>, keywords: RHash) -> Result<Obj<ProfileData>, Error> {
+fn flush(ruby: &Ruby, this: Obj<RubySampler>, keywords: RHash, tags: Value) -> Result<Obj<ProfileData>, Error> {
     check_failure(ruby, &this)?;
     let options = flush_options(ruby, keywords, OF_CPU)?;
+    let tags = tags::from_ruby(ruby, tags)?;
     if !this.sampler.was_started() {
         return Err(errors::not_started(ruby));
     }
@@ -171,7 +172,7 @@ fn flush(ruby: &Ruby, this: Obj<RubySampler>, keywords: RHash) -> Result<Obj<Pro
     let data = ProfileData::new(ruby)?;
     // Nothing after the flush may check interrupts: an exception would discard the profile.
     // SAFETY: in a method, on the main Ractor: others have no access to the object.
-    let flush = AssertUnwindSafe(|| unsafe { this.sampler.flush(ruby, this.as_raw(), options, &mute) });
+    let flush = AssertUnwindSafe(|| unsafe { this.sampler.flush(ruby, this.as_raw(), options, &tags, &mute) });
     let Ok(flushed) = catch_unwind(flush) else {
         this.sampler.panicked("flush");
         return check_failure(ruby, &this).map(|()| data);

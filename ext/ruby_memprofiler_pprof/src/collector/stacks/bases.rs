@@ -101,6 +101,11 @@ impl Stacks {
         lost
     }
 
+    /// Whether `stack` has no frames.
+    pub fn is_bare(&self, stack: StackId) -> bool {
+        self.origin(stack) == stack
+    }
+
     /// The part of `stack` that says whose it is: the nodes for the thread and the labels, or the empty stack.
     fn origin(&self, mut stack: StackId) -> StackId {
         while let Some(node) = self.tree.node(stack) {

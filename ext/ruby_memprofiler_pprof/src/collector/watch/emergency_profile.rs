@@ -51,7 +51,7 @@ impl<'a> EmergencyProfile<'a> {
             format!("dump_above={alarm}"),
             CAVEAT.to_owned(),
         ];
-        comments.extend(stats::tags(&state.options).chain(totals::origin(state.baseline)));
+        comments.extend(stats::tag_comments(&state.options.tags).chain(totals::origin(state.baseline)));
         comments.extend((!readable).then_some(MOVING).or((!known).then_some(MISSED)).map(str::to_owned));
         let numbers = Numbering::new(state, readable, text::END as usize + comments.len());
         Self { state, numbers, present: readable && known, missed, comments }
