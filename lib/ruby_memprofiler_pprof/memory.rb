@@ -105,6 +105,10 @@ module MemprofilerPprof
     #   once the parent has ended
     def copied_bytes = @data[:copied_bytes]
 
+    # @return [Integer, nil] the pages of Ruby's heap in which no object is, which are among the free slots; only a walk
+    #   knows them
+    def empty_page_bytes = @data[:empty_page_bytes]
+
     # @return [String, nil] whose malloc it is, such as "glibc 2.36"
     def allocator = @data[:allocator]
 

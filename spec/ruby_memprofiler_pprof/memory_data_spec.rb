@@ -84,6 +84,20 @@ RSpec.describe "memory_data" do
       expect(growth([after, freed], "free_slots").first).to be >= 6_000_000
     end
 
+    it "counts pages without objects" do
+      before, empty = ledgers(<<~RUBY)
+        kept = Array.new(400_000) { Object.new }
+        GC.start
+        puts full
+        kept = nil
+        GC.start
+        puts full
+      RUBY
+      # Ruby frees some of these pages.
+      grown = empty.fetch("empty_page_bytes") - before.fetch("empty_page_bytes")
+      expect(grown).to be_between(4_000_000, bytes(empty, "free_slots"))
+    end
+
     it "counts what objects own" do
       expect(growth(ledgers(<<~RUBY), "object_memory").first).to be_within(1_000_000).of(40_000_000)
         puts full

@@ -200,6 +200,11 @@ RSpec.describe MemprofilerPprof::Memory do
       expect(advice(held_slots: []).last[1]).not_to include("keep the most")
     end
 
+    it "says what frees pages without objects if most are such" do
+      expect(advice(empty_page_bytes: mebibytes(20)).last).to match([:free_slots, /Process\.warmup/, mebibytes(32)])
+      expect(advice(empty_page_bytes: mebibytes(12)).last).to match([:free_slots, /GC\.compact/, mebibytes(32)])
+    end
+
     { "glibc 2.36" => /malloc_trim.*MALLOC_ARENA_MAX/, "jemalloc 5.3.0" => /dirty_decay_ms/,
       "tcmalloc" => /TCMALLOC_RELEASE_RATE/ }.each do |allocator, text|
       it "depends on the allocator #{allocator}" do

@@ -41,7 +41,7 @@ module RecordedMemory
       held_slots: [{ site: SITE, bytes: 29.75 * MIB, objects: 4000.0 },
                    { site: "/srv/shop/app/models/audit.rb:7", bytes: 1.0 * MIB, objects: 900.0 },
                    { site: "/srv/shop/app/models/user.rb:3", bytes: 13_312.0, objects: 60_000.0 }],
-      copied_bytes: nil, **changes }
+      empty_page_bytes: 65_536, copied_bytes: nil, **changes }
   end
 
   # Without `...`: with M:N threads Ruby 3.4 crashes in such calls, if the thread has changed to another native one

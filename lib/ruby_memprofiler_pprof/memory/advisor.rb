@@ -12,7 +12,8 @@ module MemprofilerPprof
       # By how the allocator's name begins.
       ALLOCATORS = {
         "glibc" => "malloc keeps memory that nothing uses. malloc_trim(0) returns the whole pages of it to the " \
-                   "system, as does Process.warmup from Ruby 3.3 on; MALLOC_ARENA_MAX=2 or jemalloc keep it small.",
+                   "system, as does Process.warmup from Ruby 3.3 on; where many threads allocate MALLOC_ARENA_MAX=2 " \
+                   "keeps it small, and so does jemalloc.",
         "jemalloc" => "jemalloc keeps memory that nothing uses. MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0 " \
                       "returns the whole pages of it to the system sooner, narenas:2 keeps it small.",
         "tcmalloc" => "tcmalloc keeps memory that nothing uses. MallocExtension_ReleaseFreeMemory returns the whole " \
@@ -20,19 +21,25 @@ module MemprofilerPprof
       }.freeze
       COMPACT = "Live objects are scattered over Ruby's heap, so that pages with free slots cannot be freed. " \
                 "GC.compact moves objects together, where the platform has it."
+      EMPTY = "Most of it are pages in which no object is, kept for objects to come. Process.warmup frees them from " \
+              "Ruby 3.3 on."
       COPIED = "Pages that were shared were written to after the fork. Process.warmup (before Ruby 3.3 GC.compact) " \
                "just before the fork keeps more of them shared."
       # What to say of each line; nil if nothing is known to help.
       TEXTS = {
         allocator_free: ->(memory) { ALLOCATORS.find { |name, _| memory.allocator.to_s.start_with?(name) }&.last },
-        free_slots: ->(memory) { [COMPACT, *keepers(memory)].join(" ") },
+        free_slots: lambda do |memory|
+          next EMPTY if memory.empty_page_bytes.to_i * 2 > memory[:free_slots]
+
+          [COMPACT, *keepers(memory)].join(" ")
+        end,
         code: ->(_) { "Gems that the process does not use need not be loaded: `require: false` in the Gemfile." },
         jit_code: ->(_) { "--yjit-exec-mem-size bounds what YJIT compiles, in MiB." },
         copied: ->(_) { COPIED }
       }.freeze
       # How much less a process would need is not known.
       UNBOUNDED = %i[code jit_code].freeze
-      private_constant :LARGE, :LEAST, :ALLOCATORS, :COMPACT, :COPIED, :TEXTS, :UNBOUNDED
+      private_constant :LARGE, :LEAST, :ALLOCATORS, :COMPACT, :EMPTY, :COPIED, :TEXTS, :UNBOUNDED
 
       class << self
         # @param memory [Memory]

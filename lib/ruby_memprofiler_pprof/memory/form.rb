@@ -14,7 +14,7 @@ module MemprofilerPprof
       HELD_SLOTS = { site: TEXT, bytes: NUMBER, objects: NUMBER }.freeze
       TEXTS = %i[time attached_at allocator].freeze
       NUMBERS = %i[pid elapsed_nanoseconds rss_bytes peak_rss_bytes swap_bytes unexplained_bytes shared_bytes
-                   private_bytes copied_bytes].freeze
+                   private_bytes empty_page_bytes copied_bytes].freeze
       LEDGER = { lines: [LINE], limit: OPTIONAL[LIMIT], held_slots: OPTIONAL[[HELD_SLOTS]],
                  **TEXTS.to_h { |key| [key, OPTIONAL[TEXT]] }, **NUMBERS.to_h { |key| [key, OPTIONAL[NUMBER]] } }.freeze
       private_constant :TEXT, :NUMBER, :OPTIONAL, :LINE, :LIMIT, :HELD_SLOTS, :TEXTS, :NUMBERS, :LEDGER

@@ -64,6 +64,8 @@ pub struct Ledger {
     pub lines: Vec<Line>,
     /// Which sites hold the most free slots.
     pub held_slots: Vec<HeldSlots>,
+    /// Pages of the heap without objects, which are free slots; only a walk knows them.
+    pub empty_page_bytes: Option<u64>,
     /// Private pages that were shared when the process was forked.
     pub copied_bytes: Option<u64>,
 }
@@ -89,6 +91,7 @@ impl Ledger {
             limit: None,
             lines,
             held_slots: Vec::new(),
+            empty_page_bytes: None,
             copied_bytes: None,
         }
     }

@@ -90,7 +90,7 @@ impl Measured {
 
 /// The ledger of what was measured since `start` and, before that, in `before`.
 fn ledger(measurement: Measurement, before: Duration, start: Instant, held_slots: Vec<HeldSlots>) -> Ledger {
-    let Measurement { account, process, usage, copied, allocator, walk } = measurement;
+    let Measurement { account, process, usage, empty_pages, copied, allocator, walk } = measurement;
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let ledger = Ledger::new(std::process::id(), time, account);
     Ledger {
@@ -102,6 +102,7 @@ fn ledger(measurement: Measurement, before: Duration, start: Instant, held_slots
         allocator,
         limit: Limit::read(Path::new("/")),
         held_slots,
+        empty_page_bytes: empty_pages,
         copied_bytes: copied,
         elapsed_nanoseconds: u64::try_from((before + start.elapsed()).as_nanos()).unwrap_or(u64::MAX),
         ..ledger

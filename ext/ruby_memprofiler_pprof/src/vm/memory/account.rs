@@ -35,10 +35,17 @@ impl Facts {
             account: self.account(),
             process: self.process,
             usage: self.survey.and_then(|survey| survey.usage),
+            empty_pages: self.empty_pages(),
             copied: self.copied(),
             allocator: self.allocator.name(),
             walk: self.walk,
         }
+    }
+
+    /// The bytes of the heap's pages without objects, if it was walked.
+    fn empty_pages(&self) -> Option<u64> {
+        let (walk, pages) = (self.walk.as_ref()?, self.figures.pages?);
+        Some(pages.saturating_sub(walk.used_pages()))
     }
 
     /// What was unshared since the process was forked, if it was. Once its parent has ended, everything is unshared.

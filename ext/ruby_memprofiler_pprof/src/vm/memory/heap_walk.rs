@@ -45,6 +45,11 @@ impl HeapWalk {
     pub fn live_bytes(&self) -> u64 {
         self.pages.iter().map(HeapPage::live_bytes).sum()
     }
+
+    /// The bytes of pages with objects.
+    pub fn used_pages(&self) -> u64 {
+        self.pages.iter().filter(|page| page.live > 0).map(|page| page.end - page.start).sum()
+    }
 }
 
 struct Walk<'a> {

@@ -54,6 +54,8 @@ pub struct Measurement {
     pub usage: Option<Usage>,
     /// Pages that only this process has, of those that it had in common with the one that it was forked from.
     pub copied: Option<u64>,
+    /// Pages of the heap without objects.
+    pub empty_pages: Option<u64>,
     /// The allocator's name.
     pub allocator: String,
     /// What the walk over the heap has found, if there was one.
