@@ -20,7 +20,7 @@ module MemprofilerPprof
   #   @param bytes [Integer, nil] of this process's resident memory, if there is no part
   #   @param path [String] as for `wait`, until then
   #   @return [Integer, nil] the number of what watches now; nil if there is nothing to watch: a part of no limit
-  #   @raise [Error] if there can be no thread
+  #   @raise [Error] if there can be no thread, or nothing can be seen of what the level is of
   # @!method self.wait(number, path)
   #   Waits until a profile is to be taken by this thread, which then has to call `done`.
   #   @param number [Integer] of what it takes profiles for

@@ -173,6 +173,14 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     expect(logger[:error]).to match([/memory is not watched: no threads/])
   end
 
+  it "says so where it cannot tell what the process has in memory" do
+    skip "only root hides /proc" unless Process.uid.zero? && system("unshare", "-m", "true", err: File::NULL)
+    code = "MemprofilerPprof.start(dump_above: 1 << 50, files: true)"
+    ruby = [*SubprocessHelpers::RUBY, "-I#{SubprocessHelpers::LIB}", "-rruby_memprofiler_pprof", "-e", code]
+    outcome = run_command("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh", *ruby)
+    expect(outcome.stderr).to include("memory is not watched: /proc/self/statm cannot be read")
+  end
+
   it "ends with the process, whatever it is doing" do
     20.times { expect(run_program("")).to be_success }
   end

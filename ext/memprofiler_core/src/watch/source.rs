@@ -83,6 +83,11 @@ impl Source {
         }
     }
 
+    /// Whether it can tell what the process has in memory.
+    pub fn sees_process(&self) -> bool {
+        self.resident.is_some()
+    }
+
     /// Whether there is a limit now.
     pub fn has_limit(&self) -> bool {
         self.groups.iter().any(|group| group.limit().is_some())

@@ -38,7 +38,7 @@ fn begin(
     keep(ruby, this);
     // SAFETY: the collector is in a box of its own until the GC frees its object, which it does not do.
     unsafe { watch::begin(ptr::from_ref(&this.collector), level, path) }
-        .map_err(|error| errors::error(ruby, format!("no thread to watch the memory: {error}")))
+        .map_err(|error| errors::error(ruby, error.to_string()))
 }
 
 /// Keeps a collector alive for as long as the process, since the thread that watches does not know when it is gone.

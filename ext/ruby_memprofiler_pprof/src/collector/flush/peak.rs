@@ -8,6 +8,7 @@ use crate::collector::resolve::Owner;
 use crate::collector::sample_types::Values;
 use crate::collector::sites::Unnamed;
 use crate::collector::state::State;
+use crate::collector::totals;
 use crate::vm::clock::nanoseconds_since_1970;
 use magnus::Ruby;
 use memprofiler_core::peak::PeakKey;
@@ -30,6 +31,8 @@ impl Collector {
         let Some((resident, time, greatest_weight)) = flush.add_peak()? else { return Ok(None) };
         let header = self.header(ruby, start, &options, greatest_weight)?;
         let mut header = Header { time_nanos: nanoseconds_since_1970(time), ..header };
+        header.comments.retain(|comment| !totals::is_of_now(comment));
+        header.comments.push(format!("rss_bytes={resident}").into());
         header.comments.push(format!("tracked_peak_rss_bytes={resident}: what was alive then").into());
         let time_nanos = header.time_nanos;
         // A ledger of now would say nothing of then.

@@ -51,8 +51,12 @@ fn served() -> Option<&'static Shared> {
 pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) -> io::Result<Option<u64>> {
     end();
     let source = Source::open(Path::new("/"), memory::page_size());
-    if matches!(level, Level::Part(_)) && !source.has_limit() {
-        return Ok(None);
+    match level {
+        Level::Part(_) if !source.has_limit() => return Ok(None),
+        Level::Resident(_) if !source.sees_process() => {
+            return Err(io::Error::other("/proc/self/statm cannot be read"));
+        }
+        _ => {}
     }
     safepoint::prepare();
     // SAFETY: it exists as long as the process, as required above.
@@ -60,7 +64,10 @@ pub unsafe fn begin(collector: *const Collector, level: Level, path: PathBuf) ->
     let pointer = Box::into_raw(Box::new(Shared::new(collector, path, source, current())));
     // SAFETY: it was just made, and is never freed.
     let shared: &'static Shared = unsafe { &*pointer };
-    watcher::start(shared, level).inspect_err(|_| shared.use_up_source(|_| ()))?;
+    watcher::start(shared, level).map_err(|reason| {
+        shared.use_up_source(|_| ());
+        io::Error::other(format!("no thread to watch it: {reason}"))
+    })?;
     CURRENT.store(pointer, Ordering::Release);
     Ok(Some(shared.number))
 }
