@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/argument"
 require "ruby_memprofiler_pprof/utf8"
 
 module MemprofilerPprof
@@ -39,6 +40,21 @@ module MemprofilerPprof
       # @raise [SystemCallError] when it cannot be created
       def make_directory_of(path)
         make_directory(File.dirname(path), DIRECTORY_MODE)
+      end
+
+      # Creates the directory of the file that the argument `out` of a method names, if it names one.
+      #
+      # @param out [String, #to_path, nil]
+      # @return [void]
+      # @raise [TypeError] if it is something else
+      # @raise [SystemCallError] as {make_directory_of}
+      def prepare(out)
+        return unless out
+
+        Argument.check(:out, out, "nil, a String or a Pathname", TypeError) do
+          out.is_a?(String) || out.respond_to?(:to_path)
+        end
+        make_directory_of(out)
       end
 
       # Writes a file, replacing one that exists. Creates no directory.

@@ -53,7 +53,7 @@ module MemprofilerPprof
       # @raise [RactorError] outside of the main Ractor
       # @raise [SystemCallError] if the file cannot be written
       def flush(out: nil, **options)
-        AtomicFile.make_directory_of(out) if out
+        AtomicFile.prepare(out)
         profile = sampler.flush(options, settings&.tags)
         profile.write(out) if out
         profile
@@ -85,7 +85,7 @@ module MemprofilerPprof
       def profile(out: nil, **options)
         raise ArgumentError, "profile needs a block" unless block_given?
 
-        AtomicFile.make_directory_of(out) if out
+        AtomicFile.prepare(out)
         started = false
         ending = BlockEndings.enter { stop if started }
         begin

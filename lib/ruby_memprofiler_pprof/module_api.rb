@@ -89,7 +89,7 @@ module MemprofilerPprof
     # @raise [SystemCallError] if the directory cannot be made, in which case no interval ends, or the file cannot be
     #   written
     def flush(out: nil, **options)
-      AtomicFile.make_directory_of(out) if out
+      AtomicFile.prepare(out)
       profile = collector.flush(**config.flush_options, **options)
       profile.write(out) if out
       profile
@@ -106,7 +106,7 @@ module MemprofilerPprof
     # @raise [RetainersError] as {Collector#retainers}
     # @raise [SystemCallError] as {flush}
     def retainers(out: nil, **options)
-      AtomicFile.make_directory_of(out) if out
+      AtomicFile.prepare(out)
       retainers = collector.retainers(**options)
       retainers.write(out) if out
       retainers
@@ -139,7 +139,7 @@ module MemprofilerPprof
 
       settings = block_settings(sample_rate: sample_rate, max_heap_samples: max_heap_samples, sampling: :always,
                                 **options)
-      AtomicFile.make_directory_of(out) if out
+      AtomicFile.prepare(out)
       collector = Collector.new(**settings.collector_options)
       ending = BlockEndings.enter { collector.discard }
       started = nil

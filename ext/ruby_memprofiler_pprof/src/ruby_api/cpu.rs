@@ -117,7 +117,10 @@ fn start(ruby: &Ruby, this: Obj<RubySampler>, settings: RHash, threads: Proc) ->
         StartFailure::Running => {
             errors::error(ruby, "a CPU profile is being taken already, one at a time: stop it first".to_owned())
         }
-        StartFailure::NoSignal(reason) => errors::error(ruby, format!("signal {signal} cannot be used: {reason}")),
+        StartFailure::NoSignal(reason) => errors::error(
+            ruby,
+            format!("signal {signal} cannot be used: {reason}; without the option signal one is taken that is free"),
+        ),
         StartFailure::NoTimer(reason) => errors::error(ruby, format!("no timer on CPU time can be had: {reason}")),
         StartFailure::Raised(error) => error,
     })
