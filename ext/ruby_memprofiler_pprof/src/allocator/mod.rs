@@ -1,7 +1,8 @@
 //! The memory of this library's Rust code: the system's allocator and, on Linux, pages of their own for large blocks
-//! (`large.rs`), except in a copy of the process (`vm/child/`). If there is no more memory, `reserve.rs` helps out.
+//! (`large.rs`), except in a copy of the process (`vm/child/`). If neither has memory, a reserve is given up
+//! (`reserve.rs`).
 //!
-//! There malloc must not be called: another thread may have held one of its locks when the copy was made, and in the
+//! In a copy malloc must not be called: another thread may have held one of its locks when the copy was made, and in the
 //! copy nobody releases that. So a copy takes its memory from the kernel alone.
 
 #[cfg(target_os = "linux")]
