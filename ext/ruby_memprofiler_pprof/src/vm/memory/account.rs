@@ -174,7 +174,8 @@ impl Facts {
             (_, Said::Statistics(Statistics { used, resident })) => {
                 let bytes = resident.min(survey.arenas + other);
                 let touched = used.saturating_sub(survey.untouched_in_arenas + survey.untouched_elsewhere);
-                (Figure::exact(bytes + apart), self.sampled(bytes.saturating_sub(touched)))
+                let note = "this allocator counts blocks by its sizes, up to a fifth larger, touched or not";
+                (Figure::exact(bytes + apart), Figure::estimated(bytes.saturating_sub(touched), note))
             }
             (..) => (Figure::default(), Figure::unknown(no_statistics)),
         }
