@@ -52,12 +52,6 @@ pub fn remarks(ruby: &Ruby, baseline: Option<Baseline>, tracked: Option<u64>) ->
     remarks
 }
 
-/// Whether a comment is a total that changes, and so says nothing of another time.
-pub fn is_of_now(comment: &str) -> bool {
-    let name = comment.split_once('=').map_or(comment, |(name, _)| name);
-    STATISTICS.contains(&name) || matches!(name, "heap_bytes" | "rss_bytes")
-}
-
 /// The size of a page of Ruby's heap.
 fn page_size(ruby: &Ruby) -> Result<usize, Error> {
     let gc: RModule = ruby.class_object().const_get("GC")?;

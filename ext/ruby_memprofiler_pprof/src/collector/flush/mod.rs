@@ -64,12 +64,14 @@ impl Collector {
         let last = self.is_ending() && options.reader == Some(0);
         flush.leftovers()?;
         flush.allocations()?;
+        // Before samples are visited: what a collection frees meanwhile has been seen.
+        let totals = self.totals(ruby);
         flush.live_samples()?;
         // Those that died before they were visited belong to this interval, too.
         flush.allocations()?;
         flush.name_peak()?;
         let greatest_weight = self.state.with(|state| state.greatest_weight(options.reader.unwrap_or(0)));
-        let mut header = self.header(ruby, start, &options, greatest_weight)?;
+        let mut header = self.header(ruby, start, &options, greatest_weight, totals)?;
         header.comments.extend(exiting::remark().map(Arc::from));
         let Header { time_nanos, duration_nanos, .. } = header;
         // What panics there must not end a flush.
@@ -128,16 +130,27 @@ impl Collector {
         options.sample_type_names.unwrap_or_else(|| self.state.with(|state| state.options.sample_type_names))
     }
 
-    fn header(&self, ruby: &Ruby, now: Instant, options: &FlushOptions, greatest_weight: f64) -> Result<Header, Error> {
+    fn totals(&self, ruby: &Ruby) -> Vec<String> {
+        let (baseline, tracked) =
+            self.state.with(|state| (state.baseline, state.peak.kept().map(|kept| kept.resident)));
+        totals::remarks(ruby, baseline, tracked)
+    }
+
+    fn header(
+        &self,
+        ruby: &Ruby,
+        now: Instant,
+        options: &FlushOptions,
+        greatest_weight: f64,
+        totals: Vec<String>,
+    ) -> Result<Header, Error> {
         // A snapshot has none: its interval continues.
         let duration = options
             .reader
             .map_or(Duration::ZERO, |reader| now.saturating_duration_since(self.interval_starts[reader].get()));
         let names = self.sample_type_names(options);
         let mut comments = vec![stats::ruby_description(ruby)?];
-        let (baseline, tracked) =
-            self.state.with(|state| (state.baseline, state.peak.kept().map(|kept| kept.resident)));
-        let (sampling, totals) = (self.sampling(), totals::remarks(ruby, baseline, tracked));
+        let sampling = self.sampling();
         Ok(self.state.with(|state| {
             comments.extend(stats::remarks(state, sampling, greatest_weight));
             comments.extend(totals);

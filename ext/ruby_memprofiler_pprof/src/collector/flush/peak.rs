@@ -29,13 +29,14 @@ impl Collector {
         let mut flush = self.begin(ruby, options, mute, start)?;
         flush.leftovers()?;
         let Some((resident, time, greatest_weight)) = flush.add_peak()? else { return Ok(None) };
-        let header = self.header(ruby, start, &options, greatest_weight)?;
+        // Those of now would say nothing of then.
+        let mut totals = totals::origin(self.state.with(|state| state.baseline));
+        totals.push(format!("rss_bytes={resident}"));
+        let header = self.header(ruby, start, &options, greatest_weight, totals)?;
         let mut header = Header { time_nanos: nanoseconds_since_1970(time), ..header };
-        header.comments.retain(|comment| !totals::is_of_now(comment));
-        header.comments.push(format!("rss_bytes={resident}").into());
         header.comments.push(format!("tracked_peak_rss_bytes={resident}: what was alive then").into());
         let time_nanos = header.time_nanos;
-        // A ledger of now would say nothing of then.
+        // Nor would a ledger.
         let gc_time = flush.produce(header, None)?;
         self.state.with(|state| state.sites.end_naming());
         let mut result = std::mem::take(&mut flush.result);
