@@ -133,7 +133,7 @@ RSpec.describe "The signatures", :own_process do
                  DefaultProfiler DelayedJob::Job Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch
                  OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job
                  Retainers::Recording Retainers::Reference RetainersFile RunningFlushers RunNote Service
-                 Session SignalActions SocketServer Tags UTF8] +
+                 RactorGuard::Windows Session SignalActions SocketServer Tags UTF8] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process examines it.

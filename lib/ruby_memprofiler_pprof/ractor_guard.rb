@@ -24,6 +24,14 @@ module MemprofilerPprof
     #   Looks into the extension's table of quirks.
     #   @return [Boolean] whether this Ruby has one of the bugs
 
+    # @!parse
+    #   # Is prepended from Ruby 4.0 on, where windows end before another Ractor begins.
+    #   module Windows
+    #     def new(*, **) = super
+    #   end
+
     Ractor.singleton_class.prepend(self) if needed? || RUBY_VERSION < "3.3"
+    # Until then hooks see nothing of other Ractors.
+    Ractor.singleton_class.prepend(Windows) if RUBY_VERSION >= "4.0"
   end
 end

@@ -44,6 +44,28 @@ RSpec.describe "A Ractor created while a collector runs", :liveness, :threads do
     expect(create.stderr).to include("stopped profiling")
   end
 
+  it "is seen from its beginning, although the collector was in windows", if: RUBY_VERSION >= "4.0" do
+    outcome = run_ruby(<<~RUBY, options: ["-W:no-experimental"])
+      collector = MemprofilerPprof::Collector.new(sampling: :windows, sample_rate: 0.03).start
+      ractor = Ractor.new { 100_000.times { Object.new } }
+      ractor.respond_to?(:value) ? ractor.value : ractor.take
+      puts collector.stats[:sampling], collector.flush.profile.total(:allocations).value
+    RUBY
+    sampling, allocations = outcome.stdout.split
+    expect(sampling).to eq("always"), outcome.to_s
+    expect(allocations.to_i).to be_within(12_000).of(100_000)
+  end
+
+  it "has its name, its arguments and the line that creates it" do
+    outcome = run_ruby(<<~RUBY, options: ["-W:no-experimental"])
+      ractor = Ractor.new(1, name: "one") { |number| number + 1 }
+      p ractor
+      puts ractor.respond_to?(:value) ? ractor.value : ractor.take
+    RUBY
+    line = RUBY_VERSION < "3.3" ? "" : "-e:1 "
+    expect(outcome.stdout).to match(/\A#<Ractor:#2 one .*#{line}\w+>\n2\n\z/), outcome.to_s
+  end
+
   it "lets the collector run on other Rubies", unless: affected do
     expect(create.stdout).to include("true, true")
   end

@@ -126,7 +126,18 @@ pub(super) fn default_frame(direct: bool) -> Duration {
 unsafe extern "C" fn adopt_sampling_job(_: *mut c_void) {
     // Elsewhere nothing is done: the next mark phase asks again.
     // SAFETY: at a safe point, as required above.
-    let Some(main) = (unsafe { MainRactor::in_job() }) else { return };
+    if let Some(main) = unsafe { MainRactor::in_job() } {
+        choose_again(main);
+    }
+}
+
+/// For a Ractor that is about to be created: ends windows.
+pub fn before_ractor(main: MainRactor) {
+    ractor::note_others();
+    choose_again(main);
+}
+
+fn choose_again(main: MainRactor) {
     hooked::each(|collector| {
         if collector.phase() == Phase::Running {
             // Without memory for a hook the next flush adds it; nothing can be raised here.

@@ -1,11 +1,11 @@
 //! Functions of the module `MemprofilerPprof`.
 
-use super::ractors::on_main_ractor;
+use super::ractors::{new_ractor, on_main_ractor};
 use crate::collector::{exiting, hooked, mute, sampling};
 use crate::vm::quirks::Quirks;
 use crate::vm::{activity, thread_events, threads};
 use magnus::rb_sys::FromRawValue;
-use magnus::{Error, Module, Object, RArray, RModule, Ruby, Value, function};
+use magnus::{Error, Module, Object, RArray, RModule, Ruby, Value, function, method};
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -23,7 +23,9 @@ pub fn init(module: RModule) -> Result<(), Error> {
     let service = module.define_module("Service")?;
     service.define_singleton_method("announce", function!(sampling::announce_service, 0))?;
     service.define_singleton_method("announced?", function!(sampling::is_service, 0))?;
-    module.define_module("RactorGuard")?.define_singleton_method("needed?", function!(ractor_guard_needed, 0))
+    let guard = module.define_module("RactorGuard")?;
+    guard.define_singleton_method("needed?", function!(ractor_guard_needed, 0))?;
+    guard.define_module("Windows")?.define_method("new", method!(new_ractor, -1))
 }
 
 /// All collectors that are running, or that were stopped and not flushed since. They belong to the main Ractor; in

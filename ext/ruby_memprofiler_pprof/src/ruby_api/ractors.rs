@@ -1,10 +1,13 @@
 //! What other Ractors allow.
 
 use super::errors;
+use crate::collector::sampling;
 use crate::cpu::discovery;
 use crate::vm::ractor::MainRactor;
-use crate::vm::{activity, quirks::Quirks, ractor, thread_events};
+use crate::vm::{activity, protect, quirks::Quirks, ractor, thread_events};
+use magnus::rb_sys::FromRawValue;
 use magnus::{Error, Ruby, Value, prelude::*};
+use std::ffi::c_int;
 
 /// Whether this is the main Ractor.
 pub fn on_main_ractor(ruby: &Ruby) -> Result<bool, Error> {
@@ -36,4 +39,19 @@ pub fn check_ractors(ruby: &Ruby, traces: bool) -> Result<MainRactor, Error> {
         return Err(errors::ractor(ruby, message));
     }
     Ok(main)
+}
+
+/// `Ractor.new` from Ruby 4.0 on. In windows, collectors would notice another Ractor by a job, which runs on the main one; and that may
+/// wait until the other has ended. Not in Ruby, since `Ractor#inspect` shows the line of the caller.
+pub fn new_ractor(_class: Value, arguments: &[Value]) -> Result<Value, Error> {
+    if ractor::is_main() {
+        // SAFETY: on the main Ractor, and in a method.
+        sampling::before_ractor(unsafe { MainRactor::new() });
+    }
+    let length = c_int::try_from(arguments.len()).unwrap_or(c_int::MAX);
+    // SAFETY: in a method, whose arguments these are; keywords and the block are passed on as they came.
+    protect(|| unsafe {
+        let keywords = rb_sys::rb_keyword_given_p();
+        Value::from_raw(rb_sys::rb_call_super_kw(length, arguments.as_ptr().cast(), keywords))
+    })
 }
