@@ -259,6 +259,13 @@ RSpec.describe MemprofilerPprof::Collector, "in windows", skip: ("windows need R
       .to include(sampling: :always, sampling_reason: "another collector uses windows")
   end
 
+  it "uses them once no other collector does", :slow do
+    first, second = Array.new(2) { windows_collector.start }
+    first.stop
+    wait_until { GC.start || second.stats[:sampling] == :windows }
+    expect(second.stats[:sampling_reason]).to eq("sampling is :windows")
+  end
+
   it "opens windows in forked children" do
     outcome = run_ruby(<<~RUBY)
       collector = new_collector(sampling: :windows).start

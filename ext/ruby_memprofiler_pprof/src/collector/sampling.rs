@@ -85,7 +85,7 @@ impl Collector {
     pub(super) fn adopt_sampling(&self, main: MainRactor) -> Result<(), Error> {
         let options = self.options();
         self.switch_windows(main, self.preferred_sampling(), &options)?;
-        let undecided = options.sampling == Sampling::Auto && !self.windows.are_used() && cfg!(ruby_gte_3_3);
+        let undecided = options.sampling != Sampling::Always && !self.windows.are_used() && cfg!(ruby_gte_3_3);
         self.look_again.set(undecided.then(|| Instant::now() + PAUSE));
         Ok(())
     }
