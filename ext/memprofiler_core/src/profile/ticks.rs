@@ -1,14 +1,14 @@
 //! Profiles whose samples are ticks of a clock.
 
 use super::headers::{set_ticks_left_out, ticks_left_out};
-use super::{Header, Profile, Weighting};
+use super::{Header, Profile, ValueType, Weighting};
 use std::sync::Arc;
 
 impl Profile {
     /// The column that counts ticks, if the profile has them.
     pub fn tick_column(&self) -> Option<usize> {
         let header = self.header();
-        let is_count = |types: &super::ValueType| &*types.name == "samples" && &*types.unit == "count";
+        let is_count = |each: &ValueType| &*each.name == "samples" && &*each.unit == "count";
         let column = header.sample_types.iter().position(is_count);
         column.filter(|_| matches!(Weighting::of(header), Weighting::Ticks))
     }

@@ -41,8 +41,8 @@ pub fn check_ractors(ruby: &Ruby, traces: bool) -> Result<MainRactor, Error> {
     Ok(main)
 }
 
-/// `Ractor.new` from Ruby 4.0 on. In windows, collectors would notice another Ractor by a job, which runs on the main one; and that may
-/// wait until the other has ended. Not in Ruby, since `Ractor#inspect` shows the line of the caller.
+/// `Ractor.new` from Ruby 4.0 on. In windows, collectors would notice another Ractor by a job, which runs on the main
+/// one; and that may wait until the other has ended. Not in Ruby, since `Ractor#inspect` shows the line of the caller.
 pub fn new_ractor(_class: Value, arguments: &[Value]) -> Result<Value, Error> {
     if ractor::is_main() {
         // SAFETY: on the main Ractor, and in a method.
