@@ -47,8 +47,7 @@ RSpec.describe "A Ractor created while a collector runs", :liveness, :threads do
   it "is seen from its beginning, although the collector was in windows", if: RUBY_VERSION >= "4.0" do
     outcome = run_ruby(<<~RUBY, options: ["-W:no-experimental"])
       collector = MemprofilerPprof::Collector.new(sampling: :windows, sample_rate: 0.03).start
-      ractor = Ractor.new { 100_000.times { Object.new } }
-      ractor.respond_to?(:value) ? ractor.value : ractor.take
+      Ractor.new { 100_000.times { Object.new } }.value
       puts collector.stats[:sampling], collector.flush.profile.total(:allocations).value
     RUBY
     sampling, allocations = outcome.stdout.split
