@@ -10,8 +10,8 @@ module MemprofilerPprof
     # What can be asked for: a profile, two profiles for a comparison (see {split}), the text of `leaks`, who holds what
     # is alive, where the memory is, or a profile of CPU time.
     NAMES = [*PROFILES.keys, "diff", "leaks", "retainers", "memory", "profile"].freeze
-    # The forms of `retainers`; `both` is JSON and pprof (see {split}). Those of `memory` are the first two.
-    FORMATS = %i[text json pprof both].freeze
+    # The forms of `retainers`; `both` is JSON and pprof (see {split}).
+    FORMATS = { "text" => :text, "json" => :json, "pprof" => :pprof, "both" => :both }.freeze
     # The greatest values of parameters.
     MOST_SECONDS = 60
     MOST_SITES = 1000
@@ -33,8 +33,10 @@ module MemprofilerPprof
       "timeout" => ["a whole number from 1 to #{MOST_TIMEOUT}", ->(text) { OnDemand.number(text, MOST_TIMEOUT) }],
       "in_process" => ["0 or 1", { "0" => false, "1" => true }],
       "quick" => ["0 or 1", { "0" => false, "1" => true }],
-      "format" => ["one of #{FORMATS.join(", ")}", FORMATS.to_h { |format| [format.name, format] }]
+      "format" => ["one of #{FORMATS.keys.join(", ")}", FORMATS]
     }.freeze
+    # Those of `memory`, which has no profile.
+    MEMORY_PARAMETERS = { **PARAMETERS, "format" => ["text or json", FORMATS.slice("text", "json")] }.freeze
     # The default of `timeout`.
     RETAINERS_TIMEOUT = 60
     # Calls the block.

@@ -627,7 +627,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       end
 
       it "writes a profile there when memory runs short" do
-        one = integrated(pattern: "a.pprof", dump_above: 1)
+        one = integrated(pattern: "a.pprof", dump_above: 1 << 20)
         wait_until { File.exist?("app/a-oom.pprof") }
         one.stop
         expect(files).to eq(%w[app/a-oom.pprof app/a.pprof])
@@ -637,7 +637,7 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
         one = profiler
         one.start(pattern: "a.pprof")
         integrate(one)
-        one.configure(:framework) { |config| config.dump_above = 1 }
+        one.configure(:framework) { |config| config.dump_above = 1 << 20 }
         wait_until { files.any? }
         expect(files).to eq(["a-oom.pprof"])
       end

@@ -9,7 +9,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   # Any process has more than this, so the watcher fires at once.
-  settings = 'files: true, pattern: "mem-%{pid}.pprof", interval: 3600, sample_rate: 1, dump_above: 1'
+  settings = 'files: true, pattern: "mem-%{pid}.pprof", interval: 3600, sample_rate: 1, dump_above: 1 << 20'
   # Waits until there is a file.
   found = <<~RUBY
     def found(pattern)
@@ -32,9 +32,9 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
   it "writes a complete profile that says why, with labels" do
     outcome = run_ruby(<<~RUBY)
       #{found}
-      MemprofilerPprof.start(#{settings.sub("above: 1", "above: 1 << 50")})
+      MemprofilerPprof.start(#{settings.sub("1 << 20", "1 << 50")})
       kept = MemprofilerPprof.with_labels(endpoint: "users#show") { Array.new(1000) { Object.new } }
-      MemprofilerPprof.start(dump_above: 1)
+      MemprofilerPprof.start(dump_above: 1 << 20)
       found("*-oom.pprof")
       # Its thread may still have to say so.
       MemprofilerPprof.stop
@@ -187,7 +187,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
 
   it "writes a profile when a NoMemoryError ends the process" do
     outcome = run_ruby(<<~RUBY)
-      MemprofilerPprof.start(#{settings.sub("above: 1", "above: 1 << 50")})
+      MemprofilerPprof.start(#{settings.sub("1 << 20", "1 << 50")})
       kept = Array.new(1000) { Object.new }
       raise NoMemoryError, "failed to allocate memory"
     RUBY
@@ -196,7 +196,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
 
   it "writes a profile when there is no more address space" do
     outcome = run_ruby(<<~RUBY)
-      MemprofilerPprof.start(#{settings.sub("above: 1", "above: 1 << 50")})
+      MemprofilerPprof.start(#{settings.sub("1 << 20", "1 << 50")})
       used = File.read("/proc/self/status")[/VmSize:\\s*(\\d+)/, 1].to_i << 10
       Process.setrlimit(:AS, used + (100 << 20))
       kept = []
@@ -219,7 +219,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
       outcome = run_ruby(<<~RUBY)
         #{found}
         MemprofilerPprof::MemoryWatch.prepend(Module.new { #{changes} })
-        MemprofilerPprof.start(#{settings.sub("above: 1", "above: 1 << 50")})
+        MemprofilerPprof.start(#{settings.sub("1 << 20", "1 << 50")})
         #{code}
         found("*-oom.pprof")
         MemprofilerPprof.stop
@@ -244,7 +244,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
         HELD = self
       RUBY
         HELD.wait_for_former
-        MemprofilerPprof.start(dump_above: 1)
+        MemprofilerPprof.start(dump_above: 1 << 20)
       RUBY
       expect(dumps.map(&:comments)).to all(include(/\Adump_above=level/)).and have_attributes(size: be_positive)
     end
@@ -258,7 +258,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
           super(reason)
         end
       RUBY
-        MemprofilerPprof.start(dump_above: 1)
+        MemprofilerPprof.start(dump_above: 1 << 20)
         HELD[0].pop
         MemprofilerPprof.start(dump_above: 1 << 50)
         HELD[1].close
@@ -376,7 +376,7 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
             end
           end
         end
-        MemprofilerPprof.start(#{settings.sub("above: 1", "above: 1 << 50")})
+        MemprofilerPprof.start(#{settings.sub("1 << 20", "1 << 50")})
         kept = kept_by_ruby
         resident = File.read("/proc/self/status")[/VmRSS:\\s+(\\d+)/, 1].to_i << 10
         MemprofilerPprof.start(dump_above: resident + (50 << 20))
@@ -504,9 +504,9 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     end
 
     it "is a part of the limit, bytes, or false" do
-      values = ["90%", "85.5 %", "1000", "1.5GiB", "300MB", "300M", "2k", "false", "off", ""]
+      values = ["90%", "85.5 %", "2000000", "1.5GiB", "300MB", "300M", "2000k", "false", "off", ""]
       expect(values.map { |value| level(value) })
-        .to eq(["90%", "85.5%", 1000, 1_610_612_736, 300_000_000, 300_000_000, 2000, false, false, "90%"])
+        .to eq(["90%", "85.5%", 2_000_000, 1_610_612_736, 300_000_000, 300_000_000, 2_000_000, false, false, "90%"])
     end
 
     def profiler(**settings)

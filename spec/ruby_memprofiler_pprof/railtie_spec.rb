@@ -215,7 +215,7 @@ RSpec.describe "MemprofilerPprof::Railtie", :rails do
   end
 
   it "takes relative names of all files from the app's root, wherever the process is started" do
-    configure("config.enabled = true; config.socket = 'tmp/a.sock'; config.cpu = true; config.dump_above = 1; " \
+    configure("config.enabled = true; config.socket = 'tmp/a.sock'; config.cpu = true; config.dump_above = 1 << 20; " \
               "config.pattern = config.cpu_pattern = 'mine/%{index}.pprof'")
     outcome = Dir.mktmpdir { |elsewhere| ruby_in_app("-e", <<~RUBY, chdir: elsewhere) }
       require "#{app}/config/environment"

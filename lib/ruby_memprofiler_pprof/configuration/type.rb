@@ -66,7 +66,9 @@ module MemprofilerPprof
       PERCENT = /\A(\d+(?:\.\d+)?) ?%\z/
       BYTES = /\A(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?\z/i
       UNITS = ["", "k", "m", "g", "t"].freeze
-      private_constant :BOOLEANS, :UNTRAPPABLE, :ENDING, :PERCENT, :BYTES, :UNITS
+      # What a process may have. A smaller number lacks its unit.
+      MEMORY = (1 << 20)..(1 << 60)
+      private_constant :BOOLEANS, :UNTRAPPABLE, :ENDING, :PERCENT, :BYTES, :UNITS, :MEMORY
 
       class << self
         def number(placeholder, allowed, &check)
@@ -124,7 +126,7 @@ module MemprofilerPprof
 
         # "90%" stays as it is, "1.5GiB" becomes bytes.
         def memory
-          Type.new("SIZE", 'a part of the limit such as "90%", bytes such as "1.5GiB", or false',
+          Type.new("SIZE", 'a part of the limit such as "90%", bytes such as "1.5GiB", from 1MiB to 1EiB, or false',
                    ->(text) { BOOLEANS[text.downcase] == false ? false : text }, ->(value) { amount(value) })
         end
 
@@ -133,15 +135,14 @@ module MemprofilerPprof
         def amount(value)
           case value
           when false then false
-          when Integer then value if value.positive?
+          when Integer then value if MEMORY.cover?(value)
           when PERCENT then "#{Regexp.last_match(1)}%" if Float(Regexp.last_match(1)).between?(1, 100)
-          when BYTES then bytes(*Regexp.last_match.captures)
+          when BYTES then amount(bytes(*Regexp.last_match.captures))
           end
         end
 
         def bytes(number, unit, binary)
-          bytes = (Float(number) * ((binary.empty? ? 1000 : 1024)**UNITS.index(unit.downcase))).round
-          bytes if bytes.positive?
+          (Float(number) * ((binary.empty? ? 1000 : 1024)**UNITS.index(unit.downcase))).round
         end
 
         def finite?(value)

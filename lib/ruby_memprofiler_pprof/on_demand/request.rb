@@ -27,7 +27,7 @@ module MemprofilerPprof
     # @!attribute quick
     #   @return [Boolean] whether `memory` is to walk over no heap
     # @!attribute format
-    #   @return [Symbol, nil] one of {FORMATS}; nil is text
+    #   @return [Symbol, nil] a value of {FORMATS}; nil is text
     # @api private
     Request = Struct.new(:name, :seconds, :gc, :names, :by, :limit, :site, :class_name, :timeout, :in_process, :quick,
                          :format, keyword_init: true) do
@@ -38,14 +38,13 @@ module MemprofilerPprof
         name, query = target.delete_prefix("/").split("?", 2)
         return unless OnDemand::NAMES.include?(name)
 
-        request = new(name: name, **query.to_s.split("&").to_h { |pair| parameter(*pair.split("=", 2)) })
-        binary = name == "memory" && %i[pprof both].include?(request.format)
-        binary ? raise(ArgumentError, "format must be text or json, got #{request.format}.") : request
+        parameters = name == "memory" ? OnDemand::MEMORY_PARAMETERS : OnDemand::PARAMETERS
+        new(name: name, **query.to_s.split("&").to_h { |pair| parameter(parameters, *pair.split("=", 2)) })
       end
 
-      def self.parameter(name = "", text = "")
-        allowed, values = OnDemand::PARAMETERS.fetch(name) do
-          raise ArgumentError, "The parameters are #{OnDemand::PARAMETERS.keys.join(", ")}, got #{name.inspect}."
+      def self.parameter(parameters, name = "", text = "")
+        allowed, values = parameters.fetch(name) do
+          raise ArgumentError, "The parameters are #{parameters.keys.join(", ")}, got #{name.inspect}."
         end
         value = values[decode(text)]
         raise ArgumentError, "#{name} must be #{allowed}, got #{text.inspect}." if value.nil?

@@ -11,7 +11,7 @@ module MemprofilerPprof
       NAMES = %w[site class limit timeout in_process].freeze
       private_constant :NAMES
 
-      # @return [Symbol] one of {OnDemand::FORMATS}, or :html
+      # @return [Symbol] a value of {OnDemand::FORMATS}, or :html
       attr_reader :format
 
       # @param text [String, nil] the request's QUERY_STRING

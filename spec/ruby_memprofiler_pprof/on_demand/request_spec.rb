@@ -39,7 +39,8 @@ RSpec.describe MemprofilerPprof::OnDemand::Request do
     "/retainers?site=" => 'site must be FILE:LINE or FILE, got "".',
     "/heap?pid=all" => "The parameters are seconds, gc, names, by, limit, site, class, timeout, in_process, quick, " \
                        'format, got "pid".',
-    "/memory?format=pprof" => "format must be text or json, got pprof.",
+    "/memory?format=pprof" => 'format must be text or json, got "pprof".',
+    "/memory?format=xml" => 'format must be text or json, got "xml".',
     "/heap?a&&b" => /got "a"/ }.each do |target, message|
     it "refuses #{target}" do
       expect { described_class.parse(target) }.to raise_error(ArgumentError, message)
