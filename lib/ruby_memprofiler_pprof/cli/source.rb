@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
-require "net/http"
 require "ruby_memprofiler_pprof/by_pid/subject"
-require "ruby_memprofiler_pprof/socket_client"
 require "stringio"
 
 module MemprofilerPprof
@@ -23,10 +21,16 @@ module MemprofilerPprof
       # @raise [Unavailable] if it is a URL that is wrong, or a PID without the profiler
       # @raise [Failure] if it is a URL with a password, which is not to be shown again
       def self.at(address, headers)
-        return Endpoint.new(address, headers) if address.match?(URL)
+        return endpoint(address, headers) if address.match?(URL)
 
         pid = ByPid::Subject.pid(address)
         UnixSocket.new(pid ? socket_of(pid) : address, pid: pid)
+      end
+
+      def self.endpoint(address, headers)
+        # Loaded only here, since net/http takes longer than to ask a socket.
+        require "ruby_memprofiler_pprof/cli/source/endpoint"
+        Endpoint.new(address, headers)
       end
 
       def self.socket_of(pid)
@@ -44,7 +48,7 @@ module MemprofilerPprof
         "process #{pid} has loaded this gem, but has no socket, or one whose name does not say so: give its path, " \
           "start it with --socket, or, if it does not profile itself, memprofiler attach #{pid}"
       end
-      private_class_method :socket_of, :without_socket
+      private_class_method :endpoint, :socket_of, :without_socket
 
       # @param seconds [Integer, nil] over which to count allocations; nil is since the collector's last flush
       # @return [Profile]
@@ -116,16 +120,10 @@ module MemprofilerPprof
       def ask(request)
         status, body = get(request.target, request.duration + ANSWER_TIMEOUT)
         status == 200 ? body : raise(Unavailable, reason(status, body.to_s.dup))
-      rescue Unavailable
-        # Caught here, before the names of errors below load OpenSSL.
-        raise
-      rescue SocketClient::NoAnswer => e
-        raise Unavailable, e.message
       rescue SystemCallError => e
         # Only the system's own words: without the C function and the address, which is known.
         raise Unavailable, SystemCallError.new(nil, e.errno).message
-      rescue Timeout::Error, SocketError, IOError, OpenSSL::SSL::SSLError, Net::ProtocolError, Net::HTTPBadResponse,
-             Net::HTTPHeaderSyntaxError, Zlib::Error => e
+      rescue IOError => e
         raise Unavailable, "#{e.message} (#{e.class})"
       end
 
@@ -145,101 +143,7 @@ module MemprofilerPprof
         "#{body.force_encoding(Encoding::UTF_8).scrub[/[^[:cntrl:]]*/]} (status #{status})".strip
       end
     end
-
-    # `MemprofilerPprof.start(socket: PATH)`.
-    class UnixSocket < Source
-      # @param path [String]
-      # @param pid [Integer, nil] of the process that must listen there
-      def initialize(path, pid: nil)
-        super()
-        @path = path
-        @pid = pid
-      end
-
-      private
-
-      def get(target, timeout)
-        SocketClient.new(@path, pid: @pid).get(target, timeout)
-      rescue SocketClient::NoAnswer => e
-        raise Unavailable, explain(e.cause) || e.message
-      rescue ArgumentError => e
-        # The path is too long for a socket.
-        raise Unavailable, e.message
-      end
-
-      # @param error [SystemCallError, nil]
-      # @return [String, nil] what it means here
-      def explain(error)
-        return without_file if error.is_a?(Errno::ENOENT)
-        return "it is a directory, and dump takes the socket of one process" if File.directory?(@path)
-        return "it is no socket; memprofiler report reads profiles" if File.file?(@path)
-
-        without_listener if error.is_a?(Errno::ECONNREFUSED)
-      end
-
-      def without_listener
-        # Any number may be part of the name.
-        pid = [@pid, *File.basename(@path).scan(/\d+/).map(&:to_i)].compact.find { |number| profiled?(number) }
-        return "nobody listens there, but process #{pid} runs: it has closed its socket; try again" if pid
-
-        "nobody listens there: the process has ended"
-      end
-
-      def profiled?(pid)
-        ByPid::Subject.new(pid).maps?("ruby_memprofiler_pprof.so")
-      rescue ByPid::Error
-        false
-      end
-
-      def without_file
-        return "there is no socket; a URL begins with http://" if @path.b.match?(/\A[\w.-]+:\d+/)
-
-        "there is no socket; does the program run with --socket?"
-      end
-    end
-
-    # A `Rack::Endpoint`.
-    class Endpoint < Source
-      def initialize(address, headers)
-        super()
-        # Not Unavailable, whose message would have the address before it.
-        raise Failure, "give user and password by --header 'Authorization: …', not in a URL" if
-          address.match?(%r{//[^/]*@})
-
-        @uri = URI.parse(address)
-        @headers = headers
-        raise Unavailable, "the URL names no host" if @uri.hostname.to_s.empty?
-      rescue URI::Error
-        raise Unavailable, "not a valid URL"
-      end
-
-      private
-
-      def misfit(*)
-        "this is no profile; the URL must be that of the endpoint, such as http://127.0.0.1:3000/debug/pprof"
-      end
-
-      def get(target, timeout)
-        options = { use_ssl: @uri.scheme.casecmp?("https"), open_timeout: 5, read_timeout: timeout }
-        Net::HTTP.start(@uri.hostname, @uri.port, **options) do |http|
-          response = http.get("#{@uri.path.chomp("/")}#{with_query(target)}", @headers)
-          [response.code.to_i, response.code == "200" ? response.body : refusal(response)]
-        end
-      end
-
-      # What the endpoint says itself is plain text.
-      def refusal(response)
-        return "it leads to #{response["location"]}" if response.is_a?(Net::HTTPRedirection)
-        return response.body if response.content_type == "text/plain" && !response.body.to_s.empty?
-        return "the server asks who you are, which --header can say" if %w[401 403].include?(response.code)
-
-        misfit
-      end
-
-      # With the parameters that the address has, such as pid.
-      def with_query(target)
-        [target, *@uri.query].join(target.include?("?") ? "&" : "?")
-      end
-    end
   end
 end
+
+require "ruby_memprofiler_pprof/cli/source/unix_socket"
