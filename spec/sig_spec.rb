@@ -117,7 +117,7 @@ RSpec.describe "The signatures", :own_process do
             RequestSummary::Outcome RequestSummary::Path RequestSummary::Table Response RetainersPage RetainersQuery
             StackText SummaryPage SummaryText]
          .map { |name| "Rack::#{name}" }
-  pyroscope = %w[Client Client::Answer Deferred Series].map { |name| "Pyroscope::#{name}" }
+  pyroscope = %w[Client Client::Answer Deferred Delivery Series].map { |name| "Pyroscope::#{name}" }
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
                Testing::LeakCheck Testing::Limit Testing::Measurement Testing::Report Testing::Sample
                Testing::Selection]
@@ -131,9 +131,9 @@ RSpec.describe "The signatures", :own_process do
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread BlockEndings ByPid
                  ByPid::Error ByPid::Subject Configuration::Settable Configuration::Types CPU::Sampler CPUFiles
                  DefaultProfiler DelayedJob::Job Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch
-                 OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard Resque::Job
-                 Retainers::Recording Retainers::Reference RetainersFile RunningFlushers RunNote Service
-                 RactorGuard::Windows Session SignalActions SocketServer Tags UTF8] +
+                 OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard
+                 RactorGuard::Windows RemoteControl Resque::Job Retainers::Recording Retainers::Reference RetainersFile
+                 RunningFlushers RunNote Service Session SignalActions SocketServer Tags UTF8] +
               rack + pyroscope + report + socket + on_demand + testing)
              .map { |name| "MemprofilerPprof::#{name}" }
   # Loading this one profiles the process, so another process examines it.

@@ -3,9 +3,9 @@
 require "ruby_memprofiler_pprof/configuration"
 require "ruby_memprofiler_pprof/destinations"
 require "ruby_memprofiler_pprof/on_demand"
+require "ruby_memprofiler_pprof/remote_control"
 require "ruby_memprofiler_pprof/service"
 require "ruby_memprofiler_pprof/session"
-require "ruby_memprofiler_pprof/signal_actions"
 require "ruby_memprofiler_pprof/stderr_logger"
 
 module MemprofilerPprof
@@ -25,11 +25,11 @@ module MemprofilerPprof
       @logger = StderrLogger
       @destinations = Destinations.new(@logger)
       @on_demand = OnDemand.new(self)
-      @session = @listening = nil
+      @remote_control = RemoteControl.new(self, @destinations)
+      @session = nil
       # Those that are being stopped; the array is replaced, never changed.
       @ending = []
       @files_by_default = true
-      @signals = SignalActions.new { |action| action == :toggle ? toggle : dump }
     end
 
     # @return [Configuration]
@@ -114,7 +114,7 @@ module MemprofilerPprof
 
       all_or_nothing do
         @destinations.remember_directory
-        listen(:everywhere)
+        @remote_control.listen(:everywhere, @config)
       end
       return if config.toggle_on
 
@@ -128,8 +128,7 @@ module MemprofilerPprof
         # Another thread may have started it meanwhile.
         next if running? || @config.nil?
 
-        @listening &&= :signals
-        update(@config.without(:argument))
+        update(@config.without(:argument), listening: @remote_control.listening && :signals)
       end
     end
 
@@ -157,13 +156,13 @@ module MemprofilerPprof
 
     # @return [String, nil] the file of this process's socket, if it is open
     def socket
-      @server&.path
+      @remote_control.socket
     end
 
     # @return [Hash{Integer => String}] the sockets of the processes that run by the same setting `socket`, this one's
     #   among them, by process id; empty if it has no `%{pid}` or there is none
     def siblings
-      @server&.siblings || {}
+      @remote_control.siblings
     end
 
     # @param profile [ProfileData] of a block
@@ -194,7 +193,7 @@ module MemprofilerPprof
     # Yields with the lock held. If that fails, or is interrupted, everything is as it was before.
     def all_or_nothing
       @mutex.synchronize do
-        before = [@config, @listening, @session, running?]
+        before = [@config, @remote_control.listening, @session, running?]
         yield
         before = nil
       ensure
@@ -206,8 +205,7 @@ module MemprofilerPprof
       @collector&.stop unless running
       @session&.abandon unless @session.equal?(session)
       @session = session
-      @listening = listening
-      update(config)
+      update(config, listening: listening)
     rescue StandardError, ScriptError => e
       # What has failed before is raised, not this.
       @logger.error("the settings could not be restored: #{e.message}")
@@ -220,7 +218,7 @@ module MemprofilerPprof
       patch
       session = @session || Session.new(@collector, @destinations)
       session.prepare(@config, files_by_default)
-      listen(:everywhere)
+      @remote_control.listen(:everywhere, @config)
       @collector.start
       @session = session
       session.start
@@ -257,36 +255,15 @@ module MemprofilerPprof
       end
     end
 
-    # Installs the signal handlers and opens the socket that are configured, or removes them.
-    # @param where [Symbol, nil] :everywhere; :signals for no socket, as after a stop; or nil for neither
-    def listen(where)
-      @listening = where
-      @signals.install(:dump, (@config.dump_on if where))
-      @signals.install(:toggle, (@config.toggle_on if where))
-      serve((@config.socket if where == :everywhere))
-    end
-
     # Adopts a configuration, and passes on what has changed.
-    def update(configuration)
+    def update(configuration, listening: @remote_control.listening)
       before = @config
       @config = configuration
       changed = Configuration.settings.map(&:keyword).reject { |keyword| before[keyword] == configuration[keyword] }
       update_collector(changed & Configuration::COLLECTOR_SETTINGS.map(&:keyword))
       @logger.warn("enabled: takes effect at the next MemprofilerPprof.start") if changed.include?(:enabled) && running?
       @session&.update(configuration, changed)
-      listen(@listening)
-    end
-
-    # @param pattern [String, nil] of the socket's name; nil for none
-    def serve(pattern)
-      return if @server&.pattern == pattern
-
-      # Loaded only here, since few programs need it.
-      require "ruby_memprofiler_pprof/socket_server" if pattern
-      server = (SocketServer.new(self, @destinations.files(pattern), logger: @logger) if pattern)
-      @server&.stop
-      @server = server
-      server&.start
+      @remote_control.listen(listening, configuration)
     end
 
     def update_collector(changed)

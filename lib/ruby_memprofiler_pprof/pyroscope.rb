@@ -3,6 +3,7 @@
 require "ruby_memprofiler_pprof"
 require "ruby_memprofiler_pprof/background_thread"
 require "ruby_memprofiler_pprof/pyroscope/client"
+require "ruby_memprofiler_pprof/pyroscope/delivery"
 require "ruby_memprofiler_pprof/pyroscope/series"
 
 module MemprofilerPprof
@@ -22,11 +23,9 @@ module MemprofilerPprof
   class Pyroscope
     # A profile to be sent, and the name of its series.
     Job = Struct.new(:profile, :name)
-    # The longest wait in seconds between two attempts.
-    LONGEST_WAIT = 60
     # Seconds to wait for the thread to end: Ruby loses a kill that reaches a thread in a finalizer.
     JOIN_TIMEOUT = 2
-    private_constant :Job, :LONGEST_WAIT, :JOIN_TIMEOUT
+    private_constant :Job, :JOIN_TIMEOUT
 
     # @return [Float] when the process, which exits, began to wait for what is left
     # @api private
@@ -52,11 +51,11 @@ module MemprofilerPprof
     def initialize(url:, app_name:, tags: {}, auth_token: nil, basic_auth: nil, tenant_id: nil, timeout: 10, retries: 4,
                    retry_wait: 1, queue_size: 8, exit_timeout: 5, logger: nil)
       timeout = Argument.seconds(:timeout, timeout)
-      @client = Client.new(url, timeout: timeout, auth_token: auth_token, basic_auth: basic_auth, tenant_id: tenant_id)
+      client = Client.new(url, timeout: timeout, auth_token: auth_token, basic_auth: basic_auth, tenant_id: tenant_id)
       @app_name = app_name
       self.tags = tags
-      @retries = Argument.integer(:retries, retries)
-      @retry_wait = Argument.seconds(:retry_wait, retry_wait)
+      @delivery = Delivery.new(client, retries: Argument.integer(:retries, retries),
+                                       retry_wait: Argument.seconds(:retry_wait, retry_wait))
       @queue_size = Argument.integer(:queue_size, queue_size, from: 1)
       @exit_timeout = Argument.seconds(:exit_timeout, exit_timeout)
       @logger = logger || StderrLogger
@@ -142,8 +141,7 @@ module MemprofilerPprof
       @counts = { sent: 0, dropped: 0, failed: 0 }
       @sending = false
       @full = false
-      # Why the last attempt has failed; nil if it has not.
-      @problem = nil
+      @delivery.reset
       @thread = nil
     end
 
@@ -154,7 +152,8 @@ module MemprofilerPprof
       thread = take_thread
       if left.positive?
         thread&.kill
-        log(:error, "profiles not sent within #{timeout} s: #{left}#{"; the last attempt: #{@problem}" if @problem}")
+        problem = @delivery.problem
+        log(:error, "profiles not sent within #{timeout} s: #{left}#{"; the last attempt: #{problem}" if problem}")
       end
       BackgroundThread.ended?(thread, JOIN_TIMEOUT) if thread
     end
@@ -234,24 +233,11 @@ module MemprofilerPprof
 
     # @return [Symbol] the outcome, :sent or :failed
     def send_job(job)
-      bytes = job.profile.pprof_data
-      (0..@retries).each do |attempt|
-        answer = @client.post(job.name, job.profile, bytes)
-        @problem = (answer.to_s unless answer.accepted?)
-        return :sent unless @problem
+      attempts = @delivery.call(job.name, job.profile)
+      return :sent unless @delivery.problem
 
-        unless answer.passing? && attempt < @retries
-          log(:error, "a profile was not sent, after #{attempt + 1} attempts: #{@problem}")
-          return :failed
-        end
-        sleep(wait(attempt, answer.retry_after))
-      end
-    end
-
-    # Exponential backoff with jitter, so that many processes do not retry at the same moment when a server comes back.
-    def wait(attempt, retry_after)
-      seconds = [@retry_wait * (2**attempt), LONGEST_WAIT].min * (0.5 + rand)
-      retry_after ? [seconds, [retry_after, LONGEST_WAIT].min].max : seconds
+      log(:error, "a profile was not sent, after #{attempts} attempts: #{@delivery.problem}")
+      :failed
     end
 
     def warn_of_names

@@ -9,10 +9,12 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
   let(:profile) { new_collector(sample_rate: 1.0, sample_type_names: :go).profile { Array.new(3) { Object.new } } }
 
   def uploader(url, **options)
-    described_class.new(url: url, app_name: "shop", timeout: 60, exit_timeout: 60, logger: logger,
-                        **options).tap do |pyroscope|
-      allow(pyroscope).to receive(:sleep) { |seconds| waits << seconds }
+    allow(described_class::Delivery).to receive(:new).and_wrap_original do |original, *arguments, **keywords|
+      original.call(*arguments, **keywords).tap do |delivery|
+        allow(delivery).to receive(:sleep) { |seconds| waits << seconds }
+      end
     end
+    described_class.new(url: url, app_name: "shop", timeout: 60, exit_timeout: 60, logger: logger, **options)
   end
 
   # Sends profiles to a server with these responses; returns its requests, and the uploader.
