@@ -28,6 +28,7 @@ pub mod readers;
 pub mod reservoir;
 pub mod sparse_array;
 pub mod stack_tree;
+pub mod stratum;
 pub mod sums;
 pub mod table;
 pub mod watch;

@@ -2,19 +2,19 @@
 
 use crate::reservoir::ClassId;
 use crate::stack_tree::StackId;
+use crate::stratum::Stratum;
 use crate::sums::{Allocated, Sums};
-use crate::window_group::WindowGroup;
 use std::time::SystemTime;
 
-/// The key of a live set: objects of one stack and class, sampled in windows of that group or in none.
+/// The key of a live set: objects of one stack, class and stratum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PeakKey {
     /// Where they were allocated.
     pub stack: StackId,
     /// Their class.
     pub class: ClassId,
-    /// The group of the windows.
-    pub window: Option<WindowGroup>,
+    /// Which of them are added up.
+    pub stratum: Stratum,
 }
 
 /// A live set, added up: its size depends on the number of sites, and is at most that of the samples.
@@ -100,7 +100,7 @@ mod tests {
 
     fn live(resident: u64, bytes: f64) -> LiveSums {
         let mut live = LiveSums::new(resident, SystemTime::UNIX_EPOCH, 1.0);
-        let key = PeakKey { stack: StackId::EMPTY, class: ClassId(0), window: None };
+        let key = PeakKey { stack: StackId::EMPTY, class: ClassId(0), stratum: Stratum::ONLY };
         live.add(key, Allocated { objects: 1.0, bytes });
         live
     }

@@ -8,7 +8,7 @@ use crate::id_index::IdIndex;
 use crate::readers::Readers;
 use crate::reservoir::ClassId;
 use crate::stack_tree::StackId;
-use crate::window_group::WindowGroup;
+use crate::stratum::Stratum;
 use std::hash::{BuildHasher, Hash};
 use std::ops::AddAssign;
 
@@ -160,8 +160,7 @@ impl AddAssign for Allocated {
     }
 }
 
-/// The key of a tally: objects of one stack and class that these readers do not know of yet, sampled in windows of that
-/// group or in none.
+/// The key of a tally: objects of one stack, class and stratum that these readers do not know of yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TallyKey {
     /// Where they were allocated.
@@ -170,11 +169,11 @@ pub struct TallyKey {
     pub class: ClassId,
     /// Who does not know of them.
     pub readers: Readers,
-    /// The group of the windows.
-    pub window: Option<WindowGroup>,
+    /// Which of them are added up.
+    pub stratum: Stratum,
 }
 
-/// What was allocated and died before a flush could see it, summed by stack, class, readers and group of windows. So
+/// What was allocated and died before a flush could see it, summed by stack, class, readers and stratum. So
 /// its size depends on the number of allocation sites, not of objects. Each entry holds a reference to its stack and
 /// class.
 pub type Tally = Sums<TallyKey, Allocated>;

@@ -47,10 +47,10 @@ module MemprofilerPprof
     # was sampled.
     #
     # The value is the Horvitz-Thompson estimator. If samples with equal stacks and labels stand for n objects with b
-    # bytes in all, w objects for each sample, its variance is n(w - 1) for objects, and (w - 1)b²/n for bytes, which is
-    # too low if the sizes within one stack and class differ. For example, 25 samples that stand for 100 objects each
-    # are 2500 objects with a standard error of sqrt(2500 * 99) = 497. The variance of a difference is the sum of both,
-    # which is too high if the same samples are in both.
+    # bytes in all, w objects for each sample, its variance is n(w - 1) for objects, and (w - 1)b²/n for bytes, if their
+    # sizes are equal; those of more than twice the size are samples of their own, which are added up. For example, 25
+    # samples that stand for 100 objects each are 2500 objects with a standard error of sqrt(2500 * 99) = 497. The
+    # variance of a difference is the sum of both, which is too high if the same samples are in both.
     #
     # Samples that were taken in windows come together. The variance of their sum is estimated from the sums of 16
     # groups of windows. Of these, what is in both profiles of a difference cancels out.

@@ -99,7 +99,8 @@ impl<'a> Estimator<'a> {
     ///
     /// A row has n = sum(w) objects of b = sum(w y) bytes, where w is a sample's weight and y its size. The variance of
     /// a sum of w y is estimated by sum((1 - 1/w) w² y²). If all weights are w, that is n (w - 1) for objects, and b²/n
-    /// (w - 1) for bytes if all sizes are b/n. If sizes vary within a stack and class, the true variance is greater.
+    /// (w - 1) for bytes if all sizes are b/n. Where they differ by more than a factor of 2, there are several rows (see
+    /// [`Stratum`](crate::stratum::Stratum)).
     ///
     /// That is so if samples are independent. What was sampled in windows is added up by group instead.
     pub fn row(&self, number: usize) -> Sum {

@@ -187,8 +187,8 @@ pub struct Row {
     pub labels: u32,
     /// Index into [`Tables::schemes`].
     pub scheme: u32,
-    /// The order of magnitude of its objects' sizes; 0 in a profile that was just built. Rows that differ only here or
-    /// in their scheme are one sample; they are kept apart because the error of their sum depends on the parts.
+    /// The order of magnitude of its objects' sizes. Rows that differ only here or in their scheme are one sample; they
+    /// are kept apart because the error of their sum depends on the parts.
     pub magnitude: u32,
 }
 

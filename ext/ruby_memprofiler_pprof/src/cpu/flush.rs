@@ -15,6 +15,7 @@ use crate::faults;
 use magnus::Ruby;
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::stratum::Stratum;
 use memprofiler_core::sums::Sums;
 use rb_sys::VALUE;
 use std::io;
@@ -185,7 +186,7 @@ impl Flush<'_> {
     }
 
     fn key(&self, stack: StackId) -> Key {
-        Key { stack, class: self.class, age: None, window: None }
+        Key { stack, class: self.class, age: None, stratum: Stratum::ONLY }
     }
 
     /// Makes the sum equal to the CPU time that the clocks say.

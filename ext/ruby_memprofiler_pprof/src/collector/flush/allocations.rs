@@ -46,16 +46,16 @@ impl Flush<'_> {
     }
 
     fn take_over(&mut self, state: &mut State, key: TallyKey, named: (StackId, ClassId), allocated: Allocated) {
-        let TallyKey { stack, class, readers, window } = key;
+        let TallyKey { stack, class, readers, stratum } = key;
         if readers.contain(self.reader) {
             let Allocated { objects: allocations, bytes: allocated_bytes } = allocated;
-            let key = Key { stack: named.0, class: named.1, age: None, window };
+            let key = Key { stack: named.0, class: named.1, age: None, stratum };
             self.sums.add(key, Values { allocations, allocated_bytes, ..Values::default() });
         }
         let others = readers.without(self.reader);
         if !others.is_empty() {
             // By name, so that a reader that seldom flushes keeps no code alive.
-            state.count_allocated_by_name(named, others, window, allocated);
+            state.count_allocated_by_name(named, others, stratum, allocated);
         }
         state.sites.release_source(stack, class);
     }
@@ -67,7 +67,7 @@ impl Flush<'_> {
             let entries = (self.given_back..end).filter_map(|position| self.sums.entry(position));
             for (key, values) in entries.filter(|(_, values)| values.allocations > 0.0) {
                 let allocated = Allocated { objects: values.allocations, bytes: values.allocated_bytes };
-                state.count_allocated_by_name((key.stack, key.class), self.reader, key.window, allocated);
+                state.count_allocated_by_name((key.stack, key.class), self.reader, key.stratum, allocated);
             }
         });
         self.given_back = end;

@@ -10,9 +10,9 @@ use memprofiler_core::labels::LabelSet;
 use memprofiler_core::profile::{
     Builder, Frame, Function, Header, Label, LabelValue, Line, Location, Mapping, Profile, Rounding, Row, Scheme,
 };
+use memprofiler_core::stratum::Stratum;
 use memprofiler_core::sums::Sums;
 use memprofiler_core::table::Table;
-use memprofiler_core::window_group::WindowGroup;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ struct SampleKey {
     class: u32,
     age: Option<u32>,
     /// Rows that differ in nothing else are one sample.
-    window: Option<WindowGroup>,
+    stratum: Stratum,
 }
 
 /// The profile of `sums`. Strings are numbered in the order in which they are first used. Which ones are used must
@@ -57,7 +57,7 @@ pub fn profile<const N: usize, V: Columns<N>>(
         let (&stack, key) = (stacks.get(position as usize)?, sums.key(position as usize)?);
         let labels = set_of.get(stack as usize).map_or(0, |&set| set);
         let stack = without_labels(&frames, stack);
-        Some(SampleKey { stack, labels, class: key.class.0, age: key.age, window: key.window })
+        Some(SampleKey { stack, labels, class: key.class.0, age: key.age, stratum: key.stratum })
     };
     let mut order: Vec<u32> = (0..sums.len() as u32).collect();
     order.sort_unstable_by_key(key);
@@ -68,7 +68,8 @@ pub fn profile<const N: usize, V: Columns<N>>(
     let (mut rounding, mut last) = (Rounding::<N>::default(), None);
     for same in order.chunk_by(|a, b| key(a) == key(b)) {
         let Some(key) = key(&same[0]) else { continue };
-        if last.replace(SampleKey { window: None, ..key }) != Some(SampleKey { window: None, ..key }) {
+        let sample = SampleKey { stratum: Stratum::ONLY, ..key };
+        if last.replace(sample) != Some(sample) {
             set.clear();
             let class = classes.get(key.class as usize).map(|name| LabelValue::Text(builder.string(name)));
             set.extend(class.map(|value| Label { key: class_key, value }));
@@ -80,8 +81,8 @@ pub fn profile<const N: usize, V: Columns<N>>(
         same.iter().filter_map(|&position| sums.entry(position as usize)).for_each(|(_, values)| sum += values);
         let rounded = rounding.next(sum.columns());
         if rounded != [0; N] {
-            let (labels, scheme) = (builder.label_set(&set), builder.scheme(scheme.within(key.window)));
-            rows.push(Row::new(key.stack, labels, scheme));
+            let (labels, scheme) = (builder.label_set(&set), builder.scheme(scheme.within(key.stratum.window())));
+            rows.push(Row { magnitude: key.stratum.magnitude(), ..Row::new(key.stack, labels, scheme) });
             values.extend(rounded);
         }
     }

@@ -16,8 +16,8 @@ use memprofiler_core::profile::{EMPTY_STACK, Frame, Header};
 use memprofiler_core::reservoir::ClassId;
 use memprofiler_core::sparse_array::SparseArray;
 use memprofiler_core::stack_tree::{Node, StackId};
+use memprofiler_core::stratum::Stratum;
 use memprofiler_core::sums::Sums;
-use memprofiler_core::window_group::WindowGroup;
 use std::io;
 use std::num::NonZeroU32;
 use std::ops::AddAssign;
@@ -33,7 +33,7 @@ pub struct Key {
     pub stack: StackId,
     pub class: ClassId,
     pub age: Option<u32>,
-    pub window: Option<WindowGroup>,
+    pub stratum: Stratum,
 }
 
 /// Set in the location of a frame that stands for labels: the stack is the one that it extends, with these labels.

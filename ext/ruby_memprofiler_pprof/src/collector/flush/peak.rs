@@ -83,10 +83,10 @@ impl Flush<'_> {
     fn add_some_of_peak(&mut self, state: &mut State, position: &mut usize) -> Result<bool, Unnamed> {
         for _ in 0..CLOCK_STRIDE {
             let entry = state.peak.kept().and_then(|kept| kept.sums.entry(*position));
-            let Some((PeakKey { stack, class, window }, live)) = entry else { return Ok(false) };
+            let Some((PeakKey { stack, class, stratum }, live)) = entry else { return Ok(false) };
             let (stack, class) = state.sites.named(stack, class)?;
             let values = Values { retained: live.objects, retained_bytes: live.bytes, ..Values::default() };
-            self.sums.add(Key { stack, class, age: None, window }, values);
+            self.sums.add(Key { stack, class, age: None, stratum }, values);
             *position += 1;
         }
         Ok(true)

@@ -12,6 +12,7 @@ use crate::vm::{class_names, gc, memsize, protect};
 use magnus::Error;
 use memprofiler_core::reservoir::{ClassId, LiveSample};
 use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::stratum::Stratum;
 use rb_sys::VALUE;
 
 /// Why a slice of work ended.
@@ -156,7 +157,8 @@ impl Flush<'_> {
             self.result.allocation_samples += 1;
         }
         let age = state.options.object_age.then(|| quantised(age));
-        self.sums.add(Key { stack, class, age, window: state.reservoir.window(&sample) }, values);
+        let stratum = Stratum::of(state.reservoir.window(&sample), weight, size);
+        self.sums.add(Key { stack, class, age, stratum }, values);
         if let Some(visited) = state.reservoir.visited(position) {
             (visited.stack, visited.class) = (stack, class);
             visited.unreported = visited.unreported.without(self.reader);

@@ -83,7 +83,7 @@ impl State {
     }
 
     /// Drops the classes of dead objects: adds each sum to that of all classes of its stack. There are then at most as
-    /// many sums as stacks, for each set of readers and group of windows.
+    /// many sums as stacks, for each set of readers and stratum.
     #[cold]
     fn merge_classes(&mut self) {
         self.counters.class_overflows += 1;

@@ -5,6 +5,7 @@ use crate::collector::sites::Sites;
 use crate::vm::memsize;
 use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{Departed, LiveSample, Reservoir};
+use memprofiler_core::stratum::Stratum;
 use memprofiler_core::sums::{Allocated, Tally, TallyKey};
 use rb_sys::VALUE;
 
@@ -61,7 +62,8 @@ impl Departures<'_> {
         if self.is_wanted(&sample) {
             let allocated = Allocated { objects: weight, bytes: weight * size as f64 };
             let LiveSample { stack, class, unreported: readers, .. } = sample;
-            self.count_allocated(TallyKey { stack, class, readers, window }, allocated);
+            let stratum = Stratum::of(window, weight, size);
+            self.count_allocated(TallyKey { stack, class, readers, stratum }, allocated);
         } else {
             self.release_sample(&sample);
         }

@@ -112,11 +112,11 @@ impl State {
         for _ in 0..STRIDE {
             *position = (*position).min(self.tally.len());
             let Some(last) = position.checked_sub(1) else { return Ok(()) };
-            if let Some(&TallyKey { stack, class, readers, window }) = self.tally.key(last) {
+            if let Some(&TallyKey { stack, class, readers, stratum }) = self.tally.key(last) {
                 if self.sites.are_unnamed(stack, class) {
                     let named = self.sites.named(stack, class)?;
                     if let Some((_, allocated)) = self.tally.take(last) {
-                        self.count_allocated_by_name(named, readers, window, allocated);
+                        self.count_allocated_by_name(named, readers, stratum, allocated);
                         self.sites.release_source(stack, class);
                     }
                 }

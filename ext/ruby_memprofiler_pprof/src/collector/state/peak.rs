@@ -8,6 +8,7 @@ use crate::vm::{memsize, resident};
 use memprofiler_core::peak::{LiveSums, PeakKey};
 use memprofiler_core::reservoir::LiveSample;
 use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::stratum::Stratum;
 use memprofiler_core::sums::Allocated;
 use rb_sys::VALUE;
 use std::time::SystemTime;
@@ -32,7 +33,8 @@ impl State {
             let weight = self.reservoir.weight(sample);
             let allocated = Allocated { objects: weight, bytes: weight * size as f64 };
             let LiveSample { stack, class, .. } = *sample;
-            found.add(PeakKey { stack, class, window: self.reservoir.window(sample) }, allocated);
+            let stratum = Stratum::of(self.reservoir.window(sample), weight, size);
+            found.add(PeakKey { stack, class, stratum }, allocated);
         }
         let mut position = 0;
         while let Some(key) = found.sums.key(position) {

@@ -13,8 +13,8 @@ use crate::vm::{gc, labels, memsize, safepoint, span, threads};
 use memprofiler_core::readers::Readers;
 use memprofiler_core::reservoir::{Candidate, ClassId, LiveSample};
 use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::stratum::Stratum;
 use memprofiler_core::sums::{Allocated, TallyKey};
-use memprofiler_core::window_group::WindowGroup;
 use rb_sys::VALUE;
 
 impl State {
@@ -118,10 +118,10 @@ impl State {
         &mut self,
         (stack, class): (StackId, ClassId),
         readers: Readers,
-        window: Option<WindowGroup>,
+        stratum: Stratum,
         sum: Allocated,
     ) {
         self.sites.retain(stack, class);
-        self.count_allocated(TallyKey { stack, class, readers, window }, sum);
+        self.count_allocated(TallyKey { stack, class, readers, stratum }, sum);
     }
 }

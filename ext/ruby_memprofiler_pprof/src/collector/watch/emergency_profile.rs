@@ -11,6 +11,7 @@ use crate::vm::{bare_names, memsize};
 use memprofiler_core::pprof::{Footer, Stream};
 use memprofiler_core::profile::Rounding;
 use memprofiler_core::reservoir::{ClassId, LiveSample};
+use memprofiler_core::stratum::Stratum;
 use memprofiler_core::window_group::{WindowGroup, pack};
 use rb_sys::VALUE;
 use std::fs::File;
@@ -82,14 +83,21 @@ impl<'a> EmergencyProfile<'a> {
         out.finish(footer)?.flush()
     }
 
-    /// Runs of samples of one stack and class become one, apart from those that were taken in windows.
+    /// Runs of samples of one stack, class and order of magnitude become one, apart from those that were taken in
+    /// windows.
     ///
     /// # Safety
     /// As for [`write`](Self::write).
     unsafe fn samples(&self, out: &mut Stream<File>) -> io::Result<()> {
         let reservoir = &self.state.reservoir;
         let mut rounding = Rounding::default();
-        let key = |sample: &LiveSample| (sample.stack, sample.class, reservoir.window(sample).is_some());
+        let key = |sample: &LiveSample| {
+            let window = reservoir.window(sample);
+            // SAFETY: as required above.
+            let size = unsafe { self.size(sample) };
+            let magnitude = Stratum::of(window, reservoir.weight(sample), size).magnitude();
+            (sample.stack, sample.class, window.is_some(), magnitude)
+        };
         for run in reservoir.live().samples().chunk_by(|a, b| key(a) == key(b)) {
             let (mut objects, mut bytes, mut windows) = (0.0, 0.0, [0.0; WindowGroup::COUNT]);
             for sample in run {
