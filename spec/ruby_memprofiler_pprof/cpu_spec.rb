@@ -240,6 +240,11 @@ RSpec.describe MemprofilerPprof::CPU, :threads do
     expect(seconds_in(result, "#deflate")).to be > 0.05
   end
 
+  it "says what it does not know as no tick came" do
+    result = Pprof.decode(described_class.profile(frequency: 1) { 1000.times { Object.new } })
+    expect(seconds_in(result, "(not sampled)")).to be > seconds_in(result, "(other)")
+  end
+
   it "begins another interval with each flush" do
     described_class.start(frequency: 1000)
     digest

@@ -252,10 +252,12 @@ class Model {
   }
 }
 
-// Of ticks, only their split is random: see `Estimator::variance` in the core's analysis/estimate.rs.
+// Of ticks, only their split is random: see `Estimator::variance` and `variance_of_total` in the core's
+// analysis/estimate.rs.
 function withoutKnown(variances, samples, ticks) {
   if (!ticks) return variances;
-  return variances.map((variance, node) => variance * Math.max(1 - samples[node] / ticks, 0));
+  const least = (node) => (node === ROOT ? 0 : 2 / (ticks + 4));
+  return variances.map((variance, node) => variance * Math.max(1 - samples[node] / ticks, least(node)));
 }
 
 function sumOf(values) {

@@ -69,7 +69,7 @@ module MemprofilerPprof
     #   @return [Array<Float>, nil] what was sampled in windows, by group of windows; nil if nothing was
     Estimate = Struct.new(:value, :low, :high, :samples, :variance, :windows) do
       # @api private
-      def self.of((value, independent_variance, samples, windows), signed)
+      def self.of((value, independent_variance, samples, windows, most), signed)
         return new(value).freeze unless independent_variance
 
         window_variance = WindowGroups.variance(windows)
@@ -77,7 +77,7 @@ module MemprofilerPprof
         low = value - margin
         # There cannot be fewer than no objects.
         low = [low, 0.0].max if !signed && value >= 0
-        new(value, low, value + margin, samples, independent_variance + window_variance, windows&.freeze).freeze
+        new(value, low, [value + margin, *most].min, samples, independent_variance + window_variance, windows&.freeze).freeze
       end
 
       # @return [Float, nil] how much of the variance is due to what was sampled in windows

@@ -68,6 +68,14 @@ impl<'a> Estimator<'a> {
         Self { profile, column, counts, bytes, ticks }
     }
 
+    /// The greatest value that a sum of rows can have, where that is known: of ticks, the time in which they fell.
+    pub fn most(&self) -> Option<f64> {
+        let is_difference = self.profile.tables().schemes.iter().any(|scheme| scheme.base);
+        self.all_ticks().filter(|_| !is_difference)?;
+        let rows = 0..self.profile.rows().len();
+        Some(rows.map(|number| self.profile.values(number)[self.column] as f64).sum())
+    }
+
     /// Whether variances and numbers of samples are meaningful for this profile and column.
     pub fn knows_error(&self) -> bool {
         self.profile.tables().schemes.iter().all(|scheme| match scheme.weighting {
@@ -84,9 +92,18 @@ impl<'a> Estimator<'a> {
     /// binomially, so the variance of the part p = n/N that they stand for is p (1 - p)/N, and that of the value
     /// v = p V is v² (1 - p)/n. Rows whose ticks stand for different times have more of v²/n together than their sum
     /// has, and so has the error: it is added up over the rows.
+    ///
+    /// If all N ticks fell on one place, others may still have some of the time: 1 - p is taken to be 2/(N + 4) at
+    /// least, as in the interval of Agresti and Coull (1998). So 3 of 3 ticks are 100 % ± 60 %, and 400 of 400 ± 0.7 %.
     pub fn variance(&self, sum: &Sum) -> f64 {
-        let part = self.all_ticks().map_or(0.0, |all| sum.samples / all);
-        sum.independent_variance * (1.0 - part).max(0.0)
+        let others = self.all_ticks().map_or(1.0, |all| (1.0 - sum.samples / all).max(2.0 / (all + 4.0)));
+        sum.independent_variance * others
+    }
+
+    /// The same for the sum of all rows: the time of all ticks is known.
+    pub fn variance_of_total(&self, total: &Sum) -> f64 {
+        let left_out = self.all_ticks().map_or(1.0, |all| (1.0 - total.samples / all).max(0.0));
+        total.independent_variance * left_out
     }
 
     /// The N in the formula of [`variance`](Self::variance); None if the profile's samples are no ticks, or it has

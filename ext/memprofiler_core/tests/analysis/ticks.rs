@@ -47,11 +47,19 @@ fn ticks_are_split_binomially() {
 }
 
 #[test]
+fn a_few_ticks_on_one_place_do_not_prove_that_there_is_no_other() {
+    let profile = profile_of(&[("a", "1", [3, 30])]);
+    let (time, variance) = time(&profile, "a");
+    // Half of the interval, in parts of the time.
+    assert!((1.96 * variance.sqrt() / time - 0.6).abs() < 0.01);
+}
+
+#[test]
 fn what_clocks_say_is_exact() {
     let profile = profile();
     let estimator = analysis::Estimator::new(&profile, 1);
     let total = estimator.total(&Interrupt::default()).unwrap();
-    assert_eq!((total.value, total.samples, estimator.variance(&total)), (4050, 400.0, 0.0));
+    assert_eq!((total.value, total.samples, estimator.variance_of_total(&total)), (4050, 400.0, 0.0));
     assert_eq!(estimator.variance(&estimator.row(2)), 0.0);
 }
 
@@ -59,10 +67,10 @@ fn what_clocks_say_is_exact() {
 fn all_ticks_together_are_known_whatever_time_each_stands_for() {
     let profile = profile_of(&[("a", "1", [100, 1000]), ("b", "1", [300, 5000]), ("b", "2", [7, 900])]);
     let estimator = analysis::Estimator::new(&profile, 1);
-    assert_eq!(estimator.variance(&estimator.total(&Interrupt::default()).unwrap()), 0.0);
+    assert_eq!(estimator.variance_of_total(&estimator.total(&Interrupt::default()).unwrap()), 0.0);
     let difference = analysis::diff(&profile, &self::profile()).unwrap();
     let estimator = analysis::Estimator::new(&difference, 1);
-    assert_eq!(estimator.variance(&estimator.total(&Interrupt::default()).unwrap()), 0.0);
+    assert_eq!(estimator.variance_of_total(&estimator.total(&Interrupt::default()).unwrap()), 0.0);
 }
 
 /// A method takes 30 % of the time of two threads, one with 200 ticks of 4 ns, the other with 60 of 10 ns.
@@ -132,7 +140,7 @@ fn part(profile: &Profile, method: &str) -> Profile {
 fn total(profile: &Profile) -> (f64, f64) {
     let estimator = analysis::Estimator::new(profile, 1);
     let total = estimator.total(&Interrupt::default()).unwrap();
-    (total.value as f64, estimator.variance(&total))
+    (total.value as f64, estimator.variance_of_total(&total))
 }
 
 #[test]

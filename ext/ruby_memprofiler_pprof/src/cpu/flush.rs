@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 const NATIVE_THREADS: &str = "(native threads)";
 /// The frame of CPU time that no thread accounts for.
 const OTHER: &str = "(other)";
+/// The frame of what sampled threads used if there was no tick that could tell what for.
+const NOT_SAMPLED: &str = "(not sampled)";
 
 impl Owner for Sampler {
     fn with_sites<R>(&self, body: impl FnOnce(&mut Sites) -> R) -> R {
@@ -197,7 +199,6 @@ impl Flush<'_> {
         for (key, values) in entries {
             sums.add(key, Values { nanoseconds: values.nanoseconds * scale, ..values });
         }
-        // What threads used that never had a tick.
         let unseen = if sums.is_empty() { self.interval.ruby } else { 0 };
         self.sampler.state.with(|state| {
             let stacks = &mut state.sites.stacks;
@@ -208,7 +209,9 @@ impl Flush<'_> {
                 }
             };
             let other = stacks.with_frame(StackId::EMPTY, OTHER);
-            add(stacks, other, self.interval.rest() + unseen);
+            add(stacks, other, self.interval.rest());
+            let not_sampled = stacks.with_frame(StackId::EMPTY, NOT_SAMPLED);
+            add(stacks, not_sampled, unseen);
             let natives = stacks.with_frame(StackId::EMPTY, NATIVE_THREADS);
             for (name, nanoseconds) in &self.interval.natives {
                 let native = stacks.with_frame(natives, name);

@@ -36,22 +36,44 @@ fn by(ruby: &Ruby, name: &str) -> Result<By, Error> {
     }
 }
 
-/// [value, variance of what was not sampled in windows, samples, sums of what was by group of windows]; all but the
-/// value are nil if unknown, the sums also if nothing was
-type Estimate = (i64, Option<f64>, Option<f64>, Option<Vec<f64>>);
+/// [value, variance of what was not sampled in windows, samples, sums of what was by group of windows, the most that it
+/// can be]; all but the value are nil if unknown, the sums also if nothing was
+type Estimate = (i64, Option<f64>, Option<f64>, Option<Vec<f64>>, Option<f64>);
 
-fn estimate(sum: &Sum, estimator: &Estimator) -> Estimate {
-    let known = estimator.knows_error();
-    let windows = sum.windows.as_ref().filter(|_| known).map(|sums| sums.to_vec());
-    (sum.value, known.then(|| estimator.variance(sum)), known.then_some(sum.samples), windows)
+/// Makes estimates for one column of a profile.
+struct Estimates<'a> {
+    estimator: Estimator<'a>,
+    most: Option<f64>,
+}
+
+impl<'a> Estimates<'a> {
+    fn new(profile: &'a profile::Profile, column: usize) -> Self {
+        let estimator = Estimator::new(profile, column);
+        let most = estimator.most();
+        Self { estimator, most }
+    }
+
+    fn of(&self, sum: &Sum) -> Estimate {
+        self.with_variance(sum, self.estimator.variance(sum))
+    }
+
+    fn of_total(&self, total: &Sum) -> Estimate {
+        self.with_variance(total, self.estimator.variance_of_total(total))
+    }
+
+    fn with_variance(&self, sum: &Sum, variance: f64) -> Estimate {
+        let known = self.estimator.knows_error();
+        let windows = sum.windows.as_ref().filter(|_| known).map(|sums| sums.to_vec());
+        (sum.value, known.then_some(variance), known.then_some(sum.samples), windows, self.most)
+    }
 }
 
 fn total(ruby: &Ruby, this: Obj<Profile>, column: usize) -> Result<Estimate, Error> {
     check_column(ruby, &this, column)?;
     let profile = Arc::clone(&this.0);
-    let estimator = Estimator::new(&profile, column);
-    let total = without_gvl(ruby, |interrupt| estimator.total(interrupt))?;
-    Ok(estimate(&total, &estimator))
+    let estimates = Estimates::new(&profile, column);
+    let total = without_gvl(ruby, |interrupt| estimates.estimator.total(interrupt))?;
+    Ok(estimates.of_total(&total))
 }
 
 /// [name, file, line, function]
@@ -69,14 +91,14 @@ fn group(ruby: &Ruby, group: &Group) -> RArray {
 fn top(ruby: &Ruby, this: Obj<Profile>, column: usize, by_name: String) -> Result<RArray, Error> {
     check_column(ruby, &this, column)?;
     let (profile, by) = (Arc::clone(&this.0), by(ruby, &by_name)?);
-    let estimator = Estimator::new(&profile, column);
+    let estimates = Estimates::new(&profile, column);
     let sites = without_gvl(ruby, |interrupt| analysis::top(&profile, column, by, interrupt))?;
     let array = ruby.ary_new_capa(sites.len());
     for (number, site) in sites.iter().enumerate() {
         rest(number)?;
         let row = group(ruby, &site.group);
-        row.push(estimate(&site.flat, &estimator))?;
-        row.push(estimate(&site.cumulative, &estimator))?;
+        row.push(estimates.of(&site.flat))?;
+        row.push(estimates.of(&site.cumulative))?;
         array.push(row)?;
     }
     Ok(array)
@@ -95,17 +117,15 @@ fn tree(
     check_column(ruby, &this, column)?;
     let options = TreeOptions { by: by(ruby, &by_name)?, classes, min_fraction, max_depth };
     let profile = Arc::clone(&this.0);
-    let estimator = Estimator::new(&profile, column);
+    let estimates = Estimates::new(&profile, column);
     let (nodes, groups) = without_gvl(ruby, |interrupt| analysis::tree(&profile, column, options, interrupt))?;
     let array = ruby.ary_new_capa(nodes.len());
     for (number, node) in nodes.iter().enumerate() {
         rest(number)?;
-        array.push((
-            node.parent,
-            node.group,
-            estimate(&node.flat, &estimator),
-            estimate(&node.cumulative, &estimator),
-        ))?;
+        let is_root = number == 0;
+        let sum = &node.cumulative;
+        let cumulative = if is_root { estimates.of_total(sum) } else { estimates.of(sum) };
+        array.push((node.parent, node.group, estimates.of(&node.flat), cumulative))?;
     }
     let result = ruby.ary_new();
     result.push(array)?;
