@@ -56,13 +56,13 @@ module RealMethods
     "MemprofilerPprof::Report" => %i[type],
     "MemprofilerPprof::Report::Totals" => %i[attached notes],
     "MemprofilerPprof::Report::Difference" => %i[retained?],
-    "MemprofilerPprof::Report::Leaks" => %i[exits notes rising section],
+    "MemprofilerPprof::Report::Leaks" => %i[exits gainer notes rising section],
     "MemprofilerPprof::Report::Memory" => %i[section],
-    "MemprofilerPprof::Report::MemoryGrowth" => %i[initialize],
+    "MemprofilerPprof::Report::MemoryGrowth" => %i[initialize gain],
     "MemprofilerPprof::Report::Retainers" => %i[section],
     "MemprofilerPprof::Report::Workers" => %i[section],
-    "MemprofilerPprof::Report::Growth" => %i[initialize trend testable? p_value grows? lasts? late? proven? settled?
-                                             slowing? bent?],
+    "MemprofilerPprof::Report::Growth" => %i[initialize trend testable? p_value gain grows? lasts? late? highest? proven?
+                                             settled? slowing? bent?],
     "MemprofilerPprof::Report::Style" => %i[paint]
   }.freeze
   # Module functions are private instance methods, too.

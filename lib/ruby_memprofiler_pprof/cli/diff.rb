@@ -46,7 +46,7 @@ module MemprofilerPprof
         options = { by: @by || :line, type: @value, limit: @limit }
         difference = MemprofilerPprof::Report::Difference.new(filter(old), filter(new), **options)
         section = difference.section(title: "#{files.map { |file| name(file) }.join(" -> ")}#{elapsed(old, new)}",
-                                     notes: totals.notes + comparison(old, new, difference),
+                                     notes: totals.notes + comparison(old, new, difference) + no_match,
                                      data: { totals: totals.to_h })
         print_document(files, [section])
       end

@@ -94,9 +94,10 @@ module MemprofilerPprof
         @exit_code && reports.any? { |report| grows?(report) } ? 1 : 0
       end
 
-      # Sites, or a part of the memory that belongs to none.
+      # Sites, or memory that belongs to none.
       def grows?(report)
-        report.growing.any? || report.memory_growth.growing.any?
+        memory = report.memory_growth
+        report.growing.any? || memory.growing.any? || memory.untold?
       end
 
       # @return [Hash{Snapshot => String}] what is in the files
@@ -155,7 +156,7 @@ module MemprofilerPprof
         codes = MemprofilerPprof::Report::Codes
         single = ("Processes with only one profile: #{single}" if single.positive?)
         others = ("Sums, and profiles that name no process or lack contents: #{others}" if others.positive?)
-        MemprofilerPprof::Report::Note.list(codes::SINGLE_PROFILES => single, codes::NOT_IN_SERIES => others)
+        no_match + MemprofilerPprof::Report::Note.list(codes::SINGLE_PROFILES => single, codes::NOT_IN_SERIES => others)
       end
     end
   end

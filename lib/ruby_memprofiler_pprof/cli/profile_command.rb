@@ -101,11 +101,19 @@ module MemprofilerPprof
         app? ? profile.without_libraries : profile
       end
 
+      # @return [Array<Note>] that --focus, --ignore and --tag have selected nothing so far, which may be a slip
+      def no_match
+        text = "No sample matches." if (@focus || @ignore || @tags.any?) && !@matched
+        MemprofilerPprof::Report::Note.list(MemprofilerPprof::Report::Codes::NO_MATCH => text)
+      end
+
       # The samples that --focus, --ignore and --tag select, unchanged.
       def narrow(profile)
         profile = profile.focus(@focus) if @focus
         profile = profile.ignore(@ignore) if @ignore
-        @tags.reduce(profile) { |rest, tag| rest.tag(**tag) }
+        @tags.reduce(profile) { |rest, tag| rest.tag(**tag) }.tap do |selected|
+          @matched ||= selected.samples.first
+        end
       end
 
       def style

@@ -81,12 +81,13 @@ module MemprofilerPprof
           times << profile.time
           profile
         end
+        @matched = nil
         profile = filter(merge(readable, profiles))
         [readable, totals, times, profile]
       end
 
       def section(value, files, totals, times, profile)
-        notes = [*notes(totals, profile), *no_match(profile)]
+        notes = [*notes(totals, profile), *no_match]
         view(profile).section(title: title(files, totals, times), notes: notes,
                               **group(value, { inputs: files.map(&:scrub), totals: totals.map(&:to_h) }))
       end
@@ -97,11 +98,6 @@ module MemprofilerPprof
         codes = MemprofilerPprof::Report::Codes
         MemprofilerPprof::Report::Note.list(codes::DIFFERENT_TAGS => several_values(totals),
                                             codes::SAME_PROCESS => (same_process(totals) if alive?(profile)))
-      end
-
-      def no_match(profile)
-        text = "No sample matches." if (@focus || @ignore || @tags.any?) && profile.top(limit: 1).empty?
-        MemprofilerPprof::Report::Note.list(MemprofilerPprof::Report::Codes::NO_MATCH => text)
       end
 
       def several_values(totals)

@@ -75,9 +75,10 @@ module MemprofilerPprof
         window_variance = WindowGroups.variance(windows)
         margin = Math.hypot(Z * Math.sqrt(independent_variance), WindowGroups::T * Math.sqrt(window_variance))
         low = value - margin
+        high = [value + margin, *most].min
         # There cannot be fewer than no objects.
         low = [low, 0.0].max if !signed && value >= 0
-        new(value, low, [value + margin, *most].min, samples, independent_variance + window_variance, windows&.freeze).freeze
+        new(value, low, high, samples, independent_variance + window_variance, windows&.freeze).freeze
       end
 
       # @return [Float, nil] how much of the variance is due to what was sampled in windows

@@ -22,7 +22,9 @@ module MemprofilerPprof
     # A site that grows is slowing if it gained significantly less in the second half of the last three quarters than in
     # the first: less than half, and if both had gained as much, each of the gained objects would be in either with
     # probability 1/2. Example: 15 and 3 samples. The probability of at least 15 heads in 18 tosses is
-    # (816 + 153 + 18 + 1) / 2^18 = 0.4 %, so that it is slowing.
+    # (816 + 153 + 18 + 1) / 2^18 = 0.4 %, so that it is slowing. It is slowing, too, if the last quarter gained so much
+    # less than half of the two before, and by more than 3 standard deviations of a level, as a cache that has just
+    # filled.
     #
     # With windows the number of tosses is as great as the variance of b - d, see {Trend}.
     #
@@ -86,11 +88,17 @@ module MemprofilerPprof
         late? && proven?
       end
 
+      # @return [Integer] bytes from the first profile to the last
+      # @api private
+      def gain
+        @bytes.last - @bytes.first
+      end
+
       # @return [Array(Float, Float, Float)] bytes per second: the estimate, and the 95 % interval from and to
       def rate
         @rate ||= begin
           bytes = Trend.new(@times.last(warm), @bytes.last(warm),
-                            weight: @weight * mean_size, born: born(warm) * mean_size,
+                            weight: @weight * mean_size * spread, born: born(warm) * mean_size,
                             window_variance: window_variance(-warm, -1) * (mean_size**2))
           [bytes.slope, *bytes.interval]
         end
@@ -98,11 +106,18 @@ module MemprofilerPprof
 
       # @return [Boolean] whether it still grows in the last half, and has more in the last quarter than ever before
       def late?
+        fit(last_half, correlated: false).p_value < SUSPICIOUS && highest?
+      end
+
+      # @return [Boolean] whether it has more in the last quarter than ever before, but for the beginning, and after the
+      #   last major collection, too
+      def highest?
+        return false unless @clean.nil? || @clean.size < 2 || record?(@objects.values_at(*@clean))
+
         size = @objects.size
-        half = [size - index_at(size - (size / 2)), Trend::LEAST].max
         last = @objects[index_at(size - [size / 4, 1].max)..]
-        early = @objects[index_at(size / 8)...-half]
-        fit(half, correlated: false).p_value < SUSPICIOUS && last.sum.fdiv(last.size) > (early.max || @objects.first)
+        early = @objects[index_at(size / 8)...-last_half]
+        last.sum.fdiv(last.size) > (early.max || @objects.first)
       end
 
       # @return [Boolean] whether it has grown from one major collection to another; true if there were not two
@@ -126,7 +141,8 @@ module MemprofilerPprof
         rose?(early, level(middle), 0, middle) && early > SCATTER * scatter(@objects[middle..])
       end
 
-      # @return [Boolean] whether it gained significantly less in the second half of the last three quarters
+      # @return [Boolean] whether it gained significantly less in the second half of the last three quarters, or in the
+      #   last quarter
       def slowing?
         shown_by.bent?
       end
@@ -136,9 +152,7 @@ module MemprofilerPprof
       def bent?
         start = @objects.size - warm
         middle = index_at(@objects.size - three_quarters + (three_quarters / 2))
-        first, second = [[start, middle], [middle, -1]].map { |from, to| level(to) - level(from) }
-        least = [second, 0].max
-        second < first / 2 && significant?(first - least, first + least, bend_variance(start, middle))
+        slower?(start, middle, 1) || stopped?(start, index_at(@objects.size - (@objects.size / 4)))
       end
 
       private
@@ -163,6 +177,11 @@ module MemprofilerPprof
           snapshots.map { |snapshot| snapshot.public_send(figure, key) }
         end
         @allocations = snapshots.map { |snapshot| snapshot.allocations(key) } if contiguous
+      end
+
+      # How many profiles the last half has.
+      def last_half
+        [@objects.size - index_at(@objects.size - (@objects.size / 2)), Trend::LEAST].max
       end
 
       # How many profiles the last three quarters have.
@@ -198,6 +217,24 @@ module MemprofilerPprof
 
         last = levels.last(levels.size / 4)
         last.sum.fdiv(last.size) > levels.first(levels.size / 2).max
+      end
+
+      # Whether the gain from the middle to the end is less than half of that from the start to the middle, which took
+      # `times` as long, and by more than `scatter`.
+      def slower?(start, middle, times = 1, scatter = 0)
+        first = (level(middle) - level(start)) / times
+        second = level(-1) - level(middle)
+        least = [second, 0].max
+        (first / 2) - second > scatter && significant?(first - least, first + least, bend_variance(start, middle))
+      end
+
+      # Whether it has hardly gained anything in the last quarter, by more than levels scatter. Their standard deviation
+      # is that of neighbours' differences, divided by the root of 2, also while they rise.
+      def stopped?(start, last_quarter)
+        return false if @objects.size - last_quarter < Trend::LEAST
+
+        differences = @objects[start..].each_cons(2).map { |one, other| other - one }
+        slower?(start, last_quarter, 2, SCATTER * scatter(differences) / Math.sqrt(2))
       end
 
       # Whether it has risen from one profile to another by more than sampling alone explains.
@@ -236,6 +273,13 @@ module MemprofilerPprof
         index += @objects.size if index.negative?
         near = @objects[[index - 1, 0].max..(index + 1)]
         near.sum.fdiv(near.size)
+      end
+
+      # By what different sizes multiply the variance of bytes.
+      def spread
+        variance = @retained.variance.to_f - @retained.window_variance.to_f
+        equal = (@weight - 1) * @retained.value * mean_size
+        equal.positive? ? [variance / equal, 1.0].max : 1.0
       end
 
       def mean_size

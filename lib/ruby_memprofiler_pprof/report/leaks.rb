@@ -7,16 +7,20 @@ module MemprofilerPprof
     class Leaks
       # - `:growing`: a leak, or something that will stop growing after the series
       # - `:slowing`: grows, but ever more slowly, as a cache that fills
-      # - `:perhaps`: would be growing if it were the only site, but among many it may be chance; or there are too few
-      #   profiles, or no major garbage collection among them, so that it may be garbage
+      # - `:perhaps`: would be growing if it were the only site, but among many it may be chance; or it has grown, but
+      #   by too few samples to say whether it still does; or there are too few profiles, or no major garbage collection
+      #   among them, so that it may be garbage
       # - `:settled`: grew first, then no more, as a cache that is warm
       # - `:steady`
-      # - `:unclear`: fewer than ten samples
+      # - `:unclear`: fewer than ten samples, or a rise that so few hardly tell from chance
       VERDICTS = %i[growing slowing perhaps settled steady unclear].freeze
       # The probability that any site is called growing in a program in which none grows (the family-wise error rate).
       LEVEL = 0.001
+      # The least p-value, for a site alone, at which it is called steady.
+      DOUBTFUL = 0.1
       # With fewer profiles no site is called growing.
       LEAST = 8
+      private_constant :DOUBTFUL
 
       # @!attribute verdict
       #   @return [Symbol] one of {VERDICTS}
@@ -72,6 +76,14 @@ module MemprofilerPprof
       # @api private
       def rising
         shown.select { |finding| %i[growing slowing perhaps].include?(finding.verdict) }
+      end
+
+      # @return [Array(Profile::Site, Integer), nil] of the sites of which it is not known that they grow, the one that
+      #   has gained the most, and how many bytes; nil if none has
+      # @api private
+      def gainer
+        gains = (@findings - growing).to_h { |finding| [finding.growth.site, finding.growth.gain] }
+        gains.max_by(&:last)&.then { |site, gain| [site, gain] if gain.positive? }
       end
 
       # @return [Array<String>] why no site can be called growing in this series
@@ -208,10 +220,17 @@ module MemprofilerPprof
       end
 
       def verdict(growth, p_value)
-        return growth.settled? ? :settled : :steady unless growth.grows?
+        return without_growth(growth, p_value) unless growth.grows?
         return :perhaps if p_value >= LEVEL || @notes.any?
 
         growth.slowing? ? :slowing : :growing
+      end
+
+      def without_growth(growth, p_value)
+        return :settled if growth.settled?
+        return :steady if growth.p_value >= DOUBTFUL || growth.slowing? || !growth.highest?
+
+        p_value < Growth::SUSPICIOUS ? :perhaps : :unclear
       end
     end
   end

@@ -22,12 +22,17 @@ module MemprofilerPprof
       # @param about [Hash{Symbol => Object}] other members of the section
       # @return [Section]
       def section(more, **about)
-        memory = MemoryGrowthText.new(@leaks.memory_growth, code: @leaks.growing.any?)
+        memory = MemoryGrowthText.new(@leaks.memory_growth, code: @leaks.growing.any?, gainer: gainer)
         notes = memory.notes + @snapshots.last.totals.notes + @leaks.notes + @leaks.exits + more
         Section.new(title: title, notes: notes, table: (table if @shown.any?), closing: [*sure, rest], **about)
       end
 
       private
+
+      def gainer
+        site, gain = @leaks.gainer
+        [SiteText.label(site, SiteText.paths([site])).last, gain] if site
+      end
 
       def title
         times = @snapshots.values_at(0, -1).map { |snapshot| Time.at(snapshot.time).utc.strftime("%F %T") }

@@ -80,6 +80,18 @@ module MemprofilerPprof
         findings.select { |finding| finding.verdict == :growing }
       end
 
+      # @return [Boolean] whether the resident memory grows, and no part of it does for sure
+      def untold?
+        findings.empty? && !@resident.nil? && @resident.p_value < Leaks::LEVEL && matters?(@resident) &&
+          @resident.grows? && !@resident.slowing?
+      end
+
+      # @return [Integer] bytes that are resident in the last profile and were not in the first
+      # @api private
+      def gain
+        @resident.gain
+      end
+
       # @return [Array<Finding>] those that do not slow down; all if each does
       def leading
         growing.empty? ? findings : growing

@@ -8,24 +8,42 @@ module MemprofilerPprof
     class MemoryGrowthText
       HOUR = 3600
       ASK = "`memprofiler why` of the running process names large objects, sampled or not."
-      private_constant :HOUR, :ASK
+      # A site that has gained less of what the process has is no explanation.
+      LEAST_PART = 0.1
+      private_constant :HOUR, :ASK, :LEAST_PART
 
       # @param growth [MemoryGrowth]
       # @param code [Boolean] whether lines of code grow, too
-      def initialize(growth, code: false)
+      # @param gainer [Array(String, Integer), nil] which other site has gained the most, and how many bytes
+      def initialize(growth, code: false, gainer: nil)
         @growth = growth
         @code = code
+        @gainer = gainer
       end
 
       # @return [Array<Note>] none if there are too few profiles that say where the memory was
       def notes
         return [] unless @growth.resident
+        return Note.list(Codes::MEMORY_GROWS => untold) if @growth.untold?
         return Note.list(Codes::MEMORY_STEADY => "No part of the resident memory grows.") if @growth.findings.empty?
 
         Note.list(Codes::MEMORY_GROWS => "#{parts}.#{verdict}")
       end
 
       private
+
+      def untold
+        "The resident memory grows: #{rates(@growth.resident)}. It cannot be told which part, as what objects own is " \
+          "known from samples only.#{most unless @code}"
+      end
+
+      # Where to look if nothing is sure: most of what is there may be of a line that has few samples.
+      def most
+        name, gain = @gainer
+        return " #{ASK}" unless name && gain >= LEAST_PART * @growth.gain
+
+        " #{name} has gained the most, #{Units.format(gain, "bytes", signed: true)}, by few samples. #{ASK}"
+      end
 
       def parts
         parts = @growth.findings.map { |finding| "#{finding.line.name} #{details(finding)}" }
@@ -34,13 +52,17 @@ module MemprofilerPprof
       end
 
       def details(finding)
-        rate, *interval = finding.growth.rate.map { |each| each * HOUR }
-        slowing = ", ever more slowly" if finding.verdict == :slowing
-        "#{Units.format(rate, "bytes", signed: true)}/h (#{Units.interval(*interval, "bytes")}#{slowing})"
+        rates(finding.growth, (", ever more slowly" if finding.verdict == :slowing))
+      end
+
+      def rates(growth, addition = nil)
+        rate, *interval = growth.rate.map { |each| each * HOUR }
+        "#{Units.format(rate, "bytes", signed: true)}/h (#{Units.interval(*interval, "bytes")}#{addition})"
       end
 
       def verdict
-        return if @code || !@growth.not_objects?
+        return if @code
+        return most unless @growth.not_objects?
 
         kinds = @growth.leading.map(&:kind).uniq
         return " No line of code explains it: #{kinds.join(", and ")}. #{ASK}" if @growth.leading.any?(&:untold?)

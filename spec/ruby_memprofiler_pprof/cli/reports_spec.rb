@@ -238,6 +238,18 @@ RSpec.describe "ruby_memprofiler_pprof, reading profiles" do
       expect(codes).to eq([["NO_MATCH"], []])
     end
 
+    [%w[diff], %w[leaks --exit-code]].each do |command, *options|
+      it "says so in #{command}, too" do
+        comments = { pid: 7, started_at: 1.5 }
+        2.times do |index|
+          profile = Pprof::Maker.lines({ "/a.rb:1" => [0, 50] }, time: 100 + index, comments: comments)
+          File.binwrite("#{index}.pprof", profile.to_s)
+        end
+        expect(%w[a.rb Typo].map { |pattern| cli(command, *options, "--focus", pattern, "0.pprof", "1.pprof").stdout })
+          .to match([satisfy { |text| !text.include?("No sample matches.") }, include("\nNo sample matches.\n")])
+      end
+    end
+
     it "shows a tree" do
       expect(rows("--tree", file).first).to match(/100% +total/)
     end

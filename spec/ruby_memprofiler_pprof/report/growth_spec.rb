@@ -44,8 +44,18 @@ RSpec.describe MemprofilerPprof::Report::Growth do
   end
 
   it "is not slowing if the difference may be chance, or is small" do
-    # 6 heads in 6 tosses have a probability of 1.6 %; 55 is more than half of 100.
-    expect([halves(6, 0), halves(7, 0), halves(100, 55)].map(&:slowing?)).to eq([false, true, false])
+    # 6 heads in 6 tosses have a probability of 1.6 %; 7 is more than half of 10.
+    bent = growth(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 107, 114, 121, 128, 135)
+    expect([halves(6, 0), halves(7, 0), bent].map(&:slowing?)).to eq([false, true, false])
+  end
+
+  it "is slowing if it stood still in the last quarter only" do
+    # A cache of 1,220 that has been full for the last 17 % of the series.
+    scatter = [0, 30, -20, 10, -10].cycle
+    leak = Array.new(40) { |index| (index * 37) + scatter.next }
+    full = leak.map.with_index { |level, index| level - [(index * 37) - 1220, 0].max }
+    expect([full, leak].map { |levels| growth(*levels).then { |growth| [growth.grows?, growth.slowing?] } })
+      .to eq([[true, true], [true, false]])
   end
 
   describe "in a series that is thinned" do

@@ -74,6 +74,11 @@ RSpec.describe MemprofilerPprof::Report::Leaks do
     expect(verdict(Array.new(40) { |index| (2000 * (1 - Math.exp(-index / 13.0))).round })).to eq(:slowing)
   end
 
+  it "reports perhaps, or unclear, if too few samples say whether it still grows" do
+    expect(verdict([0, 0, 0, 0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13, 14, 14, 14, 15, 16, 16])).to eq(:perhaps)
+    expect(verdict([2, 2, 2, 3, 3, 4, 4, 5, 6, 6, 7, 7, 8, 8, 9, 9, 9, 10, 10, 10])).to eq(:unclear)
+  end
+
   it "reports steady if it goes up and down" do
     expect(verdict(Array.new(20) { random.rand(50..500) })).to eq(:steady)
     expect(verdict(Array.new(20) { |index| 20 + (50 * (index % 5)) })).to eq(:steady)

@@ -100,6 +100,25 @@ RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
     expect(text).to match(/^growing .*leak\.rb:1  leak#line1$/).and end_with("Growing: 1; 1 steady.")
   end
 
+  describe "if all of it grows, but no part for sure" do
+    # What objects own is known from few samples, and what they miss is in the remainder.
+    seen = Array.new(20) { |index| [0, 3, 1, 3, 0][index % 5] * index }
+    growing_whole = { object_memory: seen.map { |part| 20 + part },
+                      vm_memory: seen.map.with_index { |part, index| 100 + (3 * index) - part } }
+
+    it "says so" do
+      report = leaks(**growing_whole)
+      expect([report.memory_growth.findings, report.memory_growth.untold?]).to eq([[], true])
+      expect(report.to_s).to match(/^The resident memory grows: \+18\d MiB.* It cannot be told which part, as /)
+    end
+
+    it "names the line that has gained the most" do
+      sites = { "/big.rb:1" => Array.new(20) { |index| index > 9 ? 1_000_000 : 0 } }
+      expect(leaks(**growing_whole, sites: sites).to_s)
+        .to include("samples only. /big.rb:1 has gained the most, +95.4 MiB, by few samples. `memprofiler why` of ")
+    end
+  end
+
   it "says that it grows ever more slowly" do
     levels = Array.new(60) { |index| 30 + (20 * (1 - Math.exp(-index / 25.0))) }
     report = leaks(count: 60, vm_memory: levels)
