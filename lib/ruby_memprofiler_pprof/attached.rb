@@ -54,7 +54,10 @@ module MemprofilerPprof
         settings = Configuration.settings.map(&:keyword).reject { |keyword| given.source(keyword) == :default }
                                 .to_h { |keyword| [keyword, given[keyword]] }
         now = Time.now.utc.strftime("%FT%TZ")
-        { **settings, tags: { **MemprofilerPprof.config.tags.to_h, **given.tags.to_h, Tags::ATTACHED => now } }
+        # None by default, even where `run` or Rails would write them.
+        files = MemprofilerPprof.config.merge(:argument, settings).writes_files?(by_default: false)
+        tags = { **MemprofilerPprof.config.tags.to_h, **given.tags.to_h, Tags::ATTACHED => now }
+        { **settings, files: files, tags: tags }
       end
     end
   end

@@ -29,7 +29,8 @@ module MemprofilerPprof
       @session = nil
       # Those that are being stopped; the array is replaced, never changed.
       @ending = []
-      @files_by_default = true
+      # Whether to write files if no setting says where profiles go.
+      @files_by_default = false
     end
 
     # @return [Configuration]
@@ -93,24 +94,25 @@ module MemprofilerPprof
       @destinations.cpu_profiles
     end
 
-    # @param files_by_default [Boolean] whether to write files if no setting says where profiles go
     # @param settings [Hash{Symbol => Object}]
     # @return [Collector]
-    def start(files_by_default: false, **settings)
+    def start(**settings)
       collector
       end_sessions
       all_or_nothing do
         @destinations.remember_directory unless running?
         update(@config.merge(:argument, settings))
-        launch(files_by_default)
+        launch
       end
       @collector
     end
 
     # Starts the profiler of a process that is profiled from its beginning, unless it is configured to start paused.
+    # Whatever starts it from now on, it writes files by default.
     # @return [void]
     def boot
-      return start(files_by_default: true) unless config.start_paused && config.enabled
+      @files_by_default = true
+      return start unless config.start_paused && config.enabled
 
       all_or_nothing do
         @destinations.remember_directory
@@ -132,14 +134,14 @@ module MemprofilerPprof
       end
     end
 
-    # Starts or stops, with the settings of the last start; by default to files if that was so, or there was none.
+    # Starts or stops.
     # @return [void]
     def toggle
       collector
       return halt if running?
 
       end_sessions
-      all_or_nothing { launch(@files_by_default) }
+      all_or_nothing { launch }
     end
 
     # Delivers a profile soon.
@@ -211,18 +213,17 @@ module MemprofilerPprof
       @logger.error("the settings could not be restored: #{e.message}")
     end
 
-    def launch(files_by_default)
+    def launch
       return @logger.info("not profiling: the setting enabled is false") unless @config.enabled
 
       Service.detect
       patch
       session = @session || Session.new(@collector, @destinations)
-      session.prepare(@config, files_by_default)
+      session.prepare(@config, @files_by_default)
       @remote_control.listen(:everywhere, @config)
       @collector.start
       @session = session
       session.start
-      @files_by_default = files_by_default
     end
 
     # Patches the program's libraries so that samples get their labels.

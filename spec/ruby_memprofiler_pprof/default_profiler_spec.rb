@@ -480,6 +480,31 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       one.toggle
       expect(one.flusher).to be_running
     end
+
+    # What the program itself does afterwards.
+    {
+      "starts it while it runs, and a signal stops and starts it" => %i[boot start toggle toggle],
+      "stops and starts it" => %i[boot stop start]
+    }.each do |what, calls|
+      it "has files written also if the program #{what}" do
+        one = profiler
+        calls.each { |call| one.public_send(call) }
+        expect(one.flusher).to be_a(MemprofilerPprof::FileFlusher)
+      end
+    end
+
+    it "has files written also if the program starts it, as it is configured to begin paused" do
+      one = profiler(START_PAUSED: "1", TOGGLE_ON: "URG")
+      %i[boot start].each { |call| one.public_send(call) }
+      expect(one.flusher).to be_a(MemprofilerPprof::FileFlusher)
+    end
+
+    it "has no files written if profiles go elsewhere" do
+      one = profiler(START_PAUSED: "1", TOGGLE_ON: "URG")
+      one.boot
+      one.start(on_flush: ->(_) {})
+      expect(one.flusher).not_to be_a(MemprofilerPprof::FileFlusher)
+    end
   end
 
   describe "that is switched off" do

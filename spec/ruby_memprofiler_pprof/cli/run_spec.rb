@@ -285,6 +285,11 @@ RSpec.describe "memprofiler run" do
       expect(profiles).to be_empty
     end
 
+    it "write files for a paused program that starts its profiler" do
+      run_code("MemprofilerPprof.start; KEPT = Object.new", "--start-paused", "--toggle-on", "URG", "--rate", "1")
+      expect(profiles.size).to eq(1)
+    end
+
     it "work in a program that chains them" do
       with_program("--dump-on", "USR2", code: "before = trap(:USR2) { before.call }") do |pid|
         Process.kill(:USR2, pid)
