@@ -40,7 +40,7 @@ module MemprofilerPprof
     # @param auth_token [String, nil] is sent as bearer token
     # @param basic_auth [Array(String, String), nil] user and password
     # @param tenant_id [String, nil] is sent as X-Scope-OrgID
-    # @param timeout [Numeric] seconds to connect, to write, and to wait for the response, each
+    # @param timeout [Numeric] seconds that an attempt may take, from connecting to the response's status
     # @param retries [Integer] how often to retry after a connection error, a timeout, or status 408, 429 or 5xx
     # @param retry_wait [Numeric] seconds before the second attempt; twice as long before each further one, at most 60,
     #   give or take half of it at random. If the server's Retry-After (seconds or a date) is longer, that, up to 60

@@ -145,6 +145,26 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
       end
     end
 
+    it "gives an attempt up in time, although the server goes on answering" do
+      send_to(:drip, timeout: 0.2, retries: 0) do |_, pyroscope|
+        expect(pyroscope.stats).to include(failed: 1)
+        expect(logger[:error]).to match([/not sent, after 1 attempts: Timeout::Error: no answer within 0.2 s\z/])
+      end
+    end
+
+    it "needs no more than the status of a server that accepts the profile" do
+      send_to("HTTP/1.1 200 So\r\nContent-Length: 9\r\n\r\n") do |_, pyroscope|
+        expect(pyroscope.stats).to include(sent: 1)
+      end
+    end
+
+    it "takes the status for the answer although the rest never comes" do
+      send_to([400, { "Content-Length" => 9 }]) do |requests, _|
+        expect(requests.size).to eq(1)
+        expect(logger[:error]).to match([/after 1 attempts: status 400: So body\z/])
+      end
+    end
+
     it "gives up when there is no server" do
       port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
       pyroscope = uploader("http://127.0.0.1:#{port}", retries: 1)

@@ -3,8 +3,8 @@
 require "socket"
 require "uri"
 
-# A server that records its requests, and gives configured responses: a status and headers, or :hang for none at all.
-# The last one applies to all further requests.
+# A server that records its requests, and gives configured responses: a status and headers; a String, after which it
+# hangs; :hang for none at all; or :drip for headers that do not end. The last one applies to all further requests.
 class FakeHttpServer
   Request = Struct.new(:verb, :path, :query, :headers, :body, :at)
 
@@ -43,6 +43,8 @@ class FakeHttpServer
     status, headers = @answers.size > 1 ? @answers.shift : @answers.first
     @requests << request
     return if status == :hang
+    return drip(socket) if status == :drip
+    return socket.write(status) if status.is_a?(String)
 
     headers = { "Content-Length" => 4, "Connection" => "close", **headers.to_h }
     lines = ["HTTP/1.1 #{status} So", *headers.map { |pair| pair.join(": ") }]
@@ -50,6 +52,11 @@ class FakeHttpServer
     socket.close
   rescue SystemCallError, IOError
     nil
+  end
+
+  def drip(socket)
+    socket.write("HTTP/1.1 200 So\r\nX-Drops: ")
+    loop { [socket.write("."), sleep(0.01)] }
   end
 
   def read(socket)

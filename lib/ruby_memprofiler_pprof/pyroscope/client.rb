@@ -3,6 +3,7 @@
 require "net/http"
 require "ruby_memprofiler_pprof/sigpipe"
 require "time"
+require "timeout"
 require "uri"
 
 module MemprofilerPprof
@@ -39,8 +40,8 @@ module MemprofilerPprof
       end
 
       # How much of an error's text is kept.
-      MESSAGE_BYTES = 300
-      private_constant :Quiet, :MESSAGE_BYTES
+      MESSAGE_SIZE = 300
+      private_constant :Quiet, :MESSAGE_SIZE
 
       # @param url [String]
       # @param timeout [Numeric]
@@ -64,10 +65,17 @@ module MemprofilerPprof
         request = Net::HTTP::Post.new(target(name, profile), @headers)
         request.basic_auth(*@basic_auth) if @basic_auth
         request.body = bytes
-        connection.start { |http| http.request(request) { |response| return answer(response) } }
+        head = nil
+        body = "".b
+        # Net::HTTP itself limits only each single read and write.
+        Timeout.timeout(@timeout, nil, "no answer within #{@timeout} s") do
+          connection.start { |http| http.request(request) { |response| break read(head = response, body) } }
+        end
+        answer(head, body)
       rescue StandardError => e
-        # No server, a server that does not answer, or one that does not speak HTTP: there are many exceptions.
-        Answer.new(nil, "#{e.class}: #{e.message}")
+        # No server, a server that does not answer, or one that does not speak HTTP: there are many exceptions. None of
+        # them matters once the status is there.
+        head ? answer(head, body) : Answer.new(nil, "#{e.class}: #{e.message}")
       end
 
       private
@@ -114,21 +122,24 @@ module MemprofilerPprof
       def connection
         Net::HTTP.new(@uri.hostname, @uri.port).extend(Quiet).tap do |http|
           http.use_ssl = @uri.is_a?(URI::HTTPS)
-          http.open_timeout = http.read_timeout = http.write_timeout = http.ssl_timeout = @timeout
+          # That of the whole attempt includes these.
+          http.open_timeout = http.read_timeout = http.write_timeout = nil
           http.max_retries = 0
         end
       end
 
-      # Reads no more of the body than is worth logging. To return before its end closes the connection.
-      def answer(response)
-        message = +""
-        catch(:enough) do
-          response.read_body do |chunk|
-            message << chunk
-            throw :enough if message.bytesize > MESSAGE_BYTES
-          end
+      # Appends no more of an error's text than is worth logging. To leave before its end closes the connection.
+      def read(response, body)
+        return if response.is_a?(Net::HTTPSuccess)
+
+        response.read_body do |chunk|
+          body << chunk
+          break if body.bytesize > MESSAGE_SIZE
         end
-        Answer.new(response.code.to_i, "#{response.message} #{message.byteslice(0, MESSAGE_BYTES).scrub}".strip,
+      end
+
+      def answer(response, body)
+        Answer.new(response.code.to_i, "#{response.message} #{body.byteslice(0, MESSAGE_SIZE).scrub}".strip,
                    retry_after(response["Retry-After"]))
       end
 
