@@ -236,7 +236,7 @@ module MemprofilerPprof
       attempts = @delivery.call(job.name, job.profile)
       return :sent unless @delivery.problem
 
-      log(:error, "a profile was not sent, after #{attempts} attempts: #{@delivery.problem}")
+      log(:error, "a profile was not sent, after #{attempts} attempt#{"s" if attempts > 1}: #{@delivery.problem}")
       :failed
     end
 

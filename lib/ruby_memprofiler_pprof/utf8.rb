@@ -12,6 +12,12 @@ module MemprofilerPprof
         bytes.dup.force_encoding(Encoding::UTF_8)
       end
 
+      # @param bytes [String] from elsewhere
+      # @return [String] on one line, and without what a terminal would obey
+      def printable(bytes)
+        text(bytes).scrub.gsub(/[[:cntrl:]]/, "?")
+      end
+
       # @return [String, nil] nil if it is gone: a deployment may have removed it while the process runs
       def current_directory
         text(Dir.pwd)

@@ -132,7 +132,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
         send_to(status) do |requests, pyroscope|
           expect(requests.size).to eq(1)
           expect(pyroscope.stats).to include(failed: 1)
-          expect(logger[:error]).to match([/not sent, after 1 attempts: status #{status}/])
+          expect(logger[:error]).to match([/not sent, after 1 attempt: status #{status}/])
         end
       end
     end
@@ -148,7 +148,7 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
     it "gives an attempt up in time, although the server goes on answering" do
       send_to(:drip, timeout: 0.2, retries: 0) do |_, pyroscope|
         expect(pyroscope.stats).to include(failed: 1)
-        expect(logger[:error]).to match([/not sent, after 1 attempts: Timeout::Error: no answer within 0.2 s\z/])
+        expect(logger[:error]).to match([/not sent, after 1 attempt: Timeout::Error: no answer within 0.2 s\z/])
       end
     end
 
@@ -161,7 +161,21 @@ RSpec.describe MemprofilerPprof::Pyroscope, :threads do
     it "takes the status for the answer although the rest never comes" do
       send_to([400, { "Content-Length" => 9 }]) do |requests, _|
         expect(requests.size).to eq(1)
-        expect(logger[:error]).to match([/after 1 attempts: status 400: So body\z/])
+        expect(logger[:error]).to match([/after 1 attempt: status 400: So body\z/])
+      end
+    end
+
+    it "shows what the server says on one line, without what a terminal would obey" do
+      body = "a\nb\e[31m\xFF#{"é" * 1000}\n"
+      answer = "HTTP/1.1 400 S\eo\xE9\r\nContent-Length: #{body.bytesize}\r\n\r\n#{body}"
+      send_to(answer) do
+        expect(logger[:error].first[/status.*/m]).to match(/\Astatus 400: S\?o\uFFFD a\?b\?\[31m\uFFFDé{100,300}\z/)
+      end
+    end
+
+    it "says where a redirect leads to" do
+      send_to([301, { "Location" => "http://other/" }]) do
+        expect(logger[:error]).to match([%r{status 301: So to http://other/ body\z}])
       end
     end
 

@@ -2,13 +2,14 @@
 
 require "net/http"
 require "ruby_memprofiler_pprof/sigpipe"
+require "ruby_memprofiler_pprof/utf8"
 require "time"
 require "timeout"
 require "uri"
 
 module MemprofilerPprof
   class Pyroscope
-    # Makes one attempt to send one profile.
+    # Makes one attempt to send one profile. What the server says is shown on one line, without control characters.
     # @api private
     class Client
       # The outcome of an attempt: the response's status or nil, a message, and how long the server asks to wait.
@@ -75,7 +76,7 @@ module MemprofilerPprof
       rescue StandardError => e
         # No server, a server that does not answer, or one that does not speak HTTP: there are many exceptions. None of
         # them matters once the status is there.
-        head ? answer(head, body) : Answer.new(nil, "#{e.class}: #{e.message}")
+        head ? answer(head, body) : Answer.new(nil, shown("#{e.class}: #{e.message}"))
       end
 
       private
@@ -139,8 +140,13 @@ module MemprofilerPprof
       end
 
       def answer(response, body)
-        Answer.new(response.code.to_i, "#{response.message} #{body.byteslice(0, MESSAGE_SIZE).scrub}".strip,
-                   retry_after(response["Retry-After"]))
+        location = "to #{response["Location"]}" if response.is_a?(Net::HTTPRedirection)
+        Answer.new(response.code.to_i, shown(response.message, location, body), retry_after(response["Retry-After"]))
+      end
+
+      # @param parts [Array<String, nil>] with any bytes
+      def shown(*parts)
+        UTF8.printable(parts.compact.map { |part| part.b.strip }.join(" "))[0, MESSAGE_SIZE].rstrip
       end
 
       # @param text [String, nil] a number of seconds or an HTTP date
