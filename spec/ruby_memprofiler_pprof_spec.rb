@@ -13,6 +13,16 @@ RSpec.describe MemprofilerPprof, :liveness, :moving do
     expect(run_ruby(code)).to have_attributes(stdout: "nil\n", stderr: "")
   end
 
+  it "loads what serves profiles over HTTP when it is used, and not before" do
+    outcome = run_ruby(<<~RUBY)
+      loaded = -> { $LOADED_FEATURES.grep(%r{/uri\\.rb\\z|pprof/rack}).any? }
+      print [loaded.call, MemprofilerPprof::Rack::Endpoint.new.class, MemprofilerPprof::Rack::Middleware, loaded.call]
+    RUBY
+    expect(outcome).to have_attributes(
+      stdout: "[false, MemprofilerPprof::Rack::Endpoint, MemprofilerPprof::Rack::Middleware, true]", stderr: ""
+    )
+  end
+
   # Looking one up is a method call, in which threads may be switched: inside a lock that would be a deadlock.
   it "looks up its classes before it creates their objects" do
     outcome = run_ruby(<<~RUBY)

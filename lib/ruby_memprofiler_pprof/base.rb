@@ -41,8 +41,9 @@ module MemprofilerPprof
   #   # A bug of this gem that it has detected itself. The collector stays off.
   #   class InternalError < Error; end
 
-  # Loaded at its first use, since few programs need it.
+  # Loaded at their first use, since few programs need them.
   autoload :Memory, "ruby_memprofiler_pprof/memory"
+  autoload :Rack, "ruby_memprofiler_pprof/rack"
   autoload :Retainers, "ruby_memprofiler_pprof/retainers"
 end
 

@@ -7,7 +7,6 @@ module MemprofilerPprof
   # Rack applications for Rack 2 and 3, and need nothing but Ruby's standard library.
   #
   # @example config/routes.rb
-  #   require "ruby_memprofiler_pprof/rack"
   #   mount MemprofilerPprof::Rack::Endpoint.new(authorize: ->(env) { … }) => "/debug/pprof"
   module Rack
   end
