@@ -16,12 +16,16 @@ module MemprofilerPprof
       # Other host names are refused even if they resolve to this machine, against DNS rebinding: otherwise a page from
       # anywhere could read profiles through the user's browser.
       LOCAL_HOST = /\A(?:(?:[\w-]+\.)*localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?\z/i
-      PROXIED = %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_FORWARDED HTTP_X_REAL_IP HTTP_VIA].freeze
+      # What proxies, load balancers and content delivery networks add.
+      PROXIED = /\AHTTP_(?:X_(?:(?:FORWARDED|ORIGINAL|ENVOY|AMZN|AZURE)_|(?:CLUSTER_CLIENT|CLIENT|REAL)_IP\z)|
+                          (?:CF|FASTLY)_|(?:TRUE|FLY)_CLIENT_IP\z|FORWARDED\z|VIA\z)/x
+      # The values of Sec-Fetch-Site of requests that no page of another site makes.
+      OWN_SITES = [nil, "none", "same-origin"].freeze
       REFUSED = "Not permitted: authorize refused this request. If it asks for a header, such as a token, send that " \
                 "(memprofiler's option --header, curl's -H)."
       NOT_LOCAL = "Not permitted. Pass authorize: ->(env) { … } (in Rails, set endpoint_authorize) to say who is. " \
                   "Without it, only requests from this machine are, in development (RAILS_ENV, RACK_ENV, APP_ENV)."
-      private_constant :ENVIRONMENTS, :VARIABLES, :LOOPBACK, :LOCAL_HOST, :PROXIED, :REFUSED, :NOT_LOCAL
+      private_constant :ENVIRONMENTS, :VARIABLES, :LOOPBACK, :LOCAL_HOST, :PROXIED, :OWN_SITES, :REFUSED, :NOT_LOCAL
 
       # @return [Boolean] whether this is a program in development, to which requests are permitted without a callable
       def self.development?
@@ -52,7 +56,14 @@ module MemprofilerPprof
 
       def from_here?(env)
         LOOPBACK.match?(env["REMOTE_ADDR"].to_s) && LOCAL_HOST.match?(env["HTTP_HOST"].to_s) &&
-          PROXIED.none? { |header| env.key?(header) }
+          env.each_key.none?(PROXIED) && from_own_page?(env)
+      end
+
+      # Whether it is not a foreign page that has the user's browser send the request.
+      def from_own_page?(env)
+        origin = env["HTTP_ORIGIN"]
+        OWN_SITES.include?(env["HTTP_SEC_FETCH_SITE"]) &&
+          (origin.nil? || origin.sub(%r{\Ahttps?://}, "").casecmp?(env["HTTP_HOST"]))
       end
     end
   end

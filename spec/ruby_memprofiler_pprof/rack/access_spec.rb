@@ -43,12 +43,31 @@ RSpec.describe MemprofilerPprof::Rack::Access do
     "no address" => { "REMOTE_ADDR" => nil },
     "a proxy's client" => { "HTTP_X_FORWARDED_FOR" => "10.0.0.1" },
     "another proxy's client" => { "HTTP_FORWARDED" => "for=10.0.0.1" },
+    "a page of another site" => { "HTTP_SEC_FETCH_SITE" => "cross-site" },
+    "a page of another port" => { "HTTP_ORIGIN" => "http://localhost:4000" },
+    "a page without an origin" => { "HTTP_ORIGIN" => "null" },
     "a name that is not this machine's" => { "HTTP_HOST" => "evil.example" },
     "a name that only begins like it" => { "HTTP_HOST" => "localhost.evil.example" },
     "a name in the second line" => { "HTTP_HOST" => "evil\nlocalhost" }
   }.each do |whom, header|
     it "does not permit #{whom}, even in development" do
       expect(permit?(local.merge(header), RACK_ENV: "development")).to be(false)
+    end
+  end
+
+  %w[X-Forwarded-For X-Forwarded-Proto X-Forwarded-Server X-Real-IP X-Client-IP X-Cluster-Client-IP X-Original-URL
+     X-Envoy-External-Address X-Amzn-Trace-Id CF-Connecting-IP CF-Ray True-Client-IP Fly-Client-IP Fastly-Client-IP
+     Forwarded Via].each do |name|
+    it "does not permit a request with #{name}, which a proxy adds" do
+      header = { "HTTP_#{name.upcase.tr("-", "_")}" => "1" }
+      expect(permit?(local.merge(header), RACK_ENV: "development")).to be(false)
+    end
+  end
+
+  it "permits this machine's browser, by its address bar or by a page of the same app" do
+    [{ "HTTP_SEC_FETCH_SITE" => "none" },
+     { "HTTP_SEC_FETCH_SITE" => "same-origin", "HTTP_ORIGIN" => "http://localhost:3000" }].each do |headers|
+      expect(permit?(local.merge(headers), RACK_ENV: "development")).to be(true)
     end
   end
 
