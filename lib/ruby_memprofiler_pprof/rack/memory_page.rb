@@ -30,9 +30,10 @@ module MemprofilerPprof
 
       private
 
+      # An Array if all processes were asked, however many there are.
       def json
         texts = @answers.texts
-        texts.size == 1 ? texts.first : "[#{texts.join(",")}]"
+        @query.pid == :all ? "[#{texts.join(",")}]" : texts.first
       end
 
       def text

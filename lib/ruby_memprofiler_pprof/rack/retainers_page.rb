@@ -35,9 +35,9 @@ module MemprofilerPprof
         "#{@answers.texts.join("\n\n\n")}\n"
       end
 
-      # An Array if there are several.
+      # An Array if all processes were asked, however many there are.
       def json(texts)
-        texts.size == 1 ? texts.first : "[#{texts.map(&:b).join(",")}]"
+        @query.pid == :all ? "[#{texts.map(&:b).join(",")}]" : texts.first
       end
 
       def both

@@ -376,6 +376,11 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       expect(both).to eq([json.b, RecordedRetainers.pprof])
     end
 
+    it "is an Array as JSON if all processes are asked, even if there is only one" do
+      RecordedRetainers.answer_of(collector)
+      expect(JSON.parse(get("/retainers?pid=all&format=json")[2])).to eq([JSON.parse(json)])
+    end
+
     it "escapes what it shows" do
       answer = [RecordedRetainers.json(sites: [hostile]), RecordedRetainers.pprof]
       RecordedRetainers.answer_of(collector) { answer }

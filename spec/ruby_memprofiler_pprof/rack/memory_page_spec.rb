@@ -22,4 +22,11 @@ RSpec.describe "The memory of several processes, as a page" do
     expect(JSON.parse(body("pid=all&format=json")).map { |each| each.values_at("pid", "allocator") })
       .to eq([[7, "glibc ü"], [8, "glibc ü"]])
   end
+
+  it "is an Array as JSON even if only one has answered" do
+    bodies.delete(8)
+    expect(JSON.parse(body("pid=all&format=json"))).to match([include("pid" => 7)])
+    expect(JSON.parse(body("pid=7&format=json"))).to include("pid" => 7)
+    expect(body("pid=all&format=text")).to start_with("Process 7, ")
+  end
 end
