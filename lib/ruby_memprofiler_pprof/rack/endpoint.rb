@@ -164,7 +164,7 @@ module MemprofilerPprof
           answers = answers(query.pid, request, running_collector)
           text = Response.text(answers.profile.to_folded) if query.debug
           answers.mark(text || Response.profile("profile", answers.bytes))
-        end || Response.too_many
+        end || Response.too_many(@gate.limit)
       end
 
       def show(name, answers, query, path)
@@ -181,7 +181,7 @@ module MemprofilerPprof
         return not_running if collector.nil?
         return without_profile(query, empty, collector) if head
 
-        @gate.enter { yield collector } || Response.too_many
+        @gate.enter { yield collector } || Response.too_many(@gate.limit)
       end
 
       # The answer to a HEAD request.

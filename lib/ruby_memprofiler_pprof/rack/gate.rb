@@ -11,6 +11,9 @@ module MemprofilerPprof
       LATER = { Object => :never }.freeze
       private_constant :LATER
 
+      # @return [Integer]
+      attr_reader :limit
+
       # @param limit [Integer]
       # @raise [ArgumentError, TypeError]
       def initialize(limit)

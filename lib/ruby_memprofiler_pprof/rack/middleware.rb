@@ -78,7 +78,7 @@ module MemprofilerPprof
         format = format_of(wanted, env)
         return not_a_format(wanted) unless format
 
-        @gate.enter { format == "cpu" ? answer_cpu(env) : answer(env, format) } || Response.too_many
+        @gate.enter { format == "cpu" ? answer_cpu(env) : answer(env, format) } || Response.too_many(@gate.limit)
       end
 
       # @return [String, nil] nil if no profile is

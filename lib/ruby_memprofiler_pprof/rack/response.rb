@@ -27,8 +27,10 @@ module MemprofilerPprof
           error(503, "The setting enabled is false.")
         end
 
-        def too_many
-          error(429, "Too many profiles at a time: the limit is max_concurrent.", retry_after: "1")
+        # @param limit [Integer]
+        def too_many(limit)
+          error(429, "Too many profiles at a time: max_concurrent is #{limit}. Try again later, or raise it. A " \
+                     "profile keeps its place to its end, even if its client has gone.", retry_after: "1")
         end
 
         def text(body)

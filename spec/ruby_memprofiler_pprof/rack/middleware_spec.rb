@@ -248,7 +248,7 @@ RSpec.describe MemprofilerPprof::Rack::Middleware, :moving, :threads do
     stack = middleware(->(_) { (inside << true) && gate.pop && answer })
     first = Thread.new { get(stack) }
     inside.pop
-    expect(get(stack)).to match([429, include("retry-after" => "1"), [/max_concurrent/]])
+    expect(get(stack)).to match([429, include("retry-after" => "1"), [/max_concurrent is 1\. Try again later/]])
     gate << true
     expect(first.value.first).to eq(200)
   end
