@@ -44,19 +44,31 @@ module MemprofilerPprof
       # @param env [Hash] of the request
       # @return [Boolean]
       def permit?(env)
-        @authorize ? !!@authorize.call(env) : Access.development? && from_here?(env)
+        @authorize ? !!@authorize.call(env) : Access.development? && obstacle(env).nil?
       end
 
-      # @return [String] what is said of a request that is not permitted
-      def refusal
-        @authorize ? REFUSED : NOT_LOCAL
+      # @param env [Hash] of a request that is not permitted
+      # @return [String] what is said of it
+      def refusal(env)
+        return REFUSED if @authorize
+
+        [NOT_LOCAL, (obstacle(env) if Access.development?)].compact.join(" ")
       end
 
       private
 
-      def from_here?(env)
-        LOOPBACK.match?(env["REMOTE_ADDR"].to_s) && LOCAL_HOST.match?(env["HTTP_HOST"].to_s) &&
-          env.each_key.none?(PROXIED) && from_own_page?(env)
+      # @return [String, nil] what keeps a request from being permitted in development
+      def obstacle(env)
+        return "This one comes from another machine." unless LOOPBACK.match?(env["REMOTE_ADDR"].to_s)
+        return "The Host header must be localhost, 127.0.0.1 or [::1]." unless LOCAL_HOST.match?(env["HTTP_HOST"].to_s)
+        return "A proxy has added #{shown(env.keys.grep(PROXIED).first)}." if env.each_key.any?(PROXIED)
+
+        "A page of another site or port has sent this one: type the address in instead." unless from_own_page?(env)
+      end
+
+      # @param name [String] of a header, as Rack has it
+      def shown(name)
+        name.delete_prefix("HTTP_").split("_").map(&:capitalize).join("-")
       end
 
       # Whether it is not a foreign page that has the user's browser send the request.

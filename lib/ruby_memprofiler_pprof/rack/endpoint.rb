@@ -82,7 +82,7 @@ module MemprofilerPprof
       private
 
       def answer(env, head)
-        return Response.error(403, @access.refusal) unless @access.permit?(env)
+        return Response.error(403, @access.refusal(env)) unless @access.permit?(env)
         return Response.off unless @collector || MemprofilerPprof.profiler.enabled?
 
         Service.announce

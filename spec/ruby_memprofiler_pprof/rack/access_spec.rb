@@ -19,6 +19,11 @@ RSpec.describe MemprofilerPprof::Rack::Access do
     described_class.new(authorize).permit?(env)
   end
 
+  def refusal(env, **environment)
+    ENV.update(environment.transform_keys(&:to_s))
+    described_class.new(nil).refusal(env)
+  end
+
   it "permits this machine in development" do
     expect(permit?(local, RAILS_ENV: "development")).to be(true)
     expect(permit?(local, RACK_ENV: "test")).to be(true)
@@ -68,6 +73,20 @@ RSpec.describe MemprofilerPprof::Rack::Access do
     [{ "HTTP_SEC_FETCH_SITE" => "none" },
      { "HTTP_SEC_FETCH_SITE" => "same-origin", "HTTP_ORIGIN" => "http://localhost:3000" }].each do |headers|
       expect(permit?(local.merge(headers), RACK_ENV: "development")).to be(true)
+    end
+  end
+
+  {
+    { "REMOTE_ADDR" => "10.0.0.1" } => "This one comes from another machine.",
+    { "HTTP_HOST" => "localhost.:3000" } => "The Host header must be localhost, 127.0.0.1 or [::1].",
+    { "HTTP_CF_RAY" => "1" } => "A proxy has added Cf-Ray.",
+    { "HTTP_SEC_FETCH_SITE" => "cross-site" } =>
+      "A page of another site or port has sent this one: type the address in instead."
+  }.each do |header, reason|
+    it "says of a request with #{header} why it is not permitted in development, and not elsewhere" do
+      env = local.merge(header)
+      expect(refusal(env, RACK_ENV: "development")).to end_with("APP_ENV). #{reason}")
+      expect(refusal(env, RACK_ENV: "production")).to end_with("APP_ENV).")
     end
   end
 
