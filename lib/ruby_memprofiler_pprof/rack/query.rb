@@ -15,7 +15,9 @@ module MemprofilerPprof
       # @param max_seconds [Integer]
       # @raise [Invalid]
       def initialize(text, max_seconds)
-        @parameters = Query.decode(text) or raise Invalid, "The query #{text.inspect} is malformed."
+        pairs = Query.pairs(text) or raise Invalid, "The query #{text.inspect} is malformed."
+        @names = pairs.map(&:first)
+        @parameters = pairs.reverse.to_h
         @gc = flag("gc")
         @debug = flag("debug")
         @seconds = number("seconds", max_seconds, " (max_seconds)")
@@ -24,7 +26,12 @@ module MemprofilerPprof
 
       # @return [Hash{String => String}, nil] parameters, the first of each name; nil if malformed
       def self.decode(text)
-        URI.decode_www_form(text.to_s.b).reverse.to_h
+        pairs(text)&.reverse&.to_h
+      end
+
+      # @return [Array<Array(String, String)>, nil] parameters; nil if malformed
+      def self.pairs(text)
+        URI.decode_www_form(text.to_s.b)
       rescue ArgumentError
         nil
       end
@@ -45,8 +52,16 @@ module MemprofilerPprof
 
       private
 
+      # @return [String, nil] nil if there is no such parameter
+      # @raise [Invalid] if there are several, or it is an array as frameworks write it
+      def parameter(name)
+        return @parameters[name] unless @names.count(name) > 1 || @names.any? { |each| each.start_with?("#{name}[") }
+
+        raise Invalid, "#{name} must be given once, as #{name}=…."
+      end
+
       def flag(name)
-        case value = @parameters[name]
+        case value = parameter(name)
         when nil, "0" then false
         when "1" then true
         else invalid(name, value, "0 or 1")
@@ -56,17 +71,17 @@ module MemprofilerPprof
       # @param allowed [Array<Symbol>]
       # @return [Symbol, nil] nil if there is no such parameter
       def choice(name, allowed)
-        value = @parameters[name] or return
+        value = parameter(name) or return
         allowed.find { |each| each.name == value } || invalid(name, value, "one of #{allowed.join(", ")}")
       end
 
       def process
-        value = @parameters.fetch("pid") { return Process.pid }
+        value = parameter("pid") or return Process.pid
         value == "all" ? :all : Integer(value, 10, exception: false) || invalid("pid", value, "a process's id or all")
       end
 
       def number(name, limit, source = nil)
-        value = @parameters[name] or return
+        value = parameter(name) or return
         number = Integer(value, 10, exception: false)
         return number if number&.between?(1, limit)
 

@@ -34,12 +34,12 @@ module MemprofilerPprof
       private
 
       def text?(name)
-        !@parameters[name].to_s.empty?
+        !parameter(name).to_s.empty?
       end
 
       def read(name)
         allowed, values = OnDemand::PARAMETERS.fetch(name)
-        text = @parameters[name].dup.force_encoding(Encoding::UTF_8).scrub
+        text = parameter(name).dup.force_encoding(Encoding::UTF_8).scrub
         value = values[text]
         value.nil? ? invalid(name, text, allowed) : value
       end

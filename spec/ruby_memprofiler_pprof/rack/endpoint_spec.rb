@@ -452,6 +452,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
     { "gc=yes" => /gc must be 0 or 1, got "yes"/, "debug=2" => /debug must be 0 or 1, got "2"/, "gc" => /gc must be/,
       "seconds=0" => /seconds must be .* got "0"/, "seconds=-1" => /got "-1"/, "seconds=1.5" => /got "1\.5"/,
       "seconds=" => /seconds must/, "seconds=0x1" => /got "0x1"/, "gc=%" => /got "%"/,
+      "seconds[]=1" => /\Aseconds must be given once, as seconds=…\.$/, "gc=0&gc=1" => /\Agc must be given once/,
       "pid=1.5" => /pid must be a process's id or all, got "1\.5"/,
       "gc=\u00e9" => /The query .* is malformed/ }.each do |query, message|
       it "is returned for #{query}" do
@@ -469,6 +470,8 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
       "retainers?limit=0" => 'limit must be a whole number from 1 to 1000, got "0".',
       "report?value=x" =>
         'value must be one of allocations, allocations_size, retained_objects, retained_size, got "x".',
+      "retainers?site=a&site=b" => "site must be given once, as site=….",
+      "report?by%5B0%5D=class" => "by must be given once, as by=….",
       "flamegraph?by=gem" => 'by must be one of method, line, file, got "gem".' }.each do |request, message|
       it "is returned for #{request}" do
         expect_error(get("/#{request}"), 400, /\A#{Regexp.escape(message)}$/)
