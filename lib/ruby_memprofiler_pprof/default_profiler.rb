@@ -224,6 +224,14 @@ module MemprofilerPprof
       @collector.start
       @session = session
       session.start
+      warn_of_no_samples
+    end
+
+    # With CPU time it is on purpose: that alone is sampled then.
+    def warn_of_no_samples
+      return if @config.cpu || @config.sample_rate.positive?
+
+      @logger.warn("sample_rate is 0: no allocation is sampled, and profiles stay empty")
     end
 
     # Patches the program's libraries so that samples get their labels.

@@ -188,6 +188,11 @@ RSpec.describe MemprofilerPprof::DefaultProfiler, :threads do
       expect { one.start }.to output(/\] dump_on: no effect/).to_stderr
     end
 
+    it "warns about a sample_rate of 0, unless CPU time is sampled" do
+      expect { profiler(SAMPLE_RATE: "0").start }.to output(/\] sample_rate is 0: no allocation is/).to_stderr
+      expect { profiler(SAMPLE_RATE: "0", CPU: "1").start }.not_to output.to_stderr
+    end
+
     it "calls on_flush with each profile, even after it raised" do
       calls = Queue.new
       one = profiler(SAMPLE_RATE: "1", KEEP_DAYS: "1", KEEP_FILES: "1")
