@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/argument"
+require "ruby_memprofiler_pprof/testing/class_names"
 
 module MemprofilerPprof
   module Testing
@@ -29,20 +30,19 @@ module MemprofilerPprof
         Argument.check(:of, type, "a class, a module or the name of a class", TypeError) do
           type.nil? || type.is_a?(Module) || type.is_a?(String)
         end
-        # Not `type.name`: a class can have a method of that name of its own.
-        if type.is_a?(Module) && Module.instance_method(:name).bind_call(type).nil?
+        if type.is_a?(Module) && ClassNames.own(type).nil?
           raise ArgumentError, "of must be a class with a name, since profiles have names; got #{type.inspect}"
         end
 
         @type = type
-        @names = {}
       end
 
       # @param samples [Array<Sample>]
       # @return [Array<Sample>] those that count, their stacks cut off where the harness begins
       def of(samples)
         samples.filter_map do |sample|
-          next unless (@names[sample.class_name] ||= [counts?(sample.class_name)]).first
+          class_name = sample.class_name.to_s
+          next unless counts?(class_name)
 
           frames = sample.frames.take_while { |frame| !self.class.harness?(frame.file) }
           next if frames.empty? || FRAMEWORK.match?(frames.first.file)
@@ -53,24 +53,26 @@ module MemprofilerPprof
 
       # @return [String] " of Foo", or nothing
       def to_s
-        @type ? " of #{@type}" : ""
+        case @type
+        when nil then ""
+        when String then " of #{@type}"
+        else " of #{ClassNames.own(@type)}"
+        end
       end
 
       private
 
       def counts?(class_name)
-        return @type == class_name if @type.is_a?(String)
-        return !VMS_OWN.match?(class_name.to_s) if @type.nil?
-
-        found = constant(class_name.to_s.delete_prefix("(anonymous ").delete_suffix(")"))
-        found.is_a?(Module) && found <= @type
+        case @type
+        when nil then !VMS_OWN.match?(class_name)
+        when String then @type == class_name
+        else names.key?(class_name)
+        end
       end
 
-      def constant(name)
-        Object.const_get(name, false) if Object.const_defined?(name, false)
-      rescue NameError
-        # No valid name of a constant: "(STRING)" and the like, or a class that overrides `name`.
-        nil
+      # Found out when there are samples: classes may be loaded until then.
+      def names
+        @names ||= ClassNames.below(@type)
       end
     end
   end

@@ -27,13 +27,30 @@ RSpec.describe MemprofilerPprof::Testing::Selection do
     expect(selected(Enumerable, "Array", "String")).to eq(["Array"])
   end
 
+  it "takes a class whose constant is gone, with its subclasses", :aggregate_failures do
+    base = stub_const("Base", Class.new)
+    sub = stub_const("Sub", Class.new(base))
+    hide_const("Base")
+    hide_const("Sub")
+    expect([base, sub].map { |type| selected(type, "Base", "Sub", "Other") }).to eq([%w[Base Sub], %w[Sub]])
+  end
+
+  it "takes a class whose constant is another class by now" do
+    old = stub_const("Old", Class.new(StandardError))
+    stub_const("Old", Class.new)
+    expect(selected(StandardError, "Old")).to eq(["Old"])
+    expect(selected(old, "Old")).to eq(["Old"])
+  end
+
   it "takes one class by its name" do
     expect(selected("(IMEMO)", "Array", "(IMEMO)")).to eq(["(IMEMO)"])
   end
 
   it "takes a class whose method name is its own" do
-    stub_const("Named", Class.new).define_singleton_method(:name) { |text| text }
-    expect(selected(Named, "Named", "String")).to eq(["Named"])
+    named = stub_const("Named", Class.new)
+    %i[name to_s <= superclass].each { |name| named.define_singleton_method(name) { |_| raise } }
+    expect(selected(named, "Named", "String")).to eq(["Named"])
+    expect(described_class.new(named).to_s).to eq(" of Named")
   end
 
   it "refuses what is not a class, or has no name", :aggregate_failures do
