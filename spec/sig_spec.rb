@@ -119,8 +119,8 @@ RSpec.describe "The signatures", :own_process do
          .map { |name| "Rack::#{name}" }
   pyroscope = %w[Client Client::Answer Deferred Delivery Series].map { |name| "Pyroscope::#{name}" }
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
-               Testing::ClassNames Testing::LeakCheck Testing::Limit Testing::Measurement Testing::Report Testing::Sample
-               Testing::Selection]
+               Testing::ClassNames Testing::Frameworks Testing::LeakCheck Testing::Limit Testing::Measurement
+               Testing::Report Testing::Sample Testing::Selection]
   report = %w[Births Counts DisplayWidth Document Json LargestText LeaksText Markdown MemoryChange MemoryGrowthText
               MemoryText Note PathShortener Progress RetainersText Section SiteHolders SiteRest SiteText Statistics
               Table Table::Column Table::Row Text Trend Units View]

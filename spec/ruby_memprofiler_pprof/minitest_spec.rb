@@ -72,6 +72,12 @@ RSpec.describe "MemprofilerPprof::Minitest", :liveness do
     expect(failure { test.assert_allocates_at_most(0) { test.assert_retains_at_most(0) { 1 } } }).to be_nil
   end
 
+  it "knows what Minitest's own code is" do
+    file = Minitest.method(:run).source_location.first
+    frameworks = MemprofilerPprof::Testing::Frameworks.new
+    expect(%w[String Kept].map { |name| frameworks.own?(name, file) }).to eq([true, false])
+  end
+
   it "counts assertions" do
     test.assert_retains_at_most(1, bytes: 1000) { list << Kept.new }
     test.refute_leaks(iterations: 20) { 1 }

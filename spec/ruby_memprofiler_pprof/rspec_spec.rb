@@ -27,6 +27,11 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect { Kept.new }.not_to leak_objects
     end
 
+    it "finds a leak of objects that RSpec makes for the program" do
+      allow(Kept).to receive(:new).and_call_original
+      expect { list << Kept.new }.to leak_objects
+    end
+
     it "has options" do
       expect { list << Kept.new }.not_to leak_objects.of(String).tolerating(1).warm_up(1).iterations(20)
     end
@@ -141,6 +146,18 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
     it "do not count what judging another one takes" do
       expect { list << 1 }
         .to retain_at_most(0).objects.and(change(list, :size).by(1)).and(allocate_at_most(0).objects)
+    end
+
+    it "count objects of the program's classes that RSpec makes for it" do
+      allow(Kept).to receive(:new).and_call_original
+      group = RSpec::Core::ExampleGroup.describe(Kept).new
+      expect(message { expect { Kept.new }.to allocate_at_most(0).of(Kept) }).to match(/allocates 1 object$/)
+      expect(message { expect { group.subject }.to allocate_at_most(0).objects }).to match(/1 object, .*: Kept$/)
+    end
+
+    it "do not count the copies that RSpec's matchers make" do
+      items = stub_const("Items", Class.new(Array)).new
+      expect { expect { items.push(1) }.to(change { items }) }.to allocate_at_most(0).of(Items)
     end
 
     it "do not count what a check in the block takes", :aggregate_failures do

@@ -2,11 +2,12 @@
 
 require "ruby_memprofiler_pprof/argument"
 require "ruby_memprofiler_pprof/testing/class_names"
+require "ruby_memprofiler_pprof/testing/frameworks"
 
 module MemprofilerPprof
   module Testing
     # Which samples count: those of one class, or else all but the VM's internal objects (such as inline caches, which
-    # appear when code runs for the first time) and what test frameworks allocate.
+    # appear when code runs for the first time). What is test frameworks' own never counts.
     # @api private
     class Selection
       # Files of this gem's test helpers, and the one that checks arguments. Their frames, and all that are further out,
@@ -14,9 +15,7 @@ module MemprofilerPprof
       HARNESS = %r{\A#{Regexp.escape(File.expand_path("..", __dir__))}/(?:testing|rspec|minitest|argument)(?:/|\.rb\z)}
       # The labels of the VM's internal objects, which have no class.
       VMS_OWN = /\A\([A-Z]+\)\z/
-      # Files of test frameworks.
-      FRAMEWORK = %r{/lib/(?:rspec/(?:core|support|expectations|matchers|mocks)|minitest)(?:/|\.rb\z)}
-      private_constant :HARNESS, :VMS_OWN, :FRAMEWORK
+      private_constant :HARNESS, :VMS_OWN
 
       # @param file [String]
       # @return [Boolean] whether it belongs to this harness
@@ -45,7 +44,7 @@ module MemprofilerPprof
           next unless counts?(class_name)
 
           frames = sample.frames.take_while { |frame| !self.class.harness?(frame.file) }
-          next if frames.empty? || FRAMEWORK.match?(frames.first.file)
+          next if frames.empty? || frameworks.own?(class_name, frames.first.file)
 
           Sample.new(sample.class_name, frames, sample.values)
         end
@@ -70,9 +69,13 @@ module MemprofilerPprof
         end
       end
 
-      # Found out when there are samples: classes may be loaded until then.
+      # Found out when there are samples: classes and frameworks may be loaded until then.
       def names
         @names ||= ClassNames.below(@type)
+      end
+
+      def frameworks
+        @frameworks ||= Frameworks.new
       end
     end
   end
