@@ -20,8 +20,9 @@ module MemprofilerPprof
   #
   # @example
   #   collector = MemprofilerPprof::Collector.new(sample_rate: 0.01).start
-  #   upload = ->(profile) { bucket.put(profile.pprof_data) }
-  #   flusher = MemprofilerPprof::BlockFlusher.new(collector, interval: 60, on_flush: upload)
+  #   flusher = MemprofilerPprof::BlockFlusher.new(collector, interval: 60) do |profile|
+  #     bucket.put(profile.pprof_data)
+  #   end
   #   flusher.start!
   class BlockFlusher
     # What a failing flush or block may raise without ending the flusher.
@@ -40,13 +41,14 @@ module MemprofilerPprof
     # @param interval [Numeric] seconds, above 0. A flush that takes longer than half of it delays the next one: at
     #   most half of the time is spent flushing
     # @param logger [#error, #warn, #info, nil] for instance a Logger; nil writes warnings and errors to stderr
-    # @param on_flush [#call, nil] is called with each {ProfileData}, in the flusher's thread, the last time in the
-    #   thread that stops it. What it raises is logged, and that profile is lost
+    # @param on_flush [#call, nil] in place of a block
     # @param priority [Integer, nil] Thread#priority of the flusher's thread, -3..3
     # @param flush_options [Hash{Symbol => Object}] keywords for each {Collector#flush}, such as `gc`, `max_hold` or
     #   `sample_type_names`
+    # @yieldparam profile [ProfileData] of each flush. The block is called in the flusher's thread, the last time in the
+    #   thread that stops it. What it raises is logged, and that profile is lost
     # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
-    def initialize(collector, interval: 30, logger: nil, on_flush: nil, priority: nil, **flush_options)
+    def initialize(collector, interval: 30, logger: nil, on_flush: nil, priority: nil, **flush_options, &block)
       @collector = Argument.check(:collector, collector, "a MemprofilerPprof::Collector", TypeError) do
         collector.respond_to?(:flush)
       end
@@ -55,6 +57,7 @@ module MemprofilerPprof
       @on_flush = Argument.check(:on_flush, on_flush, "nil or something to call", TypeError) do
         on_flush.nil? || on_flush.respond_to?(:call)
       end
+      take(block)
       Argument.check(:priority, priority, "nil or an Integer", TypeError) { priority.nil? || priority.is_a?(Integer) }
       Collector.check_flush_options(**flush_options)
       @flush_options = flush_options
@@ -171,6 +174,19 @@ module MemprofilerPprof
 
     private
 
+    # Of a block and on_flush, one is called.
+    def take(block)
+      raise ArgumentError, "on_flush and a block are given, of which only one can be called" if @on_flush && block
+
+      @on_flush ||= block
+      raise ArgumentError, "BlockFlusher.new needs a block, or on_flush" unless @on_flush || delivers?
+    end
+
+    # Whether profiles go anywhere without a block. Subclasses override this, and {#deliver}.
+    def delivers?
+      false
+    end
+
     # Waits for other threads in #stop!.
     # @return [Boolean] whether there are none any more
     def stopped?(timeout)
@@ -183,7 +199,7 @@ module MemprofilerPprof
       true
     end
 
-    # What is done with a profile. Subclasses override this.
+    # What is done with a profile. Subclasses extend this.
     def deliver(profile)
       @on_flush&.call(profile)
     end

@@ -41,18 +41,20 @@ module MemprofilerPprof
     # @param pattern [String, Pathname, FilePattern] the names of the files, see {FilePattern}
     # @param interval [Numeric] seconds, as for {BlockFlusher#initialize}
     # @param logger [#error, #warn, #info, nil] as for {BlockFlusher#initialize}; each file is an `info`
-    # @param on_flush [#call, nil] is called with each {ProfileData} after it was written, or could not be; as for
-    #   {BlockFlusher#initialize}
+    # @param on_flush [#call, nil] in place of a block
     # @param keep_files [Integer] how many of its own files it keeps; 0 keeps all
     # @param keep_days [Numeric] how many days files of ended processes stay; 0 keeps them for ever
     # @param retainers_every [Integer] with each so many files, a file beside it records who holds the heap
     #   ({Collector#retainers}); 0 records nothing
     # @param priority [Integer, nil] as for {BlockFlusher#initialize}
     # @param flush_options [Hash{Symbol => Object}] as for {BlockFlusher#initialize}
+    # @yieldparam profile [ProfileData] of each flush, after it was written, or could not be; as for
+    #   {BlockFlusher#initialize}. No block is needed
     # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
     def initialize(collector, pattern: DEFAULT_PATTERN, interval: 30, logger: nil, on_flush: nil, keep_files: 100,
-                   keep_days: 7, retainers_every: 0, priority: nil, **flush_options)
-      super(collector, interval: interval, logger: logger, on_flush: on_flush, priority: priority, **flush_options)
+                   keep_days: 7, retainers_every: 0, priority: nil, **flush_options, &block)
+      super(collector, interval: interval, logger: logger, on_flush: on_flush, priority: priority, **flush_options,
+            &block)
       self.pattern = pattern
       @keep_files = Argument.integer(:keep_files, keep_files)
       @keep_days = Argument.number(:keep_days, keep_days)
@@ -107,6 +109,10 @@ module MemprofilerPprof
     end
 
     private
+
+    def delivers?
+      true
+    end
 
     def flush
       # Before, since the last flush of a collector that was stopped forgets it.

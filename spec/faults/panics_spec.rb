@@ -146,7 +146,7 @@ RSpec.describe "a panic", :faults do
       logger = Struct.new(:lines) { %i[info warn error].each { |name| define_method(name) { |line| lines << line } } }.new([])
       collector = new_collector(sample_rate: 1.0).start
       faults.inject("flush: extract", :panic)
-      MemprofilerPprof::BlockFlusher.new(collector, interval: 0.05, logger: logger).run do
+      MemprofilerPprof::BlockFlusher.new(collector, interval: 0.05, logger: logger, on_flush: proc {}).run do
         sleep 0.01 while logger.lines.empty?
       end
       puts logger.lines.first

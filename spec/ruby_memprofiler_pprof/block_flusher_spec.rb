@@ -101,6 +101,24 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
     end
   end
 
+  describe "the block" do
+    it "is called with each profile, like on_flush" do
+      flusher = described_class.new(collector, interval: 1000, logger: logger) { |profile| profiles << profile }
+      flusher.start!.stop!
+      expect(profiles.pop(true).pprof_data).to eq("profile 1")
+    end
+
+    it "must be given, or on_flush" do
+      expect { described_class.new(collector) }
+        .to raise_error(ArgumentError, "BlockFlusher.new needs a block, or on_flush")
+    end
+
+    it "must not be given beside on_flush" do
+      expect { described_class.new(collector, on_flush: proc {}) { nil } }
+        .to raise_error(ArgumentError, "on_flush and a block are given, of which only one can be called")
+    end
+  end
+
   describe "#stop!" do
     # What flushes wait for, until it is closed.
     let(:gate) { Queue.new }
@@ -336,7 +354,7 @@ RSpec.describe MemprofilerPprof::BlockFlusher, :moving, :threads do
 
     it "writes to stderr if there is no logger" do
       collector.errors << RuntimeError.new("not now")
-      expect { described_class.new(collector).start!.stop! }
+      expect { described_class.new(collector) { nil }.start!.stop! }
         .to output(/\AERROR ruby_memprofiler_pprof \[.* ##{Process.pid}\] .*not now/).to_stderr
     end
   end

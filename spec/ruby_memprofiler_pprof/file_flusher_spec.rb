@@ -90,6 +90,12 @@ RSpec.describe MemprofilerPprof::FileFlusher, :liveness, :threads do
     expect(seen).to eq([["profile 1", ["a-0"]]])
   end
 
+  it "takes a block in place of on_flush" do
+    seen = []
+    described_class.new(collector, pattern: "a", interval: 1000) { |profile| seen << profile.pprof_data }.start!.stop!
+    expect(seen).to eq([File.binread("a")])
+  end
+
   it "keeps the file if on_flush fails" do
     new_flusher(pattern: "a", interval: 1000, on_flush: ->(_) { raise "no" }).start!.stop!
     expect(File.read("a")).to eq("profile 1")

@@ -80,7 +80,7 @@ RSpec.describe MemprofilerPprof::RunningFlushers, :liveness, :moving, :threads d
   end
 
   it "do not change the exit status" do
-    outcome = run_ruby("MemprofilerPprof::BlockFlusher.new(new_collector.start).start!; exit 3")
+    outcome = run_ruby("MemprofilerPprof::BlockFlusher.new(new_collector.start) { nil }.start!; exit 3")
     expect(outcome.status.exitstatus).to eq(3)
   end
 
