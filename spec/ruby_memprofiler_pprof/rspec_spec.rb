@@ -67,9 +67,14 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect { leak_objects.matches?(1) }.to raise_error(ArgumentError, /needs a block: write expect { … }/)
     end
 
-    it "cannot be combined" do
-      expect { leak_objects.and(raise_error(ArgumentError)) }
-        .to raise_error(NotImplementedError, /write a separate expectation/)
+    it "cannot be combined", :aggregate_failures do
+      [
+        -> { leak_objects.and(raise_error(ArgumentError)) },
+        -> { expect { list << 1 }.to change(list, :size).and(leak_objects) },
+        -> { expect { raise "x" }.to raise_error("x").or(leak_objects) },
+        -> { expect { list << 1 }.to retain_at_most(1).objects.and(leak_objects) },
+        -> { expect { list << 1 }.to change(list, :size).and(change(list, :hash) & leak_objects) }
+      ].each { |code| expect(&code).to raise_error(NotImplementedError, /write a separate expectation/) }
     end
   end
 

@@ -78,14 +78,24 @@ module MemprofilerPprof
 
       # @raise [NotImplementedError]
       def and(_other)
-        raise NotImplementedError, "leak_objects calls the block many times and cannot be combined with other " \
-                                   "matchers: write a separate expectation"
+        refuse_combination
       end
       alias or and
       alias & and
       alias | and
 
+      # RSpec asks for this where another matcher was combined with this one.
+      # @raise [NotImplementedError]
+      def expects_call_stack_jump?
+        refuse_combination
+      end
+
       private
+
+      def refuse_combination
+        raise NotImplementedError, "leak_objects calls the block many times and cannot be combined with other " \
+                                   "matchers: write a separate expectation"
+      end
 
       def with(option)
         @options = @options.merge(option)
