@@ -148,6 +148,14 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect { raise ArgumentError }.to raise_error(ArgumentError).and retain_at_most(0).objects.of(Kept)
     end
 
+    it "can be combined with other matchers when they warm up, in any order", :aggregate_failures do
+      bound = retain_at_most(1).objects.of(Kept).warm_up(3)
+      expect { list << Kept.new }.to change(list, :size).by(1).and(bound)
+      expect { list << Kept.new }.to bound.and(change(list, :size).by(1))
+      expect { list << Kept.new }.to bound.or(change(list, :size).by(0))
+      expect { (list << Kept.new) && raise("x") }.to bound.and raise_error("x")
+    end
+
     it "do not count what judging another one takes" do
       expect { list << 1 }
         .to retain_at_most(0).objects.and(change(list, :size).by(1)).and(allocate_at_most(0).objects)

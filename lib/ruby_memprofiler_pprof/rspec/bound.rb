@@ -45,16 +45,28 @@ module MemprofilerPprof
       # @param other [Object] a matcher. With another of this gem, both judge the same call of the block
       # @return [Object] a matcher
       def and(other)
-        other.is_a?(Bound) ? CompoundBound.new(self, other, :and) : super
+        combine(:and, other) || super
       end
       alias & and
 
       # @param other [Object] as for {#and}
       # @return [Object] a matcher
       def or(other)
-        other.is_a?(Bound) ? CompoundBound.new(self, other, :or) : super
+        combine(:or, other) || super
       end
       alias | or
+
+      private
+
+      def combine(operator, other)
+        return CompoundBound.new(self, other, operator) if other.is_a?(Bound)
+        return if warm_up_calls.zero?
+
+        # RSpec calls the block in the first matcher, and that in the second. So the other one judges each call, not all
+        # of them together.
+        compound = ::RSpec::Matchers::BuiltIn::Compound
+        (operator == :and ? compound::And : compound::Or).new(other, self)
+      end
     end
 
     # Two bounds on the same call of a block, combined by `and` or `or`.
