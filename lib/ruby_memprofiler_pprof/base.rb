@@ -34,7 +34,8 @@ module MemprofilerPprof
   #   class NotStartedError < Error; end
   #   # Bytes that are not a valid profile, or profiles that cannot be combined or written in this way.
   #   class ProfileError < Error; end
-  #   # A start off the main Ractor, or beside another one where this Ruby would crash.
+  #   # A start, or a use of the process's profiler, off the main Ractor; or a start beside another one where this Ruby
+  #   # would crash.
   #   class RactorError < Error; end
   #   # Who holds the objects cannot be found out, here or at the moment. The message says why, and what would help.
   #   class RetainersError < Error; end

@@ -4,8 +4,8 @@ require "ruby_memprofiler_pprof/atomic_file"
 require "ruby_memprofiler_pprof/default_profiler"
 
 # The profiler of this process: one collector, set up by the {Configuration}, which also says which source of settings
-# wins. Its methods can be called from any thread, but not in a signal handler (see the settings `dump_on` and
-# `toggle_on` for that).
+# wins. Its methods can be called from any thread of the main Ractor, but not in a signal handler (see the settings
+# `dump_on` and `toggle_on` for that).
 module MemprofilerPprof
   # How many live samples {profile} keeps by default. Each needs less memory than the smallest object,
   # as `script/bench` prints.
@@ -17,8 +17,13 @@ module MemprofilerPprof
   class << self
     # The object that the methods below delegate to.
     # @return [DefaultProfiler]
+    # @raise [RactorError] outside of the main Ractor, as the methods below
     # @api private
-    attr_reader :profiler
+    def profiler
+      @profiler
+    rescue Ractor::IsolationError
+      raise RactorError, "the profiler of the process can only be used on the main Ractor"
+    end
 
     # Changes settings. All are checked at once; if one is wrong, nothing changes. While the profiler runs, they take
     # effect at once, where profiles go included; a warning names those of CPU time, `enabled` and `liveness`, which do
@@ -161,9 +166,10 @@ module MemprofilerPprof
     private
 
     def block_settings(**options)
+      configuration = config
       allowed = (Configuration::COLLECTOR_SETTINGS + Configuration::FLUSH_SETTINGS).map(&:keyword)
       unknown = options.keys - allowed
-      return config.merge(:argument, options) if unknown.empty?
+      return configuration.merge(:argument, options) if unknown.empty?
 
       raise ArgumentError, "profile has no keyword #{unknown.join(", ")}; allowed are out, #{allowed.join(", ")}"
     end

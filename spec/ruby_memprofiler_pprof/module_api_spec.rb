@@ -68,6 +68,19 @@ RSpec.describe MemprofilerPprof, :moving, :threads do
     expect(stdout_of("M.flush rescue print $!.class")).to eq("MemprofilerPprof::NotStartedError")
   end
 
+  it "cannot be used off the main Ractor" do
+    names = %i[start stop flush running? config configure collector flusher retainers profile]
+    expect(stdout_of(<<~RUBY)).to eq("#{names.to_h { |name| [name, "MemprofilerPprof::RactorError"] }}\n")
+      $VERBOSE = nil
+      ractor = Ractor.new do
+        #{names}.to_h do |name|
+          [name, (M.public_send(name) { nil } rescue $!.class.name)]
+        end
+      end
+      p ractor.respond_to?(:value) ? ractor.value : ractor.take
+    RUBY
+  end
+
   it "reads its settings from the environment, when it is first used" do
     expect(stdout_of("print M.collector.max_frames, M.config.interval", MAX_FRAMES: "7", INTERVAL: "2"))
       .to eq("72.0")
