@@ -12,8 +12,10 @@ require "ruby_memprofiler_pprof/extension"
 #   like a running Thread. They belong to the main Ractor; any other one gets an empty Array.
 #   @return [Array<Collector>]
 # @!method self.without_profiling
-#   Calls the block; what this thread or fiber allocates in the meantime is in no profile.
+#   Calls the block; what this fiber allocates in the meantime is in no profile. Other threads and fibers are not
+#   affected, not even those that the block creates, as `Enumerator#next` does.
 #   @return [Object] the block's value
+#   @raise [ArgumentError] without a block
 # @!method self.with_labels(labels = {}, **more)
 #   Calls the block; what this fiber allocates in the meantime has the labels, in addition to those in force already, in
 #   every profile that reports it. Other threads and fibers are not affected, not even those that the block creates.

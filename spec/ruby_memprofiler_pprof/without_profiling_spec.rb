@@ -21,6 +21,10 @@ RSpec.describe MemprofilerPprof, ".without_profiling", :liveness, :moving, :thre
     expect(described_class.without_profiling(&-> { :nothing })).to eq(:nothing)
   end
 
+  it "needs a block" do
+    expect { described_class.without_profiling }.to raise_error(ArgumentError, "without_profiling needs a block")
+  end
+
   it "keeps what the block allocates out of profiles" do
     expect(markers { described_class.without_profiling { Array.new(10) { Marker.new } } }).to eq(0)
   end
@@ -47,6 +51,13 @@ RSpec.describe MemprofilerPprof, ".without_profiling", :liveness, :moving, :thre
   it "leaves other threads alone" do
     count = markers do
       described_class.without_profiling { Thread.new { 3.times { Marker.new } }.join }
+    end
+    expect(count).to eq(3)
+  end
+
+  it "leaves fibers alone that the block creates" do
+    count = markers do
+      described_class.without_profiling { Fiber.new { 3.times { Marker.new } }.resume }
     end
     expect(count).to eq(3)
   end

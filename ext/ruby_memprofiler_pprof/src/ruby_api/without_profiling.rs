@@ -26,13 +26,16 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     module.define_module_function("without_profiling", function!(without_profiling, 0))
 }
 
-/// Whether what this thread or fiber allocates is not sampled.
+/// Whether what this fiber allocates is not sampled.
 fn muted() -> bool {
     is_muted(threads::current_context())
 }
 
-/// Calls the block. What this thread or fiber allocates meanwhile is not sampled.
+/// Calls the block. What this fiber allocates meanwhile is not sampled.
 fn without_profiling(ruby: &Ruby) -> Result<Value, Error> {
+    if !ruby.block_given() {
+        return Err(Error::new(ruby.exception_arg_error(), "without_profiling needs a block"));
+    }
     let mute = Mute::new(threads::current_context());
     // Empty at first: if wrapping fails, nothing would free its contents.
     let block: Obj<MutedBlock> = protect(|| {
