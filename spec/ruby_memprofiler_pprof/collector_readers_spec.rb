@@ -119,9 +119,9 @@ RSpec.describe MemprofilerPprof::Collector, :liveness, :moving, :threads do
       expect([things("allocations", from: reader), things("allocations")]).to eq([10, 10])
     end
 
-    it "fails if there are already eight" do
+    it "fails if there are already seven" do
       7.times { collector.open_reader }
-      expect { collector.open_reader }.to raise_error(MemprofilerPprof::Error, /8 readers: close one/)
+      expect { collector.open_reader }.to raise_error(MemprofilerPprof::Error, /7 open readers: close one/)
     end
 
     it "continues in a forked child, which reports its own allocations" do

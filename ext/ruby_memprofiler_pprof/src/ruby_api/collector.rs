@@ -143,9 +143,11 @@ fn only(ruby: &Ruby, this: Obj<RubyCollector>) -> Option<Symbol> {
 
 /// The number of a new reader, for `Reader`.
 fn add_reader(ruby: &Ruby, this: Obj<RubyCollector>) -> Result<usize, Error> {
-    this.collector
-        .add_reader()
-        .ok_or_else(|| errors::error(ruby, format!("a collector can have {} readers: close one first", Readers::MOST)))
+    this.collector.add_reader().ok_or_else(|| {
+        // One of them is the collector itself.
+        let most = Readers::MOST - 1;
+        errors::error(ruby, format!("a collector can have {most} open readers: close one first"))
+    })
 }
 
 fn remove_reader(this: Obj<RubyCollector>, number: usize) {
