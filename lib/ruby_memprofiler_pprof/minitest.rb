@@ -24,7 +24,7 @@ module MemprofilerPprof
       # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
       # @raise [Error] if not everything could be counted
       def refute_leaks(message = nil, of: nil, warm_up: 3, iterations: nil, tolerating: 0.05, &block)
-        check = leak_check(block, of: of, warm_up: warm_up, iterations: iterations, tolerating: tolerating)
+        check = leak_check(message, block, of: of, warm_up: warm_up, iterations: iterations, tolerating: tolerating)
         leaks = check.leak?(&block)
         refute leaks, message(message) { "Expected the block not to #{check}, but #{check.explain}" }
       end
@@ -35,7 +35,7 @@ module MemprofilerPprof
       # @raise [ArgumentError, TypeError] naming the argument, its value and what is allowed
       # @raise [Error] if not everything could be counted
       def assert_leaks(message = nil, of: nil, warm_up: 3, iterations: nil, tolerating: 0.05, &block)
-        check = leak_check(block, of: of, warm_up: warm_up, iterations: iterations, tolerating: tolerating)
+        check = leak_check(message, block, of: of, warm_up: warm_up, iterations: iterations, tolerating: tolerating)
         leaks = check.leak?(&block)
         assert leaks, message(message) { "Expected the block to #{check}, but #{check.explain}" }
       end
@@ -68,14 +68,14 @@ module MemprofilerPprof
 
       private
 
-      def leak_check(block, **options)
-        raise ArgumentError, "a block is needed" unless block
+      def leak_check(message, block, **options)
+        check_usage(message, block)
 
         Testing::LeakCheck.new(**options)
       end
 
       def assert_at_most(verb, limits, message, type, warm_up, &block)
-        raise ArgumentError, "a block is needed" unless block
+        check_usage(message, block)
         raise ArgumentError, "a number of objects, or bytes:, is needed" if limits.empty?
 
         limits = limits.map { |unit, most| Testing::Limit.new(verb, most, unit, of: type) }
@@ -85,6 +85,13 @@ module MemprofilerPprof
                  message(message) { "Expected the block to #{limit}, but #{limit.explain(measurement)}" }
         end
         true
+      end
+
+      def check_usage(message, block)
+        raise ArgumentError, "a block is needed" unless block
+        return unless message.is_a?(Module)
+
+        raise ArgumentError, "the message must not be a class, got #{message.inspect}: write of: #{message.inspect}"
       end
     end
   end

@@ -91,6 +91,12 @@ RSpec.describe "MemprofilerPprof::Minitest", :liveness do
     expect { test.refute_leaks }.to raise_error(ArgumentError, "a block is needed")
   end
 
+  it "takes no class for a message", :aggregate_failures do
+    error = "the message must not be a class, got Kept: write of: Kept"
+    expect { test.refute_leaks(Kept) { 1 } }.to raise_error(ArgumentError, error)
+    expect { test.assert_allocates_at_most(1, Kept) { 1 } }.to raise_error(ArgumentError, error)
+  end
+
   it "works under Minitest itself" do
     outcome = run_minitest(<<~RUBY)
       class MemoryTest < Minitest::Test
