@@ -51,7 +51,7 @@ module RealMethods
     "MemprofilerPprof::Retainers::Site" => %i[of],
     "MemprofilerPprof::Retainers::Unreachable" => %i[of],
     "MemprofilerPprof::RSpec" => %i[install],
-    "MemprofilerPprof::RSpec::AtMost" => %i[explain met? warm_up_calls],
+    "MemprofilerPprof::RSpec::AtMost" => %i[form explain met? warm_up_calls],
     "MemprofilerPprof::Testing" => %i[save],
     "MemprofilerPprof::Report" => %i[type],
     "MemprofilerPprof::Report::Totals" => %i[attached notes],

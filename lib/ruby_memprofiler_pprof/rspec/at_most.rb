@@ -55,6 +55,12 @@ module MemprofilerPprof
         limit.to_s
       end
 
+      # @return [String] how it is written, such as "retain_at_most(n).objects"
+      # @api private
+      def form
+        "#{@verb}_at_most(n).#{@unit || :objects}"
+      end
+
       # @api private
       def met?(measurement)
         limit.met?(measurement)

@@ -23,7 +23,7 @@ module MemprofilerPprof
       # @raise [NotImplementedError]
       def does_not_match?(_block)
         raise NotImplementedError, "`expect { … }.not_to #{description}` would pass if the block needed more. " \
-                                   "Write what is allowed: `expect { … }.to retain_at_most(n).objects`, " \
+                                   "Write what is allowed: `expect { … }.to #{form}`, " \
                                    "or `expect { … }.to leak_objects` for code that should leak"
       end
 
@@ -91,6 +91,11 @@ module MemprofilerPprof
       # @return [String]
       def description
         @bounds.map(&:description).join(" #{@operator} ")
+      end
+
+      # @return [String]
+      def form
+        @bounds.map(&:form).join(".#{@operator} ")
       end
 
       # @return [Integer]
