@@ -210,9 +210,13 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       expect { retain_at_most(1).bytes.matches?(1) }.to raise_error(ArgumentError, /needs a block: write expect { … }/)
     end
 
-    it "cannot be negated, and say what to write instead" do
+    it "cannot be negated, and say what to write instead", :aggregate_failures do
       expect { expect { 1 }.not_to retain_at_most(1).objects }
         .to raise_error(NotImplementedError, /Write what is allowed: `expect { … }\.to retain_at_most\(n\)\.objects`/)
+      expect { expect { 1 }.not_to allocate_at_most(1).bytes }
+        .to raise_error(NotImplementedError, /`expect { … }\.to allocate_at_most\(n\)\.bytes`/)
+      expect { expect { 1 }.not_to allocate_at_most(1).bytes.and(retain_at_most(1).objects) }
+        .to raise_error(NotImplementedError, /\.to allocate_at_most\(n\)\.bytes\.and retain_at_most\(n\)\.objects`/)
     end
   end
 
@@ -229,6 +233,7 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
         it("passes", retains_at_most: 1) { Leaky.keep(1) }
         it("fails", retains_at_most: { bytes: 39 }) { Leaky.keep(1) }
         it("passes", retains_at_most: { bytes: 39, of: String }) { Leaky.keep(1) }
+        it("passes", retains_at_most: false) { Leaky.keep(1) }
       RUBY
       expect(failures).to eq(2), output
       expect(output).to match(/expected the example to retain at most 0 objects, but it retains 1 object\n\s+1 obj/)
@@ -311,6 +316,11 @@ RSpec.describe MemprofilerPprof::RSpec, :liveness, :threads do
       _, output = run("it('fails', retains_at_most: { object: 1 }) { 1 }\nit('fails', no_leaks: { off: 1 }) { 1 }\n")
       expect(output).to include("retains_at_most has the unknown key :object, allowed are objects, bytes, of",
                                 "no_leaks has the unknown key :off, allowed are warm_up, iterations, tolerating, of")
+    end
+
+    it "refuses to check for leaks if that is neither true, false nor options" do
+      _, output = run("it('fails', no_leaks: 'junk') { 1 }\n")
+      expect(output).to include('no_leaks must be true, false or a Hash of options, got "junk"')
     end
 
     it "refuses limits without a number" do

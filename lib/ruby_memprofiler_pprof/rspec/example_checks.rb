@@ -101,7 +101,7 @@ module MemprofilerPprof
       def limits_wanted
         LIMITS.flat_map do |key, verb|
           wanted = @metadata[key]
-          next [] if wanted.nil?
+          next [] unless wanted
 
           options = wanted.is_a?(Hash) ? known(key, wanted, LIMIT_KEYS) : { objects: wanted }
           limits = options.slice(:objects, :bytes)
@@ -115,7 +115,10 @@ module MemprofilerPprof
         wanted = @metadata[:no_leaks]
         return unless wanted
 
-        Testing::LeakCheck.new(**(wanted.is_a?(Hash) ? known(:no_leaks, wanted, LEAK_KEYS) : {}))
+        Argument.check(:no_leaks, wanted, "true, false or a Hash of options", TypeError) do
+          wanted == true || wanted.is_a?(Hash)
+        end
+        Testing::LeakCheck.new(**(wanted == true ? {} : known(:no_leaks, wanted, LEAK_KEYS)))
       end
 
       def known(key, options, allowed)
