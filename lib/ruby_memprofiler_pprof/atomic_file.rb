@@ -143,6 +143,9 @@ module MemprofilerPprof
           file.write(bytes)
         end
         yield temporary
+      rescue SystemCallError => e
+        # Names the file that was asked for, of which the temporary one says nothing.
+        raise SystemCallError.new(path, e.errno, "write")
       ensure
         remove(temporary) if temporary
       end

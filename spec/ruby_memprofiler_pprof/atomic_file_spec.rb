@@ -154,6 +154,12 @@ RSpec.describe MemprofilerPprof::AtomicFile do
       expect { described_class.create("x/a.pprof", "") }.to raise_error(Errno::EEXIST)
     end
 
+    it "names the file, not a temporary one", :aggregate_failures do
+      expect { described_class.write("x/a.pprof", "") }
+        .to raise_error(Errno::ENOENT, "No such file or directory @ write - x/a.pprof")
+      expect(outcome.stderr).to include("File too large @ write - a.pprof")
+    end
+
     it "hides no exception from outside, even before the file has a name" do
       allow(Random).to receive(:urandom).and_raise(Interrupt)
       expect { described_class.create("a.pprof", "") }.to raise_error(Interrupt)
