@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/utf8"
+
 module MemprofilerPprof
   # What a process is: names and values such as `release=1.2,region=eu`, which its profiles carry as comments and
   # Pyroscope as labels. The rules are Pyroscope's, which has no quoting.
@@ -62,6 +64,8 @@ module MemprofilerPprof
       def text(value, pattern)
         text = value.is_a?(Symbol) ? value.name : value
         raise TypeError unless text.is_a?(String)
+
+        text = UTF8.encode(text)
         raise ArgumentError unless text.bytesize <= MAX_BYTES && pattern.match?(text)
 
         -text

@@ -18,6 +18,15 @@ module MemprofilerPprof
         text(bytes).scrub.gsub(/[[:cntrl:]]/, "?")
       end
 
+      # @param text [String]
+      # @return [String] the same characters, if it is valid in its encoding, else the same bytes; what is no valid
+      #   UTF-8 is replaced
+      def encode(text)
+        text.encode(Encoding::UTF_8).scrub
+      rescue EncodingError
+        self.text(text).scrub
+      end
+
       # @return [String, nil] nil if it is gone: a deployment may have removed it while the process runs
       def current_directory
         text(Dir.pwd)
