@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 
 /// The least part of a node's weight with which a child can be where objects accumulate.
 const HEAVY: f32 = 0.2;
+/// The same of a named class, whose children are its constants and variables: each is a place of its own.
+const HEAVY_IN_CLASS: f32 = 0.02;
 /// Among how many nodes further down how many of the same class make a list or tree of it.
 const REPETITION: (usize, usize) = (16, 4);
 const NONE: u32 = u32::MAX;
@@ -14,6 +16,7 @@ const NONE: u32 = u32::MAX;
 ///
 /// From the root down the dominator tree: where heavy children have most of a node's weight, their objects accumulate
 /// further down, and the others at the node itself; but never at the root or its categories, nor before a named class.
+/// What a named class has in a variable accumulates there, unless that is next to nothing.
 /// A child with only one of several objects is an object among others, however large. Lists and trees stay whole: each
 /// of their objects dominates others of its class.
 pub fn accumulation_points(graph: &Graph, dominators: &Dominators, objects: &[(NodeId, f64)]) -> Vec<NodeId> {
@@ -101,7 +104,10 @@ impl Tree {
         let child = &self.entries[child];
         let parent = &self.entries[child.parent as usize];
         let one_of_several = child.objects == 1 && parent.objects - parent.objects_apart > 1;
-        !is_anchor(graph, child.node) && !one_of_several && child.weight >= HEAVY * parent.weight_below()
+        // Its methods are no places of their own, but objects of the VM.
+        let is_variable = is_anchor(graph, parent.node) && graph.class_number(child.node).is_some();
+        let least = if is_variable { HEAVY_IN_CLASS } else { HEAVY };
+        !is_anchor(graph, child.node) && !one_of_several && child.weight >= least * parent.weight_below()
     }
 
     /// For each entry whether objects can accumulate there.

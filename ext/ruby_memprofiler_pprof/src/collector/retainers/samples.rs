@@ -3,6 +3,7 @@
 use super::Question;
 use super::site::site;
 use crate::collector::State;
+use crate::vm::heap::is_fields;
 use crate::vm::memsize;
 use memprofiler_core::graph::{Graph, Sample, SiteName};
 use memprofiler_core::hash::Map;
@@ -67,14 +68,17 @@ impl Sampled {
         sampled
     }
 
-    /// Measures them: as the graph has done, or by their slots if nothing reaches them.
+    /// Measures them: as the graph has done, or by their slots if nothing reaches them. Leaves out what the graph has
+    /// counted as a part of another object.
     pub fn measure(&mut self, graph: &Graph) {
-        for sample in &mut self.samples {
+        self.samples.retain_mut(|sample| {
+            let (object, node) = (sample.address as VALUE, graph.node(sample.address));
             // SAFETY: no mark phase has found the object dead, or the check just before this search would have dropped
             // all samples: so nothing has freed its page.
-            let slot = || unsafe { memsize::slot_size(sample.address as VALUE) } as u64;
-            sample.bytes = graph.node(sample.address).map_or_else(slot, |node| graph.bytes(node));
-        }
+            let (slot, is_part) = unsafe { (memsize::slot_size(object), is_fields(object)) };
+            sample.bytes = node.map_or(slot as u64, |node| graph.bytes(node));
+            node.is_some() || !is_part
+        });
     }
 }
 

@@ -3,6 +3,7 @@
 use super::classes::ByAddress;
 use super::edges::Labels;
 use super::prepared::Prepared;
+use super::types::DataType;
 use super::variables::variable;
 use memprofiler_core::graph::{Describe, Edge, Graph, Kind, NodeId, NodeName};
 use rb_sys::VALUE;
@@ -24,6 +25,8 @@ pub struct Describer<'a> {
     pub(super) graph: &'a Graph,
     pub(super) prepared: &'a Prepared,
     known: ByAddress<Known>,
+    /// The Threads by the execution contexts in which they run.
+    threads: ByAddress<VALUE>,
 }
 
 impl<'a> Describer<'a> {
@@ -33,7 +36,7 @@ impl<'a> Describer<'a> {
     /// The GVL must be held from the walk until the last use, and no other thread run Ruby code meanwhile; nothing may
     /// have been allocated since the walk on Ruby's heap. There must be no other Ractors.
     pub unsafe fn new(graph: &'a Graph, prepared: &'a Prepared) -> Self {
-        let mut known = ByAddress::default();
+        let (mut known, mut threads) = (ByAddress::default(), ByAddress::default());
         for node in graph.nodes() {
             if graph.category(node) == Some("finalizers") {
                 known.extend(graph.out(node).iter().map(|&list| (graph.address(list), Known::Finalizers)));
@@ -44,9 +47,23 @@ impl<'a> Describer<'a> {
                 if variables != 0 {
                     known.insert(variables, Known::ThreadVariables);
                 }
+                let object = graph.address(node);
+                // SAFETY: as above; and the GVL is held. Fibers are of this kind, too.
+                let context = unsafe {
+                    let is_thread = DataType::of(object).is_some_and(|of| Some(of) == prepared.types().thread);
+                    prepared.context(object).filter(|_| is_thread)
+                };
+                if let Some(context) = context {
+                    threads.insert(context as u64, object);
+                }
             }
         }
-        Self { graph, prepared, known }
+        Self { graph, prepared, known, threads }
+    }
+
+    /// The Thread that runs in that execution context.
+    pub(super) fn thread_in(&self, context: *const u8) -> Option<VALUE> {
+        self.threads.get(&(context as u64)).copied()
     }
 
     pub(super) fn known(&self, object: VALUE) -> Option<Known> {

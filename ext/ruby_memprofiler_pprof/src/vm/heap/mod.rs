@@ -27,4 +27,4 @@ pub use callback::Callback;
 pub use describer::Describer;
 pub use prepared::Prepared;
 pub use types::{DataType, data};
-pub use walk::{Sizes, walk};
+pub use walk::{Sizes, is_fields, walk};
