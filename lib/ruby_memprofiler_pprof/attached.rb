@@ -21,9 +21,11 @@ module MemprofilerPprof
         raise Error, "the profiler runs already#{" as the program has started it" unless running?}" if
           MemprofilerPprof.running?
 
-        MemprofilerPprof.without_profiling { MemprofilerPprof.start(**settings(variables)) }
-        raise Error, "the setting enabled is false" unless MemprofilerPprof.running?
+        settings = settings(variables)
+        # Beforehand: a start would adopt the settings, and the next one would find them.
+        raise Error, "the setting enabled is false" unless MemprofilerPprof.config.merge(:argument, settings).enabled
 
+        MemprofilerPprof.without_profiling { MemprofilerPprof.start(**settings) }
         @running = true
         MemprofilerPprof.profiler.socket || without_socket
       end

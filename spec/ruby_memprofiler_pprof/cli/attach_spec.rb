@@ -259,6 +259,14 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
     end
   end
 
+  it "leaves no settings behind if it is refused" do
+    with_program("trap('USR1', 'IGNORE'); sleep") do |program|
+      expect(refused("--no-enabled", "--dump-on", "USR1", program.pid)).to include("the setting enabled is false")
+      expect(program.ask("trap('USR1', 'IGNORE')")).to eq("IGNORE")
+      memprofiler!("attach", program.pid)
+    end
+  end
+
   it "refuses the name of a socket that would not be found by the PID" do
     expect(refused("--socket", "/tmp/mem/app.sock", Process.pid))
       .to include("/tmp/mem/app.sock would not be found by the PID: the socket's name must contain memprof or")
