@@ -132,8 +132,14 @@ module MemprofilerPprof
         nil
       end
 
+      # Beyond the limit on the size of files, a write would end the program by SIGXFSZ.
+      def check_limit(bytes)
+        raise Errno::EFBIG if bytes.bytesize > Process.getrlimit(:FSIZE).first
+      end
+
       # Yields the name of a temporary file with these bytes, in the same directory so that renaming it is atomic.
       def with_temporary(path, bytes)
+        check_limit(bytes)
         temporary = File.join(File.dirname(path), ".memprofiler-#{Random.urandom(8).unpack1("H*")}.tmp")
         File.open(temporary, FLAGS, MODE) do |file|
           # No transcoding, whatever the default encodings are.
