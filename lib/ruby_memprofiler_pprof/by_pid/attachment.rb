@@ -3,6 +3,7 @@
 require "json"
 require "ruby_memprofiler_pprof/by_pid"
 require "ruby_memprofiler_pprof/by_pid/exchange"
+require "ruby_memprofiler_pprof/by_pid/limits"
 require "ruby_memprofiler_pprof/by_pid/payload"
 require "ruby_memprofiler_pprof/by_pid/subject"
 require "ruby_memprofiler_pprof/report/site_text"
@@ -71,6 +72,7 @@ module MemprofilerPprof
         version = ByPid.run("check", pid).chomp
         raise Error, "process #{pid} has the profiler already: memprofiler top #{pid}" if socket
 
+        limits.check
         extension = extension(version)
         deliver(extension) { |parent| [:start, { SOCKET => "#{parent}/memprofiler-%{pid}.sock", **variables }] }
       end
@@ -86,6 +88,10 @@ module MemprofilerPprof
       end
 
       private
+
+      def limits
+        Limits.new(@subject)
+      end
 
       def check_name(socket)
         return if socket.nil? || File.basename(socket).match?(Subject::NAME)
@@ -138,7 +144,7 @@ module MemprofilerPprof
       def no_answer(exchange)
         return "it has ended" if ended?
         return "it has no free file descriptor, and so could not read what it was to load" if
-          @subject.out_of_descriptors?
+          limits.descriptors&.zero?
 
         "it wrote no answer: if it is in a sandbox, it may not be allowed to read and write in #{exchange.parent}"
       end

@@ -66,11 +66,20 @@ module MemprofilerPprof
         raise_error(e)
       end
 
-      # @return [Boolean] whether all descriptors that it may have are in use
-      def out_of_descriptors?
-        # The limit may also be "unlimited".
-        limit = File.read("/proc/#{pid}/limits")[/^Max open files +(\d+)/, 1]
-        !limit.nil? && Dir.children("/proc/#{pid}/fd").size >= Integer(limit)
+      # @return [Array<Integer>] the numbers of its file descriptors
+      # @raise [Error]
+      def descriptors
+        Dir.children("/proc/#{pid}/fd").map { |name| Integer(name) }
+      rescue SystemCallError => e
+        raise_error(e)
+      end
+
+      # @param name [String] of a file
+      # @return [String] what /proc says of the process there
+      # @raise [Error]
+      def read(name)
+        # The name of a program may be any bytes.
+        File.binread("/proc/#{pid}/#{name}")
       rescue SystemCallError => e
         raise_error(e)
       end
@@ -97,8 +106,8 @@ module MemprofilerPprof
       end
 
       def inodes
-        Dir.children("/proc/#{pid}/fd").filter_map do |name|
-          File.readlink("/proc/#{pid}/fd/#{name}")[/\Asocket:\[(\d+)\]\z/, 1]
+        descriptors.filter_map do |number|
+          File.readlink("/proc/#{pid}/fd/#{number}")[/\Asocket:\[(\d+)\]\z/, 1]
         rescue Errno::ENOENT
           # It was closed meanwhile.
           nil
@@ -106,10 +115,7 @@ module MemprofilerPprof
       end
 
       def field(name)
-        # The name of a program may be any bytes.
-        File.binread("/proc/#{pid}/status")[/^#{name}:\s*(.*)$/, 1].to_s
-      rescue SystemCallError => e
-        raise_error(e)
+        read("status")[/^#{name}:\s*(.*)$/, 1].to_s
       end
 
       def raise_error(error)

@@ -28,19 +28,29 @@ RSpec.describe "MemprofilerPprof::ByPid::Attachment", if: Attaching.possible? do
   end
 
   it "says that the process has no free descriptor for what it is to load" do
-    code = <<~RUBY
-      Process.setrlimit(:NOFILE, 64)
-      $files = []
-      begin
-        loop { $files << File.open(IO::NULL) }
-      rescue Errno::EMFILE
-        puts "full"
-      end
-      sleep
-    RUBY
-    with_program(code, answers: false) do |program|
-      program.gets
-      expect { attach(program.pid) }.to raise_error(error, /process #{program.pid}: it has no free file descriptor/)
+    with_program("sleep") do |program|
+      memprofiler!("attach", program.pid)
+      program.ask("Process.setrlimit(:NOFILE, 64); $files = []; " \
+                  "begin; loop { $files << File.open(IO::NULL) }; rescue Errno::EMFILE; end")
+      expect { MemprofilerPprof::ByPid::Attachment.new(program.pid).stop }
+        .to raise_error(error, /process #{program.pid}: it has no free file descriptor/)
+    end
+  end
+
+  it "brings nothing to a process that would have no descriptor left" do
+    with_program("sleep") do |program|
+      program.ask("Process.setrlimit(:NOFILE, #{program.descriptors.size + 1}); 1")
+      expect { attach(program.pid) }.to raise_error(error, /has \d file descriptors \(ulimit -n\) left/)
+      expect(program.ask("defined?(MemprofilerPprof)")).to be_nil
+    end
+  end
+
+  it "brings nothing to a process that could have no memory for it" do
+    with_program("sleep") do |program|
+      size = File.read("/proc/#{program.pid}/status")[/^VmSize:\s*(\d+)/, 1].to_i * 1024
+      program.ask("Process.setrlimit(:AS, #{size + 100_000_000}); 1")
+      expect { attach(program.pid) }.to raise_error(error, /MB of addresses \(ulimit -v\) left/)
+      expect(program.ask("defined?(MemprofilerPprof)")).to be_nil
     end
   end
 
