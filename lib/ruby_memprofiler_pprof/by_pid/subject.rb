@@ -44,8 +44,9 @@ module MemprofilerPprof
       end
 
       # @return [String, nil] the profiler's socket, for this process
-      # @raise [Error] if that cannot be known
+      # @raise [Error] if that cannot be known, or nobody would answer there
       def socket
+        check_state
         listening.find { |name| File.basename(name).match?(NAME) }&.then { |path| outside(path) }
       end
 
@@ -86,12 +87,22 @@ module MemprofilerPprof
 
       # @return [Boolean] whether there is no such process, or one that its parent has not waited for yet
       def ended?
-        field("State").start_with?("Z", "X")
+        state.start_with?("Z", "X")
       rescue Error
         true
       end
 
       private
+
+      # As `attach` says it.
+      def check_state
+        raise Error, "process #{pid} has ended" if state.start_with?("Z", "X")
+        raise Error, "process #{pid} is stopped: kill -CONT #{pid} first" if state.start_with?("T")
+      end
+
+      def state
+        field("State")
+      end
 
       # @return [Array<String>] the names of the Unix sockets on which it listens
       def listening

@@ -5,6 +5,7 @@ require "socket"
 
 RSpec.describe "MemprofilerPprof::ByPid::Subject", if: RUBY_PLATFORM.include?("linux") do
   let(:type) { MemprofilerPprof::ByPid::Subject }
+  let(:error) { MemprofilerPprof::ByPid::Error }
   let(:own) { type.new(Process.pid) }
 
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
@@ -31,6 +32,18 @@ RSpec.describe "MemprofilerPprof::ByPid::Subject", if: RUBY_PLATFORM.include?("l
     expect(own.socket).to eq(path.b)
   ensure
     socket&.close
+  end
+
+  it "looks for no socket where nobody would answer", :aggregate_failures do
+    pid = spawn("sleep", "60")
+    Process.kill(:STOP, pid)
+    wait_until { File.read("/proc/#{pid}/stat").match?(/\) T /) }
+    expect { type.new(pid).socket }.to raise_error(error, "process #{pid} is stopped: kill -CONT #{pid} first")
+    Process.kill(:KILL, pid)
+    wait_until { type.new(pid).ended? }
+    expect { type.new(pid).socket }.to raise_error(error, "process #{pid} has ended")
+  ensure
+    Process.wait(pid)
   end
 
   it "knows which libraries are mapped" do
@@ -67,6 +80,6 @@ RSpec.describe "MemprofilerPprof::ByPid::Subject", if: RUBY_PLATFORM.include?("l
   end
 
   it "says that there is no such process" do
-    expect { type.new(2_147_483_647).socket }.to raise_error(MemprofilerPprof::ByPid::Error, /no process 2147483647/)
+    expect { type.new(2_147_483_647).socket }.to raise_error(error, /no process 2147483647/)
   end
 end

@@ -332,6 +332,17 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       end
     end
 
+    it "is refused at once if the process is stopped" do
+      with_program("sleep") do |program|
+        memprofiler!("attach", program.pid)
+        Process.kill(:STOP, program.pid)
+        wait_until { File.read("/proc/#{program.pid}/stat").match?(/\) T /) }
+        [%w[top --once], %w[memory], %w[dump -o -], %w[record]].each do |command|
+          expect(memprofiler(*command, program.pid).stderr).to include("stopped: kill -CONT #{program.pid} first")
+        end
+      end
+    end
+
     it "is refused without the profiler" do
       with_program("sleep") do |program|
         expect(memprofiler("top", "--once", program.pid).stderr).to include("memprofiler attach #{program.pid}")
