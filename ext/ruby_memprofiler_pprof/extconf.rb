@@ -7,9 +7,12 @@ RUST_VERSION = "1.85"
 
 # The tool that works on other processes by their PID: only Linux has what it needs.
 TOOL = "memprofiler-attach"
+# Beside the library: the Ruby that it fits.
+BUILT_FOR = "built_for"
 host_os = RbConfig::CONFIG["host_os"]
 with_tool = host_os.include?("linux")
 manifest = File.expand_path("../../Cargo.toml", __dir__)
+minor = RbConfig::CONFIG.values_at("MAJOR", "MINOR").join(".")
 
 # With the rb_sys gem this uses its Makefile, which can cross-compile; without it, a short one that only calls cargo.
 # Both build the same crates.
@@ -43,7 +46,7 @@ rescue LoadError
     RUBYARCHDIR = $(sitearchdir)$(target_prefix)
     DLLIB = ruby_memprofiler_pprof.#{RbConfig::CONFIG["DLEXT"]}
     INSTALLED = $(DESTDIR)$(RUBYARCHDIR)
-    PRODUCTS = $(DLLIB) #{TOOL if with_tool}
+    PRODUCTS = $(DLLIB) #{BUILT_FOR} #{TOOL if with_tool}
     CARGO = cargo
     export RUBY = #{RbConfig.ruby}
     export CARGO_TARGET_DIR = #{target}
@@ -56,6 +59,9 @@ rescue LoadError
 
     $(DLLIB): cargo
     \tcp "$(CARGO_TARGET_DIR)/release/libruby_memprofiler_pprof.#{cargo_lib}" $@.$$$$ && mv -f $@.$$$$ $@
+
+    #{BUILT_FOR}: FORCE
+    \techo #{minor} > $@
 
     #{TOOL}: cargo
     \tcp "$(CARGO_TARGET_DIR)/release/#{TOOL}" $@.$$$$ && mv -f $@.$$$$ $@
@@ -80,6 +86,14 @@ else
   create_rust_makefile("ruby_memprofiler_pprof/ruby_memprofiler_pprof") do |builder|
     builder.extra_cargo_args += ["--locked"]
   end
+  File.write("Makefile", <<~MAKEFILE, mode: "a")
+
+    install-so: install-built-for
+    install-built-for: $(DLLIB)
+    \t$(MAKEDIRS) $(RUBYARCHDIR)
+    \techo #{minor} > $(RUBYARCHDIR)/#{BUILT_FOR}
+    .PHONY: install-built-for
+  MAKEFILE
   File.write("Makefile", <<~MAKEFILE, mode: "a") if with_tool
 
     install-so: install-tool

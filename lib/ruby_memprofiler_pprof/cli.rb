@@ -112,6 +112,9 @@ module MemprofilerPprof
       INTERRUPTED
     rescue SystemCallError => e
       fail_with(e.message.sub(/\A(.+?)(?: @ \w+)? - <STDOUT>\z/, 'stdout: \1'))
+    rescue LoadError => e
+      # The native library, which says what to do, or a part of Ruby that is not installed.
+      fail_with(e.message)
     rescue StandardError => e
       fail_with("#{e.message} (#{e.class}, #{e.backtrace&.first})")
     end

@@ -10,6 +10,15 @@ library = ["ruby_memprofiler_pprof", *(minor if precompiled), "ruby_memprofiler_
 from_source = "`gem install ruby_memprofiler_pprof --platform ruby`, or `bundle config set force_ruby_platform " \
               "true`, compiles the gem instead, which takes Rust"
 
+# One for another Ruby could be loaded, too, and would fail at its first use.
+_, file = $LOAD_PATH.resolve_feature_path(library)
+note = File.join(File.dirname(file), "built_for") if file
+built_for = File.read(note).chomp if note && File.exist?(note)
+unless [nil, minor].include?(built_for)
+  raise LoadError, "ruby_memprofiler_pprof is compiled for Ruby #{built_for}, and this is Ruby #{RUBY_VERSION}: " \
+                   "install the gem with this Ruby"
+end
+
 begin
   require library
 rescue LoadError => e
