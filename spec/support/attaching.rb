@@ -32,6 +32,12 @@ module Attaching
       JSON.parse(@io.gets).first
     end
 
+    # Gives it an empty line.
+    # @return [void]
+    def puts
+      @io.puts
+    end
+
     # @return [String] its next line
     def gets
       @io.gets.chomp

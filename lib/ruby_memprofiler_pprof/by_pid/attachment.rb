@@ -44,7 +44,7 @@ module MemprofilerPprof
 
       # @return [String, nil] where the process's profiler is asked
       def socket
-        @subject.socket
+        @subject.socket.tap { |path| @present = !path.nil? }
       end
 
       # @param path [String] as the process sees it
@@ -58,9 +58,12 @@ module MemprofilerPprof
         @subject.pid
       end
 
-      # @return [Boolean] whether the process has ended
-      def ended?
-        @subject.ended?
+      # @return [String, nil] what has become of a process that had the profiler, and cannot have it any more
+      def fate
+        return "has ended" if @subject.ended?
+
+        # By `exec`, which leaves only its id.
+        "has become another program" if @present && !@subject.maps?(EXTENSION)
       end
 
       # Starts the profiler.
@@ -75,6 +78,7 @@ module MemprofilerPprof
         limits.check
         extension = extension(version)
         deliver(extension) { |parent| [:start, { SOCKET => "#{parent}/memprofiler-%{pid}.sock", **variables }] }
+          .tap { @present = true }
       end
 
       # Stops it.
@@ -142,7 +146,7 @@ module MemprofilerPprof
       end
 
       def no_answer(exchange)
-        return "it has ended" if ended?
+        return "it has ended" if @subject.ended?
         return "it has no free file descriptor, and so could not read what it was to load" if
           limits.descriptors&.zero?
 

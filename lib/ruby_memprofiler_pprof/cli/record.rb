@@ -72,33 +72,44 @@ module MemprofilerPprof
       # @return [String] a profile
       def between(attachment)
         outcome = attachment.start(variables)
+        # While the process can be seen.
+        socket = attachment.outside(outcome.socket)
         begin
           tell "attached in #{describe(outcome)}"
           wait(attachment) unless @cpu
-          ask(attachment.pid, attachment.outside(outcome.socket), nil)
+          ask(attachment.pid, socket, nil)
         ensure
           stop(attachment)
+          remove(socket) if attachment.fate
         end
       end
 
       # Its failure is no reason to lose the profile, nor is a second Ctrl-C, or another signal.
       def stop(attachment)
-        attachment.stop unless attachment.ended?
+        attachment.stop unless attachment.fate
       rescue ByPid::Error, SystemCallError, SignalException => e
-        return if attachment.ended?
+        return if attachment.fate
 
         @stays = true
         reason = e.is_a?(SignalException) ? "interrupted" : e.message
         tell "could not detach: #{reason}; then: memprofiler detach #{attachment.pid}"
       end
 
-      # @raise [Failure] if the block fails as the process has ended
+      # The socket that a process has left, and on which no other one listens.
+      def remove(path)
+        require "ruby_memprofiler_pprof/socket_server/listener"
+        File.unlink(path) if File.lstat(path).socket? && SocketServer::Listener.abandoned?(path)
+      rescue SystemCallError
+        # The process has removed it, or it cannot be seen from here.
+        nil
+      end
+
+      # @raise [Failure] if the block fails as the process has ended, or become another program
       def until_done(attachment)
         yield
       rescue Failure, ByPid::Error
-        raise unless attachment.ended?
-
-        raise Failure, "process #{attachment.pid} has ended before the time was up: no profile"
+        fate = attachment.fate or raise
+        raise Failure, "process #{attachment.pid} #{fate} before the time was up: no profile"
       end
 
       def check_seconds(reason)
@@ -129,9 +140,9 @@ module MemprofilerPprof
         puts AtomicFile.create(FilePattern.new(@cpu ? CPU_PATTERN : PATTERN).expand(pid: pid), bytes)
       end
 
-      # Until the time is up, or the process has ended.
+      # Until the time is up, or the process cannot be asked any more.
       def wait(attachment)
-        length.times { attachment.ended? ? break : sleep(1) }
+        length.times { attachment.fate ? break : sleep(1) }
       rescue Interrupt
         tell "ends early"
       end

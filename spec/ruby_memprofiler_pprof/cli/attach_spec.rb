@@ -378,7 +378,20 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
             expect(printed).to end_with("process #{program.pid} has ended before the time was up: no profile\n")
             expect(Dir.children(directory)).to eq([])
           end
+          expect(File.exist?("/tmp/memprofiler-#{program.pid}.sock")).to be(false)
         end
+      end
+    end
+
+    it "says at once that the process has become another program, and removes the socket that this has left" do
+      with_program("gets; exec('sleep', '1000')", answers: false) do |program|
+        Dir.mktmpdir do |directory|
+          printed = printed_by_record("--seconds", 1000, "-o", "#{directory}/a.pprof", program.pid) { program.puts }
+          expect(printed).to eq("memprofiler: process #{program.pid} has become another program before the time was " \
+                                "up: no profile\n")
+          expect(Dir.children(directory)).to eq([])
+        end
+        expect(File.exist?("/tmp/memprofiler-#{program.pid}.sock")).to be(false)
       end
     end
 
