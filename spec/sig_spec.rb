@@ -29,7 +29,7 @@ module RealMethods
     "MemprofilerPprof::Atfork::Handler" => %i[initialize],
     "MemprofilerPprof::BlockFlusher" => %i[abandon after_fork finish stopping],
     "MemprofilerPprof::Collector" => %i[after_fork before_ractor check_flush_options discard],
-    "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion without
+    "MemprofilerPprof::Configuration" => %i[initialize assigned find merge suggestion suggestion_for without
                                             writes_files?],
     "MemprofilerPprof::Configuration::Type" => %i[shown],
     "MemprofilerPprof::CPU" => %i[after_fork configured],

@@ -61,6 +61,13 @@ module MemprofilerPprof
       found ? " (did you mean #{found}?)" : ""
     end
 
+    # @param variable [String] one of {#unknown}
+    # @return [String] as {suggestion}
+    # @api private
+    def self.suggestion_for(variable)
+      suggestion(variable.delete_prefix(PREFIX), settings.filter_map(&:name))
+    end
+
     # @api private
     def initialize(env = {})
       @values = SOURCES.to_h { |source| [source, {}] }.merge(environment: read(env))

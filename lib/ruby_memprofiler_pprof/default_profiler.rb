@@ -184,9 +184,8 @@ module MemprofilerPprof
 
     def read_environment
       configuration = Configuration.from_env(@env)
-      names = Configuration.settings.filter_map(&:name)
       configuration.unknown.each do |variable|
-        suggestion = Configuration.suggestion(variable.delete_prefix(Configuration::PREFIX), names)
+        suggestion = Configuration.suggestion_for(variable)
         @logger.warn("#{variable} is not a setting#{suggestion}, `memprofiler help run` lists all")
       end
       configuration

@@ -264,8 +264,20 @@ RSpec.describe "memprofiler" do
 
     it "exits with 1 if a setting is unknown" do
       expect(doctor(env: { "SED" => "x" })).to have_attributes(
-        status: have_attributes(exitstatus: 1), stdout: /^degraded +settings +unknown: RUBY_MEMPROFILER_PPROF_SED$/
+        status: have_attributes(exitstatus: 1), stdout: /^degraded +settings +unknown: RUBY_MEMPROFILER_PPROF_SED\b/
       )
+    end
+
+    it "says which setting may have been meant" do
+      expect(doctor(env: { "RATE" => "1" }).stdout)
+        .to match(/^degraded +settings +unknown: RUBY_MEMPROFILER_PPROF_RATE \(did you mean SAMPLE_RATE\?\)$/)
+    end
+
+    { "ENABLED" => /^note +enabled +the setting enabled is false/,
+      "SAMPLE_RATE" => /^note +sample_rate +is 0: no object is sampled/ }.each do |name, finding|
+      it "notes that nothing is profiled by #{name}" do
+        expect(doctor(env: { name => "0" }).stdout).to match(finding)
+      end
     end
 
     it "exits with 1 if files cannot be written" do

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "ruby_memprofiler_pprof/cli/diagnosis/places"
 require "ruby_memprofiler_pprof/configuration"
 
 module MemprofilerPprof
@@ -24,7 +25,7 @@ module MemprofilerPprof
         @checks = []
         @facts = {}
         check_settings(env)
-        check_files
+        check_places
         return unless check_extension
 
         check_ruby
@@ -48,7 +49,7 @@ module MemprofilerPprof
 
       def check_settings(env)
         @configuration = Configuration.from_env(env)
-        unknown = configuration.unknown
+        unknown = configuration.unknown.map { |variable| "#{variable}#{Configuration.suggestion_for(variable)}" }
         return add("settings", :degraded, "unknown: #{unknown.join(", ")}") unless unknown.empty?
 
         add("settings", :ok, "the environment has no wrong ones")
@@ -56,36 +57,19 @@ module MemprofilerPprof
         add("settings", :failing, e.message)
       end
 
-      def check_files
+      def check_effect
+        return add("enabled", :note, "the setting enabled is false: nothing is profiled") unless configuration.enabled
+
+        add("sample_rate", :note, "is 0: no object is sampled") if configuration.sample_rate.zero?
+      end
+
+      def check_places
         return unless configuration
 
-        directories = directories_written_to
-        return add("files", :note, "none are written, by the settings") if directories.empty?
-
-        unwritable = directories.find { |directory| !writable?(existing(directory)) }
-        return add("files", :ok, "can be written to #{directories.join(" and ")}") unless unwritable
-
-        add("files", :failing, "cannot be written to #{unwritable}: #{existing(unwritable)} is not a directory, or " \
-                               "not writable")
-      rescue ArgumentError => e
-        add("files", :failing, e.message)
-      end
-
-      # @raise [ArgumentError] if there is no current directory, where these are relative to it
-      def directories_written_to
-        patterns = [(configuration.pattern if configuration.writes_files?),
-                    (configuration.cpu_pattern if configuration.cpu)].compact
-        patterns.map { |pattern| File.dirname(FilePattern.new(pattern).expand) }
-      end
-
-      # @return [String] the directory itself or, as missing ones are made, the innermost one around it that exists
-      def existing(directory)
-        directory = File.dirname(directory) until File.exist?(directory)
-        directory
-      end
-
-      def writable?(path)
-        File.directory?(path) && File.writable?(path)
+        check_effect
+        places = Places.new(configuration)
+        add("files", *places.files)
+        places.socket&.then { |finding| add("socket", *finding) }
       end
 
       def check_extension
