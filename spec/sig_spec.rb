@@ -130,8 +130,8 @@ RSpec.describe "The signatures", :own_process do
                  SocketClient::NoAnswer]
   internal = (%w[AbandonedFiles Argument AtomicFile Atfork::Hooks BackgroundThread BlockEndings ByPid
                  ByPid::Error ByPid::Subject Configuration::Settable Configuration::Types CPU::Sampler CPUFiles
-                 DefaultProfiler DelayedJob::Job Destinations FileSeries Memory::Advisor Memory::Form MemoryWatch
-                 OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard
+                 DefaultProfiler DelayedJob::Job Destinations Directories FileSeries Memory::Advisor Memory::Form
+                 MemoryWatch OpenTelemetry::Contexts OwnLabels PeakFile PeriodicThread Profile::Source RactorGuard
                  RactorGuard::Windows RemoteControl Resque::Job Retainers::Recording Retainers::Reference RetainersFile
                  RunningFlushers RunNote Service Session SignalActions SocketServer Tags UTF8] +
               rack + pyroscope + report + socket + on_demand + testing)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ruby_memprofiler_pprof/argument"
+require "ruby_memprofiler_pprof/directories"
 require "ruby_memprofiler_pprof/utf8"
 
 module MemprofilerPprof
@@ -39,7 +40,7 @@ module MemprofilerPprof
       # @return [void]
       # @raise [SystemCallError] when it cannot be created
       def make_directory_of(path)
-        make_directory(File.dirname(path), DIRECTORY_MODE)
+        Directories.make(File.dirname(path), DIRECTORY_MODE)
       end
 
       # Creates the directory of the file that the argument `out` of a method names, if it names one.
@@ -85,6 +86,15 @@ module MemprofilerPprof
         with_temporary(path, "") { nil } if File.file?(path) || !File.exist?(path)
       end
 
+      # Fails as {create} will, likewise.
+      #
+      # @param directory [String] of the file
+      # @return [void]
+      # @raise [SystemCallError]
+      def check_directory(directory)
+        with_temporary(File.join(Directories.existing(directory), "new"), "") { nil }
+      end
+
       # @param directory [String]
       # @return [Array<String>] the temporary files there: of a file being written, or of a process that was killed
       def temporaries(directory)
@@ -108,28 +118,6 @@ module MemprofilerPprof
         return false unless directory.sticky? && directory.world_writable?
 
         ![Process.euid, directory.uid].include?(File.lstat(path).uid)
-      end
-
-      # Parents of the directory may have other uses, so their mode is left to the umask.
-      def make_directory(path, mode = 0o777)
-        return if File.directory?(path)
-
-        parent = File.dirname(path)
-        make_directory(parent) unless parent == path
-        Dir.mkdir(path, mode)
-        give(path, File.stat(parent)) if Process.euid.zero?
-      rescue Errno::EEXIST
-        # Another thread or process has just made it, or there is a file of this name.
-        raise unless File.directory?(path)
-      end
-
-      # What root makes in a user's directory, as by `sudo memprofiler record`, is the user's: the program must be able
-      # to write its own profiles there.
-      def give(path, parent)
-        File.lchown(parent.uid, parent.gid, path) unless parent.uid.zero?
-      rescue SystemCallError
-        # In a container root may be no more than a name.
-        nil
       end
 
       # Beyond the limit on the size of files, a write would end the program by SIGXFSZ.

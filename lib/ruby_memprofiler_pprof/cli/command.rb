@@ -74,8 +74,10 @@ module MemprofilerPprof
 
       # Finds out beforehand whether {#write_output} can write there: what takes long to record is not to be lost.
       # @param target [String, nil] as for {#write_output}; nil is a name that is still to be made
+      # @param pattern [String, nil] of that name
       # @raise [Failure]
-      def check_output(target)
+      def check_output(target, pattern = nil)
+        return check_new(pattern) if target.nil? && pattern
         return if target.nil? || target == "-"
         raise Failure, "--output needs the name of a file" if target.empty?
 
@@ -83,6 +85,15 @@ module MemprofilerPprof
         AtomicFile.check(target)
       rescue SystemCallError => e
         raise Failure, "#{target}: #{system_message(e)}"
+      end
+
+      def check_new(pattern)
+        require "ruby_memprofiler_pprof/atomic_file"
+        require "ruby_memprofiler_pprof/file_pattern"
+        directory = File.dirname(FilePattern.new(pattern).expand)
+        AtomicFile.check_directory(directory)
+      rescue SystemCallError => e
+        raise Failure, "#{directory}: #{system_message(e)}; --output names another file"
       end
 
       # Writes to a file and prints its name.

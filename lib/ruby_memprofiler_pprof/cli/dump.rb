@@ -30,7 +30,7 @@ module MemprofilerPprof
       # @return [Integer] the exit status
       def call(arguments)
         require "ruby_memprofiler_pprof"
-        check_output(@output)
+        check_output(@output, PATTERN)
         with_source(arguments) do |source|
           bytes = source.read(@seconds)
           write(bytes, source.parse(bytes))

@@ -10,8 +10,9 @@ module MemprofilerPprof
       USAGE = "[OPTION]... PID"
       DESCRIPTION = <<~TEXT
         Attaches to a process, writes a profile of what it has allocated since, and of what is alive of that, and detaches
-        again. Ctrl-C ends the time early. If the process has the profiler already, it is only asked for a profile of the
-        next seconds, at most 60, and keeps it; Ctrl-C gives that up. With --cpu the profile says where CPU time goes.
+        again. Ctrl-C, or the signal TERM or HUP, ends the time early. If the process has the profiler already, it is only asked
+        for a profile of the next seconds, at most 60, and keeps it; Ctrl-C gives that up. With --cpu the profile says where
+        CPU time goes.
         `memprofiler help attach` says more.
       TEXT
       EXAMPLES = <<~TEXT
@@ -35,7 +36,7 @@ module MemprofilerPprof
       def call(arguments)
         pid = pid(arguments)
         check_seconds("with --cpu") if @cpu
-        check_output(@output)
+        check_output(@output, pattern)
         attachment = attachment(pid)
         socket = attachment.socket
         write(until_done(attachment) { socket ? of_profiled(pid, socket) : between(attachment) }, pid)
@@ -75,8 +76,8 @@ module MemprofilerPprof
         # While the process can be seen.
         socket = attachment.outside(outcome.socket)
         begin
-          tell "attached in #{describe(outcome)}"
-          wait(attachment) unless @cpu
+          report = "attached in #{describe(outcome)}"
+          @cpu ? tell(report) : wait(attachment, report)
           ask(attachment.pid, socket, nil)
         ensure
           stop(attachment)
@@ -137,14 +138,21 @@ module MemprofilerPprof
       def write(bytes, pid)
         return write_output(bytes, @output) if @output
 
-        puts AtomicFile.create(FilePattern.new(@cpu ? CPU_PATTERN : PATTERN).expand(pid: pid), bytes)
+        puts AtomicFile.create(FilePattern.new(pattern).expand(pid: pid), bytes)
+      end
+
+      def pattern
+        @cpu ? CPU_PATTERN : PATTERN
       end
 
       # Until the time is up, or the process cannot be asked any more.
-      def wait(attachment)
+      # @param report [String] to begin with; who reads it may send a signal at once
+      def wait(attachment, report)
+        tell report
         length.times { attachment.fate ? break : sleep(1) }
-      rescue Interrupt
-        tell "ends early"
+      rescue SignalException => e
+        # The terminal that sends HUP is closed: nothing can be written there.
+        tell "ends early" unless e.signo == Signal.list["HUP"]
       end
     end
   end

@@ -89,7 +89,7 @@ module MemprofilerPprof
       end
 
       def watch(pid)
-        check_output(@output)
+        check_output(@output, PATTERN)
         bytes = read_often(pid)
         return write_output(bytes, @output) if @output
 

@@ -408,6 +408,32 @@ RSpec.describe "memprofiler attach", if: Attaching.possible? do
       end
     end
 
+    %w[INT TERM HUP].each do |signal|
+      it "writes the profile if #{signal} ends it early" do
+        with_program("sleep") do |program|
+          Dir.mktmpdir do |directory|
+            printed = printed_by_record("--seconds", 1000, "-o", "#{directory}/a.pprof", program.pid) do |pid|
+              Process.kill(signal, pid)
+            end
+            expect(printed).to end_with("#{directory}/a.pprof\n")
+            expect(memprofiler!("report", "#{directory}/a.pprof")).to include("Attached at")
+          end
+          expect(program.ask("MemprofilerPprof.running?")).to be(false)
+        end
+      end
+    end
+
+    it "refuses, before it attaches, a directory in which no new file can be made" do
+      with_program("sleep") do |program|
+        Dir.mktmpdir do |directory|
+          File.write("#{directory}/tmp", "in the way")
+          expect(memprofiler("record", program.pid, chdir: directory).stderr)
+            .to end_with("#{directory}/tmp/profiles: Not a directory; --output names another file\n")
+        end
+        expect(program.ask("defined?(MemprofilerPprof)")).to be_nil
+      end
+    end
+
     it "writes the profile even if it cannot detach" do
       with_program("sleep") do |program|
         Dir.mktmpdir do |directory|

@@ -58,6 +58,12 @@ RSpec.describe "memprofiler dump", :threads do
     expect(Dir.children("d")).to eq([])
   end
 
+  it "refuses, before it asks, a directory in which no new file can be made" do
+    File.write("tmp", "in the way")
+    expect_failure(dump("nobody.sock"),
+                   "memprofiler: #{Dir.pwd}/tmp/profiles: Not a directory; --output names another file\n")
+  end
+
   it "does not affect the process's own profiles" do
     serve
     dump("a.sock")

@@ -2,6 +2,7 @@
 
 require "ruby_memprofiler_pprof/atomic_file"
 require "ruby_memprofiler_pprof/configuration"
+require "ruby_memprofiler_pprof/directories"
 require "ruby_memprofiler_pprof/file_pattern"
 
 module MemprofilerPprof
@@ -55,17 +56,10 @@ module MemprofilerPprof
         # By a try, since permissions do not say all, as of root in /proc.
         # @return [String, nil] why nothing can be made there
         def problem(directory)
-          existing = existing(directory)
-          AtomicFile.check(File.join(existing, "memprofiler doctor"))
+          AtomicFile.check_directory(directory)
           nil
         rescue SystemCallError => e
-          "nothing can be made in #{existing}: #{SystemCallError.new(nil, e.errno).message}"
-        end
-
-        # @return [String] the directory itself or, as missing ones are made, the innermost one around it that exists
-        def existing(directory)
-          directory = File.dirname(directory) until File.exist?(directory)
-          directory
+          "nothing can be made in #{Directories.existing(directory)}: #{SystemCallError.new(nil, e.errno).message}"
         end
 
         def written_to(directories)
