@@ -14,6 +14,8 @@ module MemprofilerPprof
       ANSWER_TIMEOUT = 30
       # What the URL of an endpoint begins with.
       URL = %r{\Ahttps?://}i
+      OWN_ERROR = /\A(.+) \(MemprofilerPprof::\w+\)\z/
+      private_constant :OWN_ERROR
 
       # @param address [String]
       # @param headers [Hash{String => String}] for an endpoint
@@ -138,9 +140,11 @@ module MemprofilerPprof
         [json.to_s.dup.force_encoding(Encoding::UTF_8), profile.to_s]
       end
 
-      # The body's first line, without control characters: it may be from any other server.
+      # The body's first line, without control characters: it may be from any other server. This gem's errors need no
+      # status, nor their class.
       def reason(status, body)
-        "#{body.force_encoding(Encoding::UTF_8).scrub[/[^[:cntrl:]]*/]} (status #{status})".strip
+        line = body.force_encoding(Encoding::UTF_8).scrub[/[^[:cntrl:]]*/]
+        line[OWN_ERROR, 1] || "#{line} (status #{status})".strip
       end
     end
   end
