@@ -47,8 +47,9 @@ module MemprofilerPprof
       private
 
       def without_socket
+        problem = MemprofilerPprof.profiler.socket_problem
         stop
-        raise Error, "it could not open its socket, as its stderr says"
+        raise Error, "it could not open its socket #{problem}; --socket names another"
       end
 
       def settings(variables)

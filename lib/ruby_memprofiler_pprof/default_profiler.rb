@@ -161,6 +161,11 @@ module MemprofilerPprof
       @remote_control.socket
     end
 
+    # @return [String, nil] why it could not be opened
+    def socket_problem
+      @remote_control.socket_problem
+    end
+
     # @return [Hash{Integer => String}] the sockets of the processes that run by the same setting `socket`, this one's
     #   among them, by process id; empty if it has no `%{pid}` or there is none
     def siblings

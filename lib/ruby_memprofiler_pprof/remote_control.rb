@@ -34,6 +34,11 @@ module MemprofilerPprof
       @server&.path
     end
 
+    # @return [String, nil] why the socket could not be opened
+    def socket_problem
+      @server&.problem
+    end
+
     # @return [Hash{Integer => String}] as {DefaultProfiler#siblings}
     def siblings
       @server&.siblings || {}

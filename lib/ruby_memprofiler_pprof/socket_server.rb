@@ -43,6 +43,9 @@ module MemprofilerPprof
       @path.to_s
     end
 
+    # @return [String, nil] why the socket could not be opened
+    attr_reader :problem
+
     # Opens the socket. If that fails, it is logged and the program runs without a socket.
     # @return [self]
     def start
@@ -56,7 +59,8 @@ module MemprofilerPprof
       self
     rescue SystemCallError, ArgumentError, ThreadError => e
       # Ruby's own message may name the file once more, at its end.
-      @logger.error("MemprofilerPprof: no socket #{@path.expand}: #{e.message}")
+      @problem = "#{@path.expand}: #{e.message}"
+      @logger.error("MemprofilerPprof: no socket #{@problem}")
       self
     end
 
