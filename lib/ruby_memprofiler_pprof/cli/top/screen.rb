@@ -1,13 +1,15 @@
 # frozen_string_literal: true
 
 require "io/console"
+require "ruby_memprofiler_pprof/report/display_width"
 
 module MemprofilerPprof
   class CLI
     class Top < ProfileCommand
       # The whole terminal, which {#close} restores.
       class Screen
-        # Escape sequences: alternate screen, no cursor, long lines cut rather than wrapped; and the reverse.
+        # Escape sequences: alternate screen, no cursor, lines cut rather than wrapped if their width is misjudged; and
+        # the reverse.
         OPEN = "\e[?1049h\e[?25l\e[?7l"
         CLOSE = "\e[0m\e[?7h\e[?25h\e[?1049l"
         # Lines and columns of a terminal that does not report its size.
@@ -17,7 +19,11 @@ module MemprofilerPprof
                   "\e[6~" => :page_down, "\e[H" => :home, "\e[1~" => :home, "\eOH" => :home, "\eOA" => :up,
                   "\eOB" => :down, "\eOC" => :right, "\eOD" => :left, "\e" => :escape, "\r" => :enter, "\n" => :enter,
                   "\t" => :tab, "\u007f" => :backspace, "\b" => :backspace }.freeze
-        private_constant :OPEN, :CLOSE, :SIZE, :KEY, :NAMES
+        # An escape sequence of a style.
+        STYLE = /\e\[[\d;]*m/
+        # What is in place of the rest of a long line, as in tables.
+        REST = "..."
+        private_constant :OPEN, :CLOSE, :SIZE, :KEY, :NAMES, :STYLE, :REST
 
         # @return [IO] what can be waited on for keys
         attr_reader :input
@@ -70,8 +76,9 @@ module MemprofilerPprof
         # @param lines [Array<String>] from the top
         # @return [void]
         def draw(lines)
+          width = size.last
           # Erased first: once the last column is written, the cursor is still on it.
-          print("\e[H#{lines.map { |line| "\e[K#{line}" }.join("\r\n")}\e[J")
+          print("\e[H#{lines.map { |line| "\e[K#{cut(line, width)}" }.join("\r\n")}\e[J")
         end
 
         # @return [Array<Symbol, String>] the keys pressed since: names, and characters; nil if there is no terminal
@@ -85,6 +92,22 @@ module MemprofilerPprof
         end
 
         private
+
+        # The styles of what is cut off stay, as each is also reset.
+        def cut(line, width)
+          display = MemprofilerPprof::Report::DisplayWidth
+          return line if display.of(line.gsub(STYLE, "")) <= width
+
+          left = width - REST.size
+          parts = line.split(/(#{STYLE})/o).map do |part|
+            next part if part.match?(STYLE)
+
+            kept = display.first(part, left)
+            left = kept == part ? left - display.of(part) : 0
+            kept
+          end
+          [*parts, REST].join
+        end
 
         # In one write, so that no incomplete screen is visible.
         def print(text)
