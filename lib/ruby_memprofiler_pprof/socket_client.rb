@@ -13,7 +13,8 @@ module MemprofilerPprof
     # How many bytes an answer may have.
     MOST_BYTES = 67_108_864
     CHUNK = 65_536
-    private_constant :MOST_BYTES, :CHUNK
+    LINUX = RUBY_PLATFORM.include?("linux")
+    private_constant :MOST_BYTES, :CHUNK, :LINUX
 
     # @param path [String] of the socket
     # @param pid [Integer, nil] of the process that must listen there, on Linux: a file's name may lead elsewhere by now
@@ -45,7 +46,7 @@ module MemprofilerPprof
       socket = Socket.new(:UNIX, :STREAM)
       # Fails rather than waits if too many others do.
       socket.connect_nonblock(@address)
-      check_listener(socket) if @pid
+      check_listener(socket) if LINUX
       socket.sendmsg_nonblock("GET #{target} HTTP/1.0\r\n\r\n", Sigpipe::NONE)
       read(socket) { socket.wait_readable([deadline - now, 0].max) || overdue(timeout) }
     ensure
@@ -54,7 +55,16 @@ module MemprofilerPprof
 
     def check_listener(socket)
       listener, = socket.getsockopt(:SOCKET, :PEERCRED).unpack("i")
-      raise NoAnswer, "process #{listener} listens there, not process #{@pid}" unless listener == @pid
+      raise NoAnswer, "process #{listener} listens there, not process #{@pid}" unless [nil, listener].include?(@pid)
+      raise NoAnswer, "process #{listener} is stopped: kill -CONT #{listener} first" if stopped?(listener)
+    end
+
+    # Such a process would be waited for in vain.
+    def stopped?(pid)
+      File.binread("/proc/#{pid}/status").match?(/^State:\s*T/)
+    rescue SystemCallError
+      # It has ended, or cannot be seen from here.
+      false
     end
 
     # Calls the block where there is nothing to read yet.

@@ -31,10 +31,24 @@ RSpec.describe MemprofilerPprof::SocketClient do
   end
 
   it "does not wait for ever" do
-    # Nobody accepts, as in a process that is stopped.
+    # Nobody accepts.
     server = UNIXServer.new("a.sock")
     expect { client.get("/heap", 0.01) }.to raise_error(described_class::NoAnswer, "no answer within 0.01 s")
     server.close
+  end
+
+  it "does not wait for a process that is stopped" do
+    skip "only Linux says who listens" unless RUBY_PLATFORM.include?("linux")
+    reader, writer = IO.pipe
+    pid = fork { UNIXServer.open("a.sock") { writer.puts || sleep } }
+    reader.gets
+    Process.kill(:STOP, pid)
+    wait_until { File.read("/proc/#{pid}/stat").match?(/\) T /) }
+    expect { client.get("/heap", 1000) }
+      .to raise_error(described_class::NoAnswer, "process #{pid} is stopped: kill -CONT #{pid} first")
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
   end
 
   it "takes no answer without an end" do
