@@ -61,8 +61,8 @@ module RealMethods
     "MemprofilerPprof::Report::MemoryGrowth" => %i[initialize gain],
     "MemprofilerPprof::Report::Retainers" => %i[section],
     "MemprofilerPprof::Report::Workers" => %i[section],
-    "MemprofilerPprof::Report::Growth" => %i[initialize trend testable? p_value gain grows? lasts? late? highest? proven?
-                                             settled? slowing? bent?],
+    "MemprofilerPprof::Report::Growth" => %i[initialize trend testable? p_value gain grows? lasts? late? highest?
+                                             proven? settled? slowing? bent?],
     "MemprofilerPprof::Report::Style" => %i[paint]
   }.freeze
   # Module functions are private instance methods, too.

@@ -76,6 +76,44 @@ RSpec.describe "Who holds what is alive" do
       expect(holder.retained).to be_between(48_000, 200_000)
     end
 
+    it "is each of several constants, however many" do
+      outcome = run_ruby(<<~RUBY)
+        collector = new_collector(sample_rate: 1.0).start
+        module Shop
+          LISTS = %w[A B C D E F].map { |name| const_set(name, []) }
+        end
+        600.times { |index| Shop::LISTS[index % 6] << Object.new }
+        GC.start
+        puts collector.retainers(class_name: "Object").sites.first.holders.map { |holder| holder.phrase[/Shop::./] }
+      RUBY
+      expect(outcome.stdout.split.grep(/Shop/).size).to be >= 3, outcome.to_s
+    end
+
+    it "counts instance variables once, wherever the VM has them" do
+      outcome = run_ruby(<<~'RUBY')
+        collector = new_collector(sample_rate: 1.0).start
+        TEXTS = Array.new(100) do
+          "a".dup.tap { |text| 30.times { |index| text.instance_variable_set(:"@v#{index}", index) } }
+        end
+        GC.start
+        all = collector.retainers.sites.select { |site| site.name == "-e:3" }
+        profile = collector.flush(gc: true).profile
+        lines = profile.top(by: :line, type: :retained_size).select { |site| site.name == "-e:3" }
+        p all.sum(&:unreachable_bytes), all.sum { |site| site.bytes.value }.fdiv(lines.sum { |site| site.flat.value })
+      RUBY
+      expect(outcome.stdout.split.map(&:to_f)).to match([0, be_within(0.02).of(1)]), outcome.to_s
+    end
+
+    it "is a variable of the main thread, which may be of a fiber to the VM" do
+      outcome = run_ruby(<<~RUBY)
+        collector = new_collector(sample_rate: 1.0).start
+        Fiber.new { nil }.resume
+        Thread.current[:cache] = Array.new(100) { Object.new }
+        puts collector.retainers(class_name: "Object").sites.first.holders.first.phrase
+      RUBY
+      expect(outcome.stdout).to match(/\AThread.* local cache → Array \(100\)$/), outcome.to_s
+    end
+
     it "names a line after the method that allocates most on it" do
       stub_const("HELD", [])
       collector = new_collector(sample_rate: 1.0).start

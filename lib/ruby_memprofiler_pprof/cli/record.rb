@@ -10,10 +10,9 @@ module MemprofilerPprof
       USAGE = "[OPTION]... PID"
       DESCRIPTION = <<~TEXT
         Attaches to a process, writes a profile of what it has allocated since, and of what is alive of that, and detaches
-        again. Ctrl-C, or the signal TERM or HUP, ends the time early. If the process has the profiler already, it is only asked
-        for a profile of the next seconds, at most 60, and keeps it; Ctrl-C gives that up. With --cpu the profile says where
-        CPU time goes.
-        `memprofiler help attach` says more.
+        again. Ctrl-C, or the signal TERM or HUP, ends the time early. If the process has the profiler already, it is
+        only asked for a profile of the next seconds, at most 60, and keeps it; Ctrl-C gives that up. With --cpu the
+        profile says where CPU time goes. `memprofiler help attach` says more.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} 4711
