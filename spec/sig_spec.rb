@@ -121,9 +121,9 @@ RSpec.describe "The signatures", :own_process do
   testing = %w[RSpec::ExampleChecks RSpec::CompoundBound RSpec::Ranking Testing::Cost Testing::BatchCounts
                Testing::ClassNames Testing::Frameworks Testing::LeakCheck Testing::Limit Testing::Measurement
                Testing::Report Testing::Sample Testing::Selection]
-  report = %w[Births Counts DisplayWidth Document Json LargestText LeaksText Markdown MemoryChange MemoryGrowthText
-              MemoryText Note PathShortener Progress RetainersText Section SiteHolders SiteRest SiteText Statistics
-              Table Table::Column Table::Row Text Trend Units View]
+  report = %w[Births Counts DisplayWidth Document Json LargestText LeaksText Levels Markdown MemoryChange
+              MemoryGrowthText MemoryText Note PathShortener Progress RetainersText Section SiteHolders SiteRest
+              SiteText Statistics Table Table::Column Table::Row Text Trend Units View]
            .map { |name| "Report::#{name}" }
   socket = %w[Exchange Exchange::ClientLost Exchange::Refusal Listener].map { |name| "SocketServer::#{name}" }
   on_demand = %w[OnDemand OnDemand::LeakReport OnDemand::RecentProfiles OnDemand::Request SocketClient

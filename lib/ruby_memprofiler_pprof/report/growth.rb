@@ -64,6 +64,7 @@ module MemprofilerPprof
         @times = snapshots.map(&:time)
         @weight = snapshots.map(&:weight).max
         look_up(snapshots, key, contiguous)
+        @levels = Levels.new(@times, @objects)
         @trend = fit(warm) if testable?
       end
 
@@ -106,7 +107,7 @@ module MemprofilerPprof
 
       # @return [Boolean] whether it still grows in the last half, and has more in the last quarter than ever before
       def late?
-        fit(last_half, correlated: false).p_value < SUSPICIOUS && highest?
+        fit(@levels.last_half, correlated: false).p_value < SUSPICIOUS && highest?
       end
 
       # @return [Boolean] whether it has more in the last quarter than ever before, but for the beginning, and after the
@@ -114,10 +115,7 @@ module MemprofilerPprof
       def highest?
         return false unless @clean.nil? || @clean.size < 2 || record?(@objects.values_at(*@clean))
 
-        size = @objects.size
-        last = @objects[index_at(size - [size / 4, 1].max)..]
-        early = @objects[index_at(size / 8)...-last_half]
-        last.sum.fdiv(last.size) > (early.max || @objects.first)
+        @levels.highest_at_last?
       end
 
       # @return [Boolean] whether it has grown from one major collection to another; true if there were not two
@@ -133,12 +131,12 @@ module MemprofilerPprof
 
       # @return [Boolean] whether it has grown in the first half, by more than it scatters since, and hardly afterwards
       def settled?
-        middle = index_at(@objects.size / 2)
-        early = level(middle) - @objects.first
-        late = level(-1) - level(middle)
+        middle = @levels.middle
+        early = @levels.near(middle) - @objects.first
+        late = @levels.near(-1) - @levels.near(middle)
         return false unless early.positive? && late < early / 4
 
-        rose?(early, level(middle), 0, middle) && early > SCATTER * scatter(@objects[middle..])
+        rose?(early, @levels.near(middle), 0, middle) && early > SCATTER * @levels.scatter(middle)
       end
 
       # @return [Boolean] whether it gained significantly less in the second half of the last three quarters, or in the
@@ -151,8 +149,7 @@ module MemprofilerPprof
       # @api private
       def bent?
         start = @objects.size - warm
-        middle = index_at(@objects.size - three_quarters + (three_quarters / 2))
-        slower?(start, middle, 1) || stopped?(start, index_at(@objects.size - (@objects.size / 4)))
+        slower?(start, @levels.middle_of_warm) || stopped?(start)
       end
 
       private
@@ -179,26 +176,9 @@ module MemprofilerPprof
         @allocations = snapshots.map { |snapshot| snapshot.allocations(key) } if contiguous
       end
 
-      # How many profiles the last half has.
-      def last_half
-        [@objects.size - index_at(@objects.size - (@objects.size / 2)), Trend::LEAST].max
-      end
-
       # How many profiles the last three quarters have.
       def warm
-        @warm ||= [@objects.size - index_at(@objects.size - three_quarters), Trend::LEAST].max
-      end
-
-      # The same if they were taken at even intervals.
-      def three_quarters
-        [(@objects.size * 0.75).round, Trend::LEAST].max
-      end
-
-      # @param even [Integer] the index of a profile in as many that were taken at even intervals
-      # @return [Integer] that of the first of these that is as late, give or take half an interval
-      def index_at(even)
-        interval = (@times.last - @times.first) / (@times.size - 1)
-        @times.index { |time| time - @times.first >= (even - 0.5) * interval } || (@times.size - 1)
+        @levels.warm
       end
 
       def fit(size, correlated: true)
@@ -222,19 +202,18 @@ module MemprofilerPprof
       # Whether the gain from the middle to the end is less than half of that from the start to the middle, which took
       # `times` as long, and by more than `scatter`.
       def slower?(start, middle, times = 1, scatter = 0)
-        first = (level(middle) - level(start)) / times
-        second = level(-1) - level(middle)
+        first = (@levels.near(middle) - @levels.near(start)) / times
+        second = @levels.near(-1) - @levels.near(middle)
         least = [second, 0].max
         (first / 2) - second > scatter && significant?(first - least, first + least, bend_variance(start, middle))
       end
 
-      # Whether it has hardly gained anything in the last quarter, by more than levels scatter. Their standard deviation
-      # is that of neighbours' differences, divided by the root of 2, also while they rise.
-      def stopped?(start, last_quarter)
+      # Whether it has hardly gained anything in the last quarter, by more than levels scatter.
+      def stopped?(start)
+        last_quarter = @levels.last_quarter
         return false if @objects.size - last_quarter < Trend::LEAST
 
-        differences = @objects[start..].each_cons(2).map { |one, other| other - one }
-        slower?(start, last_quarter, 2, SCATTER * scatter(differences) / Math.sqrt(2))
+        slower?(start, last_quarter, 2, SCATTER * @levels.scatter_of_rise(start))
       end
 
       # Whether it has risen from one profile to another by more than sampling alone explains.
@@ -260,19 +239,6 @@ module MemprofilerPprof
 
       def window_rises(from, to)
         WindowGroups.subtract(@windows[to], @windows[from])
-      end
-
-      # The standard deviation.
-      def scatter(levels)
-        mean = levels.sum.fdiv(levels.size)
-        Math.sqrt(levels.sum { |level| (level - mean)**2 } / levels.size)
-      end
-
-      # The mean of three neighbours, so that a single outlier does not decide.
-      def level(index)
-        index += @objects.size if index.negative?
-        near = @objects[[index - 1, 0].max..(index + 1)]
-        near.sum.fdiv(near.size)
       end
 
       # By what different sizes multiply the variance of bytes.
