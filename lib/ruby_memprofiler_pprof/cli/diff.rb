@@ -10,12 +10,13 @@ module MemprofilerPprof
       include Formatted
 
       SUMMARY = "show what has grown between two profiles"
-      USAGE = "[OPTION]... [OLD NEW]"
+      USAGE = "[OPTION]... [OLD NEW | DIRECTORY]"
       DESCRIPTION = <<~TEXT
         Shows what has changed most from one profile of a process to a later one, and the probability that it really grew
         (GREW), each line by itself. Samples that are alive in both cancel out. Growth between two moments need not be a
-        leak; to find one, take a series of profiles and see leaks. OLD or NEW can be - for stdin; without them the first
-        and the last profile in tmp/profiles of the process that wrote last are compared, one with at least two there.
+        leak; to find one, take a series of profiles and see leaks. OLD or NEW can be - for stdin. Of a directory, without
+        any argument tmp/profiles, the first and the last profile of the process that wrote last are compared, one with at
+        least two there.
       TEXT
       EXAMPLES = <<~TEXT
         %{me} old.pprof new.pprof
@@ -31,6 +32,18 @@ module MemprofilerPprof
         define_format(parser)
         parser.on("--value NAME", "what to compare, such as retained_objects",
                   "(default: the profile's, retained_size)") { |value| @value = value }
+      end
+
+      def files(arguments)
+        directory = arguments.first
+        return super unless arguments.one? && File.directory?(directory)
+
+        found = super
+        raise Failure, "no profiles in #{directory}" if found.empty?
+
+        files, which = choose(found)
+        tell "#{which} in #{directory}"
+        files
       end
 
       # What was named is meant.
@@ -68,7 +81,7 @@ module MemprofilerPprof
         raise Failure, "#{name(written_last)} does not say its process: name two files" if newest.empty?
 
         several = of_several(read)
-        raise Failure, "two profiles of process #{newest.first} are needed in #{DIRECTORY}, got 1" if several.empty?
+        raise Failure, "two profiles of process #{newest.first} are needed, got 1" if several.empty?
 
         process, = several[Inputs.newest(several.keys)]
         of_process = several.select { |_, (writer, _)| writer == process }.sort_by { |file, (_, time)| [time, file] }

@@ -80,9 +80,17 @@ RSpec.describe "memprofiler, finding profiles" do
       expect(inputs(outcome)).to eq(%w[tmp/profiles/a.pprof tmp/profiles/e.pprof])
     end
 
+    it "compares the first and the last of a directory that diff is given" do
+      FileUtils.mv("tmp/profiles", "soak")
+      outcome = cli("diff", "--json", "soak")
+      expect(outcome.stderr).to eq("memprofiler diff: the first and the last of 3 profiles of process 8 in soak\n")
+      expect(inputs(outcome)).to eq(%w[soak/c.pprof soak/d.pprof])
+      expect_failure(cli("diff", "tmp"), "memprofiler: no profiles in tmp\n")
+    end
+
     it "needs two of a process for diff" do
       %w[a b c].each { |name| File.unlink("tmp/profiles/#{name}.pprof") }
-      expect_failure(cli("diff"), %r{: two profiles of process 8 are needed in tmp/profiles, got 1\n})
+      expect_failure(cli("diff"), /: two profiles of process 8 are needed, got 1\n/)
     end
 
     it "needs names for diff if the newest does not say its process" do
