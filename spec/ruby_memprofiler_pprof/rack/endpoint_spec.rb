@@ -525,7 +525,7 @@ RSpec.describe MemprofilerPprof::Rack::Endpoint, :liveness, :moving, :threads do
 
     it "is returned if all readers are in use" do
       7.times { collector.open_reader }
-      expect_error(get("/delta_heap"), 503, /a collector can have 8 readers/)
+      expect_error(get("/delta_heap"), 503, /a collector can have 7 open readers/)
     end
 
     it "is returned for other methods" do
