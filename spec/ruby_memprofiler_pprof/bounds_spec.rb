@@ -270,6 +270,19 @@ RSpec.describe MemprofilerPprof::Collector, "bounds", :liveness, :moving do
         .to match([be < 70_000, 1, be_between(90_000, 96_000), "class_overflows=1"])
     end
 
+    it "adds up dead objects of different sizes before it drops classes" do
+      outcome = run_ruby(<<~'RUBY')
+        collector = new_collector(sample_rate: 0.9).start
+        makers = eval("[#{"->(size) { 'x' * size },\n" * 10_000}]")
+        makers.each { |maker| 8.times { |power| maker.call(50 << power) } }
+        GC.start
+        puts collector.stats.values_at(:unreported_entries, :class_overflows)
+        puts collector.flush.profile.tag(class: "String").total(:allocations).value
+      RUBY
+      # 72,000 of 80,000 strings are sampled, each of a line and size of its own.
+      expect(outcome.stdout.split.map(&:to_i)).to match([be < 50_000, 0, be > 79_000]), outcome.to_s
+    end
+
     it "remembers a bounded number of frames of other threads" do
       bytes, nodes = printed("max_frames: 5000", <<~RUBY, "puts *collector.stats.values_at(:stack_bytes, :stack_nodes)")
         there, on = Queue.new, Queue.new

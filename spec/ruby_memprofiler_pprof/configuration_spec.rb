@@ -99,7 +99,7 @@ RSpec.describe MemprofilerPprof::Configuration do
                 "PIPE (broken connections send it)"],
     SOCKET: [["%{foo}", "a/"],
              "a file name, in which %{pid} %{hostname} %{isotime} %{unixtime} %{index} are filled in"],
-    DUMP_ABOVE: [%w[much 0% 101% -1 1XB true 1e9 90 1000k 2000000T],
+    DUMP_ABOVE: [%w[much 0% 101% -1 1XB true 1e9 90 1000k 2000000T 2EiB] + ["9" * 400],
                  'a part of the limit such as "90%", bytes such as "1.5GiB", from 1MiB to 1EiB, or false']
   }.each do |name, (values, allowed)|
     values.each do |value|

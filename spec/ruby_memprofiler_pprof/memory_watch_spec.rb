@@ -504,9 +504,10 @@ RSpec.describe MemprofilerPprof::MemoryWatch do
     end
 
     it "is a part of the limit, bytes, or false" do
-      values = ["90%", "85.5 %", "2000000", "1.5GiB", "300MB", "300M", "2000k", "false", "off", ""]
+      values = ["90%", "85.5 %", "2000000", "1.5GiB", "300MB", "300M", "2000k", "1EiB", "false", "off", ""]
       expect(values.map { |value| level(value) })
-        .to eq(["90%", "85.5%", 2_000_000, 1_610_612_736, 300_000_000, 300_000_000, 2_000_000, false, false, "90%"])
+        .to eq(["90%", "85.5%", 2_000_000, 1_610_612_736, 300_000_000, 300_000_000, 2_000_000, 1 << 60, false, false,
+                "90%"])
     end
 
     def profiler(**settings)

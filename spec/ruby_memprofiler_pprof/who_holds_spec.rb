@@ -114,6 +114,20 @@ RSpec.describe "Who holds what is alive" do
       expect(outcome.stdout).to match(/\AThread.* local cache → Array \(100\)$/), outcome.to_s
     end
 
+    it "is a fiber of the program's own, also while its thread runs it" do
+      outcome = run_ruby(<<~RUBY)
+        collector = new_collector(sample_rate: 1.0).start
+        thread = Thread.new do
+          $fiber = Fiber.new { (list = Array.new(100) { Object.new }) && sleep && list }
+          $fiber.resume
+        end
+        Thread.pass until thread.stop?
+        thread = nil
+        puts collector.retainers(class_name: "Object").sites.first.holders.first.phrase
+      RUBY
+      expect(outcome.stdout).to match(/\A\$fiber → Fiber at -e:3 local variable list /), outcome.to_s
+    end
+
     it "names a line after the method that allocates most on it" do
       stub_const("HELD", [])
       collector = new_collector(sample_rate: 1.0).start

@@ -229,8 +229,8 @@ RSpec.describe "the walk over the heap", :faults do
     it "says the same #{circumstance}" do
       skip "cannot compact" if preparation.include?("compact") && !GC.respond_to?(:compact)
       held = %w[ByPrivateConstant OnString ByMember ByBlock ByThreadVariable ByLocal ByFiber]
-      # The collector may leave any object's address on the stack, and up to Ruby 3.3 a fiber refers to all of that, such
-      # as the main thread's own.
+      # The collector may leave any object's address on the stack, and up to Ruby 3.3 a fiber refers to all of that,
+      # such as the main thread's own.
       on_stack = start_with(/\A(?:Fiber at -e:|Thread "main"\z)/, "Inside")
       expect(held.to_h { |kind| [kind, path(kind, preparation)] })
         .to match(held.to_h { |kind| [kind, eq(path(kind)).or(on_stack)] })

@@ -64,6 +64,9 @@ module MemprofilerPprof
 
         # By `exec`, which leaves only its id.
         "has become another program" if @present && !@subject.maps?(EXTENSION)
+      rescue Error
+        # It has ended just now, or is none of ours any more.
+        @subject.ended? ? "has ended" : "has become another program"
       end
 
       # Starts the profiler.

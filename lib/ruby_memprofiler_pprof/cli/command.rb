@@ -94,6 +94,9 @@ module MemprofilerPprof
         AtomicFile.check_directory(directory)
       rescue SystemCallError => e
         raise Failure, "#{directory}: #{system_message(e)}; --output names another file"
+      rescue ArgumentError => e
+        # There is no current directory.
+        raise Failure, "#{e.message}; --output names another file"
       end
 
       # Writes to a file and prints its name.

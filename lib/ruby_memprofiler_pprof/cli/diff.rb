@@ -40,6 +40,7 @@ module MemprofilerPprof
 
         found = super
         raise Failure, "no profiles in #{directory}" if found.empty?
+        return found if found.size == 2
 
         files, which = choose(found)
         tell "#{which} in #{directory}"
@@ -81,7 +82,7 @@ module MemprofilerPprof
         raise Failure, "#{name(written_last)} does not say its process: name two files" if newest.empty?
 
         several = of_several(read)
-        raise Failure, "two profiles of process #{newest.first} are needed, got 1" if several.empty?
+        raise Failure, "two profiles of process #{newest.first} are needed, got 1: name two files" if several.empty?
 
         process, = several[Inputs.newest(several.keys)]
         of_process = several.select { |_, (writer, _)| writer == process }.sort_by { |file, (_, time)| [time, file] }

@@ -72,15 +72,15 @@ module MemprofilerPprof
       # @return [String] a profile
       def between(attachment)
         outcome = attachment.start(variables)
-        # While the process can be seen.
-        socket = attachment.outside(outcome.socket)
         begin
+          # While the process can be seen.
+          socket = attachment.outside(outcome.socket)
           report = "attached in #{describe(outcome)}"
           @cpu ? tell(report) : wait(attachment, report)
           ask(attachment.pid, socket, nil)
         ensure
           stop(attachment)
-          remove(socket) if attachment.fate
+          remove(socket) if socket && attachment.fate
         end
       end
 

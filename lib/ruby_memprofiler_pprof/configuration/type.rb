@@ -64,8 +64,8 @@ module MemprofilerPprof
       # Signals by which a terminal or a supervisor ends a process: with a handler they would no longer do so.
       ENDING = %w[INT TERM HUP QUIT].freeze
       PERCENT = /\A(\d+(?:\.\d+)?) ?%\z/
-      BYTES = /\A(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?\z/i
-      UNITS = ["", "k", "m", "g", "t"].freeze
+      BYTES = /\A(\d{1,20}(?:\.\d{1,20})?) ?([kmgtpe]?)(i?)b?\z/i
+      UNITS = ["", "k", "m", "g", "t", "p", "e"].freeze
       # What a process may have. A smaller number lacks its unit.
       MEMORY = (1 << 20)..(1 << 60)
       private_constant :BOOLEANS, :UNTRAPPABLE, :ENDING, :PERCENT, :BYTES, :UNITS, :MEMORY

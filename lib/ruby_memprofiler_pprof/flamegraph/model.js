@@ -176,10 +176,13 @@ class Model {
     if (!variance) return { value: value[node] };
     const windowVariance = this.windowVariance(node, windows);
     const margin = Math.hypot(Z * Math.sqrt(variance[node]), T * Math.sqrt(windowVariance));
+    const { ticks } = this.values[profile][column];
+    // If no ticks are left out, what they fell in is known, see `Estimator::most`.
+    const most = ticks && samples[ROOT] >= ticks ? value[ROOT] : Infinity;
     return {
       value: value[node],
       low: Math.max(value[node] - margin, 0),
-      high: value[node] + margin,
+      high: Math.min(value[node] + margin, most),
       doubtful: samples[node] < FEW && variance[node] + windowVariance > 0,
     };
   }

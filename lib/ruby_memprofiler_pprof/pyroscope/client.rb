@@ -140,7 +140,7 @@ module MemprofilerPprof
       end
 
       def answer(response, body)
-        location = "to #{response["Location"]}" if response.is_a?(Net::HTTPRedirection)
+        location = response["Location"]&.then { |url| "to #{url}" } if response.is_a?(Net::HTTPRedirection)
         Answer.new(response.code.to_i, shown(response.message, location, body), retry_after(response["Retry-After"]))
       end
 

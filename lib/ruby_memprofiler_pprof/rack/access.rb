@@ -73,9 +73,10 @@ module MemprofilerPprof
 
       # Whether it is not a foreign page that has the user's browser send the request.
       def from_own_page?(env)
-        origin = env["HTTP_ORIGIN"]
+        # Any bytes.
+        origin, host = env.values_at("HTTP_ORIGIN", "HTTP_HOST").map { |text| text&.b }
         OWN_SITES.include?(env["HTTP_SEC_FETCH_SITE"]) &&
-          (origin.nil? || origin.sub(%r{\Ahttps?://}, "").casecmp?(env["HTTP_HOST"]))
+          (origin.nil? || origin.sub(%r{\Ahttps?://}, "").casecmp?(host))
       end
     end
   end

@@ -42,7 +42,7 @@ module MemprofilerPprof
 
       def both
         pairs = @answers.bodies.map { |body| OnDemand.split(body) }
-        return @answers.bodies.first if pairs.size == 1
+        return @answers.bodies.first unless @query.pid == :all
 
         profile = Profile.merge(pairs.lazy.map { |_, bytes| Profile.load(bytes) })
         OnDemand.join(json(pairs.map(&:first)), profile.to_pprof)

@@ -25,7 +25,8 @@ module MemprofilerPprof
       # @!attribute verdict
       #   @return [Symbol] one of {VERDICTS}
       # @!attribute probability
-      #   @return [Float, nil] that the growth is not chance, corrected for the number of sites, 0..1; nil if unclear
+      #   @return [Float, nil] that the growth is not chance, corrected for the number of sites, 0..1; nil if there are
+      #     too few samples for a test
       # @!attribute growth
       #   @return [Growth]
       Finding = Struct.new(:verdict, :probability, :growth) do
@@ -78,11 +79,12 @@ module MemprofilerPprof
         shown.select { |finding| %i[growing slowing perhaps].include?(finding.verdict) }
       end
 
-      # @return [Array(Profile::Site, Integer), nil] of the sites of which it is not known that they grow, the one that
+      # @return [Array(Profile::Site, Integer), nil] of the sites of which it is not known what they do, the one that
       #   has gained the most, and how many bytes; nil if none has
       # @api private
       def gainer
-        gains = (@findings - growing).to_h { |finding| [finding.growth.site, finding.growth.gain] }
+        untold = @findings.select { |finding| %i[perhaps steady unclear].include?(finding.verdict) }
+        gains = untold.to_h { |finding| [finding.growth.site, finding.growth.gain] }
         gains.max_by(&:last)&.then { |site, gain| [site, gain] if gain.positive? }
       end
 

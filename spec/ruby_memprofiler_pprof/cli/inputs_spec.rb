@@ -88,9 +88,14 @@ RSpec.describe "memprofiler, finding profiles" do
       expect_failure(cli("diff", "tmp"), "memprofiler: no profiles in tmp\n")
     end
 
+    it "compares the only two of a directory, whatever processes they are of" do
+      %w[c d e].each { |name| File.unlink("tmp/profiles/#{name}.pprof") }
+      expect(inputs(cli("diff", "--json", "tmp/profiles"))).to eq(%w[tmp/profiles/a.pprof tmp/profiles/b.pprof])
+    end
+
     it "needs two of a process for diff" do
       %w[a b c].each { |name| File.unlink("tmp/profiles/#{name}.pprof") }
-      expect_failure(cli("diff"), /: two profiles of process 8 are needed, got 1\n/)
+      expect_failure(cli("diff"), /: two profiles of process 8 are needed, got 1: name two files\n/)
     end
 
     it "needs names for diff if the newest does not say its process" do

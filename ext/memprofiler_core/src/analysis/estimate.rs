@@ -68,12 +68,15 @@ impl<'a> Estimator<'a> {
         Self { profile, column, counts, bytes, ticks }
     }
 
-    /// The greatest value that a sum of rows can have, where that is known: of ticks, the time in which they fell.
+    /// The greatest value that a sum of rows can have, where that is known: of ticks, the time in which they fell, but
+    /// not in a part of a profile, which does not say what time the others have.
     pub fn most(&self) -> Option<f64> {
+        let (ticks, all) = self.ticks?;
+        let sum = |column: usize| -> f64 {
+            (0..self.profile.rows().len()).map(|number| self.profile.values(number)[column] as f64).sum()
+        };
         let is_difference = self.profile.tables().schemes.iter().any(|scheme| scheme.base);
-        self.all_ticks().filter(|_| !is_difference)?;
-        let rows = 0..self.profile.rows().len();
-        Some(rows.map(|number| self.profile.values(number)[self.column] as f64).sum())
+        (!is_difference && sum(ticks) >= all).then(|| sum(self.column))
     }
 
     /// Whether variances and numbers of samples are meaningful for this profile and column.

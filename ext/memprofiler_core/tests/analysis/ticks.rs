@@ -152,6 +152,14 @@ fn a_part_is_known_as_well_as_in_the_whole() {
 }
 
 #[test]
+fn the_most_is_the_time_of_all_ticks_unless_some_are_left_out_or_subtracted() {
+    let profile = profile();
+    let most = |profile: &Profile| analysis::Estimator::new(profile, 1).most();
+    assert_eq!((most(&profile), most(&part(&profile, "a"))), (Some(4050.0), None));
+    assert_eq!(most(&analysis::diff(&profile, &self::profile()).unwrap()), None);
+}
+
+#[test]
 fn parts_that_are_merged_are_known_as_well_as_in_the_merged_whole() {
     let (profile, other) = (profile(), profile_of(&[("a", "1", [50, 500]), ("b", "1", [150, 1500])]));
     let whole = analysis::merge(&profile, &[&other]).unwrap();

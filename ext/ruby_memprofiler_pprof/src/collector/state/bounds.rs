@@ -4,10 +4,12 @@ use super::State;
 use crate::allocator::reserve;
 use crate::collector::stacks::Stacks;
 use memprofiler_core::stack_tree::StackId;
+use memprofiler_core::stratum::Stratum;
 use memprofiler_core::sums::TallyKey;
 
-/// How many entries the tally may have before their classes are dropped. With windows there are up to sixteen for each
-/// stack and class, but most stacks have few samples between two flushes: four times as many, some 12 MB.
+/// How many entries the tally may have before sizes and then classes of what they are of are dropped. With windows there
+/// are up to sixteen for each stack and class, but most stacks have few samples between two flushes: four times as many,
+/// some 12 MB.
 const MOST_ENTRIES: usize = 1 << 16;
 const MOST_ENTRIES_WITH_WINDOWS: usize = 1 << 18;
 
@@ -72,18 +74,33 @@ impl State {
         reservoir.halve(|sample| departures.release_sample(&sample));
     }
 
-    /// Call this when the tally may have grown: past its limit it drops classes.
+    /// Call this when the tally may have grown: past its limit it drops orders of magnitude and, if half as much is left
+    /// then, classes.
     #[inline]
     pub(super) fn bound_tally(&mut self) {
         let windows = self.reservoir.exposure().is_some();
         let most = if windows { MOST_ENTRIES_WITH_WINDOWS } else { MOST_ENTRIES };
         if self.tally.len() > most.max(self.merged_limit) {
-            self.merge_classes();
+            self.merge_sizes();
+            if self.tally.len() > most / 2 {
+                self.merge_classes();
+            }
+        }
+    }
+
+    /// Adds up dead objects of all sizes, so that the error of their bytes seems to be less than it is.
+    #[cold]
+    fn merge_sizes(&mut self) {
+        for (key, allocated) in std::mem::take(&mut self.tally).into_entries() {
+            let stratum = key.stratum.window().map_or(Stratum::ONLY, Stratum::Window);
+            if !self.tally.add(TallyKey { stratum, ..key }, allocated) {
+                self.sites.release(key.stack, key.class);
+            }
         }
     }
 
     /// Drops the classes of dead objects: adds each sum to that of all classes of its stack. There are then at most as
-    /// many sums as stacks, for each set of readers and stratum.
+    /// many sums as stacks, for each set of readers and group of windows.
     #[cold]
     fn merge_classes(&mut self) {
         self.counters.class_overflows += 1;

@@ -5,6 +5,7 @@ use super::edges::Labels;
 use super::prepared::Prepared;
 use super::types::DataType;
 use super::variables::variable;
+use crate::vm::object::{Type, is_heap, type_of};
 use memprofiler_core::graph::{Describe, Edge, Graph, Kind, NodeId, NodeName};
 use rb_sys::VALUE;
 
@@ -25,7 +26,7 @@ pub struct Describer<'a> {
     pub(super) graph: &'a Graph,
     pub(super) prepared: &'a Prepared,
     known: ByAddress<Known>,
-    /// The Threads by the execution contexts in which they run.
+    /// The Threads by the fibers that they have begun with.
     threads: ByAddress<VALUE>,
 }
 
@@ -47,27 +48,48 @@ impl<'a> Describer<'a> {
                 if variables != 0 {
                     known.insert(variables, Known::ThreadVariables);
                 }
-                let object = graph.address(node);
-                // SAFETY: as above; and the GVL is held. Fibers are of this kind, too.
-                let context = unsafe {
-                    let is_thread = DataType::of(object).is_some_and(|of| Some(of) == prepared.types().thread);
-                    prepared.context(object).filter(|_| is_thread)
-                };
-                if let Some(context) = context {
-                    threads.insert(context as u64, object);
-                }
+                // SAFETY: as above.
+                threads.extend(unsafe { own_fiber(graph, prepared, node) });
             }
         }
         Self { graph, prepared, known, threads }
     }
 
-    /// The Thread that runs in that execution context.
-    pub(super) fn thread_in(&self, context: *const u8) -> Option<VALUE> {
-        self.threads.get(&(context as u64)).copied()
+    /// The Thread that has begun with that Fiber.
+    pub(super) fn thread_of(&self, fiber: VALUE) -> Option<VALUE> {
+        self.threads.get(&fiber).copied()
     }
 
     pub(super) fn known(&self, object: VALUE) -> Option<Known> {
         self.known.get(&object).copied()
+    }
+}
+
+/// The fiber that a Thread has begun with, and the Thread; None if that is no object, and for other objects. A Thread
+/// refers to this fiber and to the one that it runs, which may be the same.
+///
+/// # Safety
+/// The GVL must be held, and what the graph has be alive.
+unsafe fn own_fiber(graph: &Graph, prepared: &Prepared, node: NodeId) -> Option<(VALUE, VALUE)> {
+    let (types, thread) = (prepared.types(), graph.address(node));
+    // SAFETY: a live object; T_DATA have a type.
+    let is = |object, wanted: Option<_>| unsafe { DataType::of(object) }.is_some_and(|of| Some(of) == wanted);
+    if !is(thread, types.thread) {
+        return None;
+    }
+    let mut fibers: Vec<VALUE> = graph.out(node).iter().map(|&to| graph.address(to)).collect();
+    // SAFETY: as above.
+    let is_data = |object| is_heap(object) && unsafe { type_of(object) } == Type::DATA;
+    fibers.retain(|&object| is_data(object) && is(object, types.fiber));
+    fibers.sort_unstable();
+    fibers.dedup();
+    // SAFETY: they are alive.
+    let runs =
+        |fiber| unsafe { prepared.context(fiber).is_some_and(|context| Some(context) == prepared.context(thread)) };
+    match fibers[..] {
+        [one] if runs(one) => Some((one, thread)),
+        [one, other] if runs(one) != runs(other) => Some((if runs(one) { other } else { one }, thread)),
+        _ => None,
     }
 }
 

@@ -136,13 +136,11 @@ impl Describer<'_> {
                 }
             }
             if is(types.thread) || is(types.fiber) {
-                let context = self.prepared.context(object);
                 // A thread's own fiber, with its variables, is an object of the VM's only.
-                let thread = context.filter(|_| is(types.fiber)).and_then(|context| self.thread_in(context));
-                if let Some(thread) = thread {
+                if let Some(thread) = self.thread_of(object) {
                     return self.name_of_data(thread);
                 }
-                let begin = context.filter(|_| self.prepared.checked.frames);
+                let begin = self.prepared.context(object).filter(|_| self.prepared.checked.frames);
                 let begin = begin.and_then(|context| frames(context).next()).map(|frame| frame.iseq);
                 return self.at(&class_of(object), begin.and_then(|iseq| SourceLine::of(iseq)));
             }
