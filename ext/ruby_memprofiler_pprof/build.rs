@@ -6,5 +6,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let version = env.ruby_version();
     println!("cargo:rustc-env=RUBY_MAJOR={}", version.major());
     println!("cargo:rustc-env=RUBY_MINOR={}", version.minor());
+    // Not whatever is in this directory, where a gem's Makefile puts what it makes. What is known of Ruby comes from
+    // rb-sys, after which Cargo runs this again anyway.
+    println!("cargo:rerun-if-changed=build.rs");
     Ok(())
 }

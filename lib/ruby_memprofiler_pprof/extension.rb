@@ -10,17 +10,25 @@ library = ["ruby_memprofiler_pprof", *(minor if precompiled), "ruby_memprofiler_
 from_source = "`gem install ruby_memprofiler_pprof --platform ruby`, or `bundle config set force_ruby_platform " \
               "true`, compiles the gem instead, which takes Rust"
 
-# One for another Ruby could be loaded, too, and would fail at its first use.
+# One for another Ruby could be loaded, too, and would fail at its first use. Where several Rubies share a gem's
+# directory, the last one has compiled what is there, and RubyGems keeps those of the others elsewhere.
+built_for = lambda do |file|
+  note = File.join(File.dirname(file), "built_for")
+  File.exist?(note) ? File.read(note).chomp : minor
+end
 _, file = $LOAD_PATH.resolve_feature_path(library)
-note = File.join(File.dirname(file), "built_for") if file
-built_for = File.read(note).chomp if note && File.exist?(note)
-unless [nil, minor].include?(built_for)
-  raise LoadError, "ruby_memprofiler_pprof is compiled for Ruby #{built_for}, and this is Ruby #{RUBY_VERSION}: " \
-                   "install the gem with this Ruby"
+found = library
+if file && built_for.call(file) != minor
+  others = $LOAD_PATH.map { |directory| File.join(directory.to_s, "#{library}#{File.extname(file)}") }
+  found = others.find { |other| File.exist?(other) && built_for.call(other) == minor }
+end
+unless found
+  raise LoadError, "ruby_memprofiler_pprof is compiled for Ruby #{built_for.call(file)}, and this is Ruby " \
+                   "#{RUBY_VERSION}: install the gem with this Ruby or, in a checkout, run rake compile"
 end
 
 begin
-  require library
+  require found
 rescue LoadError => e
   raise LoadError, "#{e.message}\nThe precompiled library does not fit this system; #{from_source}" if precompiled
   raise unless e.path == library

@@ -26,7 +26,7 @@ module MemprofilerPprof
       def refute_leaks(message = nil, of: nil, warm_up: 3, iterations: nil, tolerating: 0.05, &block)
         check = leak_check(message, block, of: of, warm_up: warm_up, iterations: iterations, tolerating: tolerating)
         leaks = check.leak?(&block)
-        refute leaks, message(message) { "Expected the block not to #{check}, but #{check.explain}" }
+        refute leaks, message(message, "") { "Expected the block not to #{check}, but #{check.explain}" }
       end
 
       # Fails unless calls of the block leave more and more objects behind. Parameters are as for {#refute_leaks}.
@@ -37,7 +37,7 @@ module MemprofilerPprof
       def assert_leaks(message = nil, of: nil, warm_up: 3, iterations: nil, tolerating: 0.05, &block)
         check = leak_check(message, block, of: of, warm_up: warm_up, iterations: iterations, tolerating: tolerating)
         leaks = check.leak?(&block)
-        assert leaks, message(message) { "Expected the block to #{check}, but #{check.explain}" }
+        assert leaks, message(message, "") { "Expected the block to #{check}, but #{check.explain}" }
       end
 
       # Fails if more of what one call of the block allocates is alive after it.
@@ -82,7 +82,7 @@ module MemprofilerPprof
         measurement = Testing::Measurement.take(warm_up: Argument.integer(:warm_up, warm_up), &block)
         limits.each do |limit|
           assert limit.met?(measurement),
-                 message(message) { "Expected the block to #{limit}, but #{limit.explain(measurement)}" }
+                 message(message, "") { "Expected the block to #{limit}, but #{limit.explain(measurement)}" }
         end
         true
       end

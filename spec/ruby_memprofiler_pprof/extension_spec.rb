@@ -5,14 +5,16 @@ require "tmpdir"
 RSpec.describe "ruby_memprofiler_pprof/extension" do
   let(:message) { "ruby_memprofiler_pprof is compiled for Ruby 2.6, and this is Ruby #{RUBY_VERSION}: install the gem" }
 
-  # This library, in a directory where a note says that it is for another Ruby; and the rest of the gem.
+  # The gem, in a directory where a note says that its library is for another Ruby.
   around do |example|
     Dir.mktmpdir do |directory|
       Dir.mkdir("#{directory}/ruby_memprofiler_pprof")
-      library = $LOADED_FEATURES.find { |path| path.match?(%r{/ruby_memprofiler_pprof\.(so|bundle)\z}) }
-      File.symlink(library, "#{directory}/ruby_memprofiler_pprof/#{File.basename(library)}")
+      Dir.chdir(SubprocessHelpers::LIB) do
+        files = Dir["*.rb", "ruby_memprofiler_pprof/*"] - ["ruby_memprofiler_pprof/built_for"]
+        files.each { |file| File.symlink(File.expand_path(file), "#{directory}/#{file}") }
+      end
       File.write("#{directory}/ruby_memprofiler_pprof/built_for", "2.6\n")
-      @paths = [directory, SubprocessHelpers::LIB]
+      @paths = [directory]
       example.run
     end
   end
@@ -30,6 +32,12 @@ RSpec.describe "ruby_memprofiler_pprof/extension" do
   it "loads no library for another Ruby" do
     loading = 'begin; require "ruby_memprofiler_pprof"; rescue LoadError => e; puts e.message; end'
     expect(ruby("-e", loading).stdout).to start_with(message)
+  end
+
+  it "loads the one for this Ruby if that comes later, as where Rubies share a directory" do
+    @paths << SubprocessHelpers::LIB
+    expect(ruby("-e", 'require "ruby_memprofiler_pprof"; puts $".grep(/pprof\.(so|bundle)/)').stdout)
+      .to start_with(SubprocessHelpers::LIB)
   end
 
   it "lets a program under `memprofiler run` go on without it" do

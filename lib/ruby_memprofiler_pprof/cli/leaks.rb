@@ -120,7 +120,10 @@ module MemprofilerPprof
         groups = @by_tag ? by_tag(reports, tags) : { nil => reports }
         snapshots = reports.zip(series).to_h
         groups.flat_map do |value, some|
-          ranked(some).map { |report| report.section(**holders(report, snapshots[report]), **group(value)) }
+          ranked(some).map do |report|
+            holders = holders(report, snapshots[report])
+            report.section(**holders, why: no_match + holders.fetch(:why, []), **group(value))
+          end
         end
       end
 
@@ -156,7 +159,7 @@ module MemprofilerPprof
         codes = MemprofilerPprof::Report::Codes
         single = ("Processes with only one profile: #{single}" if single.positive?)
         others = ("Sums, and profiles that name no process or lack contents: #{others}" if others.positive?)
-        no_match + MemprofilerPprof::Report::Note.list(codes::SINGLE_PROFILES => single, codes::NOT_IN_SERIES => others)
+        MemprofilerPprof::Report::Note.list(codes::SINGLE_PROFILES => single, codes::NOT_IN_SERIES => others)
       end
     end
   end

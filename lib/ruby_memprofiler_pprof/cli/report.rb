@@ -118,7 +118,8 @@ module MemprofilerPprof
         processes = totals.filter_map(&:process)
         return if processes.uniq.size == processes.size
 
-        "Several are of the same process: what is alive in each of them is counted each time. See also leaks."
+        "Several are of the same process: what is alive in each of them is counted each time, and intervals are " \
+          "those of different objects. See also leaks."
       end
 
       def view(profile)

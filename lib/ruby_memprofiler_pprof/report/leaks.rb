@@ -79,13 +79,15 @@ module MemprofilerPprof
         shown.select { |finding| %i[growing slowing perhaps].include?(finding.verdict) }
       end
 
-      # @return [Array(Profile::Site, Integer), nil] of the sites of which it is not known what they do, the one that
-      #   has gained the most, and how many bytes; nil if none has
+      # @return [Array(Profile::Site, Integer), nil] of the sites that have gained something, but not surely, the one
+      #   that most likely grows, and how many bytes; nil if none has
       # @api private
       def gainer
-        untold = @findings.select { |finding| %i[perhaps steady unclear].include?(finding.verdict) }
-        gains = untold.to_h { |finding| [finding.growth.site, finding.growth.gain] }
-        gains.max_by(&:last)&.then { |site, gain| [site, gain] if gain.positive? }
+        untold = @findings.select { |finding| %i[perhaps unclear].include?(finding.verdict) }
+        untold.select! { |finding| finding.growth.gain.positive? }
+        # A single large object may be a great gain by chance, so the surest comes first.
+        growth = untold.min_by { |finding| [-(finding.probability || 0), -finding.growth.gain] }&.growth
+        [growth.site, growth.gain] if growth
       end
 
       # @return [Array<String>] why no site can be called growing in this series

@@ -42,7 +42,7 @@ module MemprofilerPprof
         name, gain = @gainer
         return " #{ASK}" unless name && gain >= LEAST_PART * @growth.gain
 
-        " #{name} has gained the most, #{Units.format(gain, "bytes", signed: true)}, but not surely. #{ASK}"
+        " Most likely that is #{name}, with #{Units.format(gain, "bytes", signed: true)}. #{ASK}"
       end
 
       def parts

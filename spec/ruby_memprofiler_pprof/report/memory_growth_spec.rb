@@ -4,14 +4,14 @@ require "ruby_memprofiler_pprof/report"
 
 RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
   # A series in which lines of the ledger have these sizes, in MiB; each profile follows a major collection.
-  def leaks(count: 20, major: ->(index) { index }, sites: {}, allocated: [], **lines)
+  def leaks(count: 20, major: ->(index) { index }, sites: {}, allocated: [], weight: 10, **lines)
     snapshots = Array.new(count) do |index|
       memory = RecordedMemory.json(lines.transform_values { |levels| levels[index] })
       comments = { pid: 7, started_at: 1.5, minor_gc_count: index, major_gc_count: major.call(index), memory: memory,
                    total_allocated_objects: allocated[index] }.compact
       objects = { "/a.rb:1" => [0, 1000], **sites.transform_values { |levels| [0, levels[index]] } }
       MemprofilerPprof::Report::Snapshot.new(
-        Pprof::Maker.lines(objects, time: 1_000_000_000 + (index * 60), comments: comments).profile
+        Pprof::Maker.lines(objects, time: 1_000_000_000 + (index * 60), comments: comments, weight: weight).profile
       )
     end
     MemprofilerPprof::Report::Leaks.new(snapshots)
@@ -112,10 +112,13 @@ RSpec.describe MemprofilerPprof::Report::MemoryGrowth do
       expect(report.to_s).to match(/^The resident memory grows: \+18\d MiB.* It cannot be told which part, as /)
     end
 
-    it "names the line that has gained the most" do
-      sites = { "/big.rb:1" => Array.new(20) { |index| index > 9 ? 1_000_000 : 0 } }
-      expect(leaks(**growing_whole, sites: sites).to_s)
-        .to include("samples only. /big.rb:1 has gained the most, +95.4 MiB, but not surely. `memprofiler why` of ")
+    it "names the line that most likely does" do
+      # Of 16 samples, and a single one that is larger.
+      sites = { "/big.rb:1" => [0, 0, 0, 0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13, 14, 14, 14, 15, 16, 16],
+                "/other.rb:1" => ([20] * 10) + ([60] * 10) }
+      text = leaks(**growing_whole, sites: sites.transform_values { |levels| levels.map { |each| each * 100_000 } },
+                                    weight: 100_000).to_s
+      expect(text).to include("samples only. Most likely that is /big.rb:1, with +153 MiB. `memprofiler why` of the ")
     end
   end
 
