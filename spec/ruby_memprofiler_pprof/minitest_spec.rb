@@ -34,6 +34,12 @@ RSpec.describe "MemprofilerPprof::Minitest", :liveness do
       .to match(/\AOh no\.?\nExpected the block not to leak objects, but each call leaves 1 .*: Kept\n.*^profile: /m)
   end
 
+  it "ends with a name that can be copied" do
+    messages = [failure { test.refute_leaks { list << Kept.new } },
+                failure { test.assert_retains_at_most(0) { list << Kept.new } }]
+    expect(messages).to all(match(/\.pprof\z/))
+  end
+
   it "refute_leaks has options" do
     expect(failure { test.refute_leaks(of: Hash, iterations: 20, warm_up: 1, tolerating: 1) { list << Kept.new } })
       .to be_nil
