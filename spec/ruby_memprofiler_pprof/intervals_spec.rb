@@ -2,7 +2,7 @@
 
 require "objspace"
 
-# That they contain the truth as often as they should is for Rust's tests; here it is what they are made of.
+# How sure they are said to be, beside what the sizes of all objects lead to.
 RSpec.describe MemprofilerPprof::Profile::Estimate, "of bytes", :liveness do
   # One string in ten is large.
   def text(number)

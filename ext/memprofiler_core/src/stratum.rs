@@ -7,7 +7,7 @@ use crate::window_group::WindowGroup;
 ///
 /// Of n objects of b bytes, b²/n is the sum of the squares of their sizes if all are equal (see
 /// [`Estimator::row`](crate::analysis::Estimator::row)). If one is at most twice another, at least 8/9 of it is left;
-/// but of nine strings of 50 bytes and one of 5,000 it is a ninth.
+/// but of nine strings of 50 bytes and one of 5,000 it is an eighth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stratum {
     /// Not in windows: the binary logarithm of the sizes, rounded down; 0 where every object is sampled.

@@ -104,7 +104,7 @@ module MemprofilerPprof
       # @param data [Hash{Symbol => Object}] what JSON says besides
       # @param holders [Hash{String => MemprofilerPprof::Retainers::Holder}, nil] the main holders, by the name of the
       #   site; nil if nobody asks
-      # @param why [Array<Note>] about the holders
+      # @param why [Array<Note>] about the holders, and what was selected
       # @param about [Hash{Symbol => Object}] other members of the section
       # @return [Section]
       # @api private

@@ -14,7 +14,7 @@ module MemprofilerPprof
 
       # @param growth [MemoryGrowth]
       # @param code [Boolean] whether lines of code grow, too
-      # @param gainer [Array(String, Integer), nil] which other site has gained the most, and how many bytes
+      # @param gainer [Array(String, Integer), nil] which other site most likely grows, and by how many bytes it has
       def initialize(growth, code: false, gainer: nil)
         @growth = growth
         @code = code
@@ -34,11 +34,11 @@ module MemprofilerPprof
 
       def untold
         "The resident memory grows: #{rates(@growth.resident)}. It cannot be told which part, as what objects own is " \
-          "known from samples only.#{most unless @code}"
+          "known from samples only.#{where_to_look unless @code}"
       end
 
-      # Where to look if nothing is sure: most of what is there may be of a line that has few samples.
-      def most
+      # If nothing is sure: what grows may be of a line that has few samples.
+      def where_to_look
         name, gain = @gainer
         return " #{ASK}" unless name && gain >= LEAST_PART * @growth.gain
 
@@ -62,7 +62,7 @@ module MemprofilerPprof
 
       def verdict
         return if @code
-        return most unless @growth.not_objects?
+        return where_to_look unless @growth.not_objects?
 
         kinds = @growth.leading.map(&:kind).uniq
         return " No line of code explains it: #{kinds.join(", and ")}. #{ASK}" if @growth.leading.any?(&:untold?)

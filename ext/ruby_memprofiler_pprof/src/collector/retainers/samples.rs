@@ -72,12 +72,16 @@ impl Sampled {
     /// counted as a part of another object.
     pub fn measure(&mut self, graph: &Graph) {
         self.samples.retain_mut(|sample| {
-            let (object, node) = (sample.address as VALUE, graph.node(sample.address));
+            if let Some(node) = graph.node(sample.address) {
+                sample.bytes = graph.bytes(node);
+                return true;
+            }
+            let object = sample.address as VALUE;
             // SAFETY: no mark phase has found the object dead, or the check just before this search would have dropped
-            // all samples: so nothing has freed its page.
+            // all samples: so nothing has swept it or freed its page, and its slot has what the object had.
             let (slot, is_part) = unsafe { (memsize::slot_size(object), is_fields(object)) };
-            sample.bytes = node.map_or(slot as u64, |node| graph.bytes(node));
-            node.is_some() || !is_part
+            sample.bytes = slot as u64;
+            !is_part
         });
     }
 }

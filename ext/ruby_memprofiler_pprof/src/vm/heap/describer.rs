@@ -5,7 +5,7 @@ use super::edges::Labels;
 use super::prepared::Prepared;
 use super::types::DataType;
 use super::variables::variable;
-use crate::vm::object::{Type, is_heap, type_of};
+use crate::vm::object::is_heap;
 use memprofiler_core::graph::{Describe, Edge, Graph, Kind, NodeId, NodeName};
 use rb_sys::VALUE;
 
@@ -72,18 +72,16 @@ impl<'a> Describer<'a> {
 /// The GVL must be held, and what the graph has be alive.
 unsafe fn own_fiber(graph: &Graph, prepared: &Prepared, node: NodeId) -> Option<(VALUE, VALUE)> {
     let (types, thread) = (prepared.types(), graph.address(node));
-    // SAFETY: a live object; T_DATA have a type.
+    // SAFETY: only called for objects of the graph, which are alive.
     let is = |object, wanted: Option<_>| unsafe { DataType::of(object) }.is_some_and(|of| Some(of) == wanted);
     if !is(thread, types.thread) {
         return None;
     }
     let mut fibers: Vec<VALUE> = graph.out(node).iter().map(|&to| graph.address(to)).collect();
-    // SAFETY: as above.
-    let is_data = |object| is_heap(object) && unsafe { type_of(object) } == Type::DATA;
-    fibers.retain(|&object| is_data(object) && is(object, types.fiber));
+    fibers.retain(|&object| is_heap(object) && is(object, types.fiber));
     fibers.sort_unstable();
     fibers.dedup();
-    // SAFETY: they are alive.
+    // SAFETY: as above, of objects that are a Fiber and a Thread.
     let runs =
         |fiber| unsafe { prepared.context(fiber).is_some_and(|context| Some(context) == prepared.context(thread)) };
     match fibers[..] {
